@@ -1,0 +1,1 @@
+"""Tapeless: automatic differentiation by tracing, linearization and transposition, compiled by XLA."""

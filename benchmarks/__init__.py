@@ -1,0 +1,11 @@
+"""Benchmarks: each module asks one question of Tapeless and of its baseline, JAX, side by side.
+
+    pip install '.[bench]'
+    python -m benchmarks.trace        how long until a gradient is a program?
+    python -m benchmarks.dispatch     what does one small call cost?
+    python -m benchmarks.importing    what does the import cost?
+    python -m benchmarks.steady       how fast is the compiled gradient?
+
+`--control` puts JAX on both sides (numpy, for importing): as far as those ratios are from 1, so far are the others to
+be distrusted.
+"""

@@ -1,0 +1,112 @@
+"""How fast is the compiled gradient?
+
+Baseline: JAX, whose gradient of the same program goes through the same compiler, so a ratio away from 1 is a difference
+in the programs that the two hand over. Before timing, the two gradients are compared in value.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Pair, Thunk, arguments, libraries, names, repeated, report
+
+QUESTION = "How fast is the compiled gradient?"
+TARGET = 1.05
+CALLS = 20  # per sample, each waited for
+TOLERANCE = 2e-3  # relative to the greatest entry: float32, sums of some thousand terms in another order
+Problem = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def f32(*arrays: Any) -> tuple[Any, ...]:
+    return tuple(np.asarray(a, np.float32) for a in arrays)
+
+
+def digits(lib: ModuleType) -> Problem:
+    """The loss of examples/digits.py, a batch of 256."""
+    tnp, rng, sizes = lib.numpy, np.random.default_rng(0), (64, 128, 64, 10)
+    params = [f32(rng.normal(size=(n, m)) * (2 / n) ** 0.5, np.zeros(m)) for n, m in pairwise(sizes)]
+    images, labels = *f32(rng.uniform(size=(256, 64))), rng.integers(0, 10, 256).astype(np.int32)
+
+    def loss(params: Any, images: Any, labels: Any) -> Any:
+        x = images
+        for w, b in params[:-1]:
+            x = x @ w + b
+            x = x / (1 + tnp.exp(-x))
+        z = x @ params[-1][0] + params[-1][1]
+        z = z - z.max(axis=1, keepdims=True)
+        log_probability = z - tnp.log(tnp.exp(z).sum(axis=1, keepdims=True))
+        return -log_probability[tnp.arange(256), labels].mean()
+
+    return loss, (params, images, labels)
+
+
+def lstm(lib: ModuleType) -> Problem:
+    """One step of an LSTM of 256 units on a batch of 64, and a squared error."""
+    tnp, rng = lib.numpy, np.random.default_rng(1)
+    weights, bias = f32(rng.normal(size=(512, 1024)) / 22, np.zeros(1024))
+    x, h, c, target = f32(*rng.normal(size=(4, 64, 256)))
+
+    def loss(parameters: Any, x: Any, h: Any, c: Any, target: Any) -> Any:
+        weights, bias = parameters
+        gates = tnp.concatenate([x, h], axis=1) @ weights + bias
+        i, f, o = (1 / (1 + tnp.exp(-gates[:, k * 256 : (k + 1) * 256])) for k in range(3))
+        c = f * c + i * tnp.tanh(gates[:, 768:])
+        return tnp.sum((o * tnp.tanh(c) - target) ** 2)
+
+    return loss, ((weights, bias), x, h, c, target)
+
+
+def gmm(lib: ModuleType) -> Problem:
+    """Log-likelihood of 2,000 points in 8 dimensions under 10 Gaussians given by means and triangular factors."""
+    tnp, rng = lib.numpy, np.random.default_rng(2)
+    points, means, logits = f32(rng.normal(size=(2000, 8)), rng.normal(size=(10, 8)), rng.normal(size=10))
+    log_diagonal, lower = f32(rng.normal(size=(10, 8)) / 4, np.tril(rng.normal(size=(10, 8, 8)), -1) / 4)
+
+    def log_likelihood(parameters: Any, points: Any) -> Any:
+        logits, means, log_diagonal, lower = parameters
+        centred = points[:, None, :] - means
+        white = tnp.exp(log_diagonal) * centred + tnp.einsum("kij,nkj->nki", lower, centred)
+        terms = logits + log_diagonal.sum(axis=1) - 0.5 * tnp.sum(white**2, axis=2)
+        top = terms.max(axis=1, keepdims=True)
+        return tnp.sum(top[:, 0] + tnp.log(tnp.sum(tnp.exp(terms - top), axis=1)))
+
+    return log_likelihood, ((logits, means, log_diagonal, lower), points)
+
+
+def compiled_gradient(problem: Callable[[ModuleType], Problem]) -> Callable[[ModuleType], Thunk]:
+    def prepare(lib: ModuleType) -> Thunk:
+        f, args = problem(lib)
+        gradient = lib.jit(lib.value_and_grad(f))
+        args = [lib.tree.map(lib.numpy.asarray, arg) for arg in args]
+        return repeated(lib, lambda: lib.block_until_ready(gradient(*args)), CALLS)
+
+    return prepare
+
+
+def check_agreement(pair: Pair, prepare: Callable[[ModuleType], Thunk]) -> None:
+    results = (lib.tree.leaves(prepare(lib)()) for lib in (pair.ours, pair.baseline))
+    for mine, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=TOLERANCE, atol=TOLERANCE * np.abs(theirs).max())
+
+
+PROBLEMS = {"digits loss, batch 256": digits, "LSTM step, 256 units": lstm, "GMM log-likelihood, 2000 points": gmm}
+
+
+def main() -> None:
+    options = arguments(QUESTION)
+    pair = libraries(options.control)
+    rows = []
+    for name, problem in PROBLEMS.items():
+        if options.only in name:
+            prepare = compiled_gradient(problem)
+            check_agreement(pair, prepare)
+            rows.append(pair.compare(name, prepare, repeats=options.repeats, per=CALLS, target=TARGET))
+    cannot_show = "speed on other devices or at sizes where memory, not arithmetic, is short."
+    report(QUESTION, rows, names=names(options.control), cannot_show=cannot_show)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""TRANSFORM: differentiate programs by rule. Never imports jaxlib."""

@@ -1,0 +1,201 @@
+"""Forward-mode differentiation: carry (primal, tangent) and push tangents by rule.
+
+jvp(f, (x,), (t,)) == (f(x), f'(x) t).   Source: Griewank & Walther 2008, ch. 3.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.interpreters.zero import Zero, instantiate, zeros_of
+from tapeless.tracer import core, passes
+from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.types import aval_of
+
+
+def jvp(
+    f: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], function: Any = None
+) -> tuple[list[Any], list[Any]]:
+    """Value and directional derivative of a flat function; a tangent may be `Zero`, on the way in and out."""
+    trace = JVPTrace(core.current_trace(), function or f)
+    args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
+    with core.new_trace(trace):
+        outs = f(*args)
+    pairs = [trace.split(x) for x in outs]
+    return [p for p, _ in pairs], [t for _, t in pairs]
+
+
+def jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The program `primals ; tangents -> results ; tangents`, tangents only where there are any.
+
+    Args:
+      nonzero: which inputs have a tangent; their tangents follow the primals, as linear inputs.
+    Returns: the program, and which results have a tangent. Remembered for as long as `jaxpr` lives.
+    """
+    cache = _jvp_jaxprs.setdefault(jaxpr, {})
+    if nonzero not in cache:
+        cache[nonzero] = _jvp_jaxpr(jaxpr, nonzero)
+    return cache[nonzero]
+
+
+class JVPTrace(Trace):
+    """Applying a primitive applies its rule in the parent's name."""
+
+    __slots__ = ()
+    what = "jvp"
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        primals, tangents, some = [], [], False
+        for x in args:
+            if type(x) is JVPTracer and x.trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                some = True
+            else:
+                primals.append(x)
+                tangents.append(None)
+        token = core.set_current(self.parent)  # type: ignore[arg-type]
+        try:
+            if not some:
+                return self.parent.process(primitive, args, params)  # type: ignore[union-attr]
+            zeros = [Zero(aval_of(x).tangent()) if t is None else t for x, t in zip(primals, tangents)]
+            outs, out_tangents = rules[primitive](primals, zeros, **params)
+        finally:
+            core.reset_current(token)
+        return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
+
+    def split(self, x: Any) -> tuple[Any, Any]:
+        """Primal and tangent of any value."""
+        if type(x) is JVPTracer and x.trace is self:
+            return x.primal, x.tangent
+        core.check_alive((x,))
+        return x, Zero(aval_of(x).tangent())
+
+
+class JVPTracer(Tracer):
+    """A primal with a tangent that is not symbolically zero."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
+        self.trace, self.primal, self.tangent = trace, primal, tangent
+
+    @property
+    def aval(self) -> Any:
+        return aval_of(self.primal)
+
+    def known(self) -> Any:
+        primal = self.primal
+        return primal.known() if isinstance(primal, Tracer) else primal
+
+
+rules = Rules("jvp")
+
+
+def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
+    """A rule from one row per operand: `lambda t, *operands, **params: tangent`; None where there is no derivative."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        terms = [row(t, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
+        return out, (_sum(terms, out[0]),)
+
+    rules[primitive] = rule
+
+
+def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
+    """Like `partials`, for derivatives told by the result: `lambda t, result, *operands, **params: tangent`."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        y = out[0]
+        terms = [row(t, y, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
+        return out, (_sum(terms, y),)
+
+    rules[primitive] = rule
+
+
+def linear(primitive: Primitive) -> None:
+    """A rule for what is linear in all its operands together: tangents go through the primitive itself."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            return out, zeros_of(tuple(aval_of(y) for y in out))
+        return out, primitive.bind(*[instantiate(t) for t in tangents], **params)
+
+    rules[primitive] = rule
+    structurally_linear[primitive] = None
+
+
+def multilinear(primitive: Primitive) -> None:
+    """A rule for what is linear in each operand separately: the product rule."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        terms = [
+            primitive.bind(*primals[:k], t, *primals[k + 1 :], **params)[0]
+            for k, t in enumerate(tangents)
+            if type(t) is not Zero
+        ]
+        return out, (_sum(terms, out[0]),)
+
+    rules[primitive] = rule
+    structurally_linear[primitive] = None
+
+
+def linear_in(primitive: Primitive, *positions: int) -> None:
+    """A rule for what is linear in some operands together, the others (indices, bounds) having no derivative."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        if all(type(tangents[k]) is Zero for k in positions):
+            return out, zeros_of(tuple(aval_of(y) for y in out))
+        pushed = [instantiate(tangents[k]) if k in positions else x for k, x in enumerate(primals)]
+        return out, primitive.bind(*pushed, **params)
+
+    rules[primitive] = rule
+    structurally_linear[primitive] = positions
+
+
+def zero(primitive: Primitive) -> None:
+    """A rule for what has no derivative: piecewise constant, or integer."""
+
+    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        return out, zeros_of(tuple(aval_of(y) for y in out))
+
+    rules[primitive] = rule
+
+
+structurally_linear: dict[Primitive, tuple[int, ...] | None] = Rules("linearity")  # type: ignore[assignment]
+
+
+def _sum(terms: list[Any], out: Any) -> Any:
+    if not terms:
+        return Zero(aval_of(out).tangent())
+    total = terms[0]
+    for term in terms[1:]:
+        total = add(total, term)
+    return total
+
+
+def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    trace = StagingTrace(core.current_trace(), jaxpr, "jvp")
+    primals = [trace.input(aval) for aval in jaxpr.in_avals]
+    tangents = [
+        trace.input(aval.tangent(), linear=True) if some else Zero(aval.tangent())
+        for aval, some in zip(jaxpr.in_avals, nonzero, strict=True)
+    ]
+    with core.new_trace(trace):
+        outs, out_tangents = jvp(lambda *xs: eval_jaxpr(jaxpr, xs), primals, tangents, jaxpr)
+        kept = [t for t in out_tangents if type(t) is not Zero]
+        outvars = [trace.atom(x) for x in [*outs, *kept]]
+    built, _ = trace.finish(outvars, f"jvp_{jaxpr.name}")
+    return passes.mark_linear(built), tuple(type(t) is not Zero for t in out_tangents)
+
+
+_jvp_jaxprs = core.program_cache()

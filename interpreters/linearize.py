@@ -1,0 +1,61 @@
+"""Linearization: jvp, then unzip. The linear program is built once and applied often, forwards or transposed.
+
+linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.interpreters import transpose
+from tapeless.interpreters.jvp import JVPTrace, JVPTracer
+from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.zero import Zero
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class LinearProgram:
+    """A linear map between flat lists of tangents: a linear program with the values of its coefficients.
+
+    jaxpr: residuals ; tangents -> those result tangents that are not symbolically zero (`nonzero`).
+    """
+
+    def __init__(self, jaxpr: Jaxpr, residuals: Sequence[Any], nonzero: Sequence[bool], outs: Sequence[ShapedArray]):
+        self.jaxpr, self.residuals, self.nonzero = jaxpr, list(residuals), tuple(nonzero)
+        self.out_avals = tuple(outs)
+
+    def apply(self, tangents: Sequence[Any]) -> list[Any]:
+        """Push tangents forwards; one per differentiable input. Results may be `Zero`."""
+        given = [t for t, v in zip(tangents, self._inputs(), strict=True)]
+        pushed = iter(eval_jaxpr(self.jaxpr, [*self.residuals, *given]))
+        return [next(pushed) if some else Zero(aval) for some, aval in zip(self.nonzero, self.out_avals)]
+
+    def pull_back(self, cts: Sequence[Any]) -> list[Any]:
+        """Pull cotangents back; one per result. Results may be `Zero`."""
+        given = [ct for ct, some in zip(cts, self.nonzero, strict=True) if some]
+        return transpose.backward(self.jaxpr, self.residuals, given)
+
+    def _inputs(self) -> list[Any]:
+        return [v for v in self.jaxpr.invars if v.linear]
+
+
+def linearize(
+    f: Callable[..., Sequence[Any]], primals: Sequence[Any], function: Any = None
+) -> tuple[list[Any], LinearProgram]:
+    """Value of a flat function, and its linear program at `primals`; integers among them have no tangent input."""
+    unzip = UnzipTrace(core.current_trace(), function or f)
+    trace = JVPTrace(unzip, function or f)
+    args = [_dual(trace, unzip, x) for x in primals]
+    with core.new_trace(unzip), core.new_trace(trace):
+        outs = [trace.split(x) for x in f(*args)]
+        tangents = [t for _, t in outs if type(t) is not Zero]
+        jaxpr, residuals = unzip.finish(tangents)
+    nonzero = [type(t) is not Zero for _, t in outs]
+    values = [p for p, _ in outs]
+    return values, LinearProgram(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])
+
+
+def _dual(trace: JVPTrace, unzip: UnzipTrace, x: Any) -> Any:
+    aval = aval_of(x).tangent()
+    return x if aval.dtype == dtypes.float0 else JVPTracer(trace, x, unzip.input(aval))

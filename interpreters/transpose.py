@@ -1,0 +1,196 @@
+"""Transposition of linear programs: run them backwards.
+
+One cotangent flows from every linear result to the linear inputs. Cotangents accumulate in place in the
+functional sense: a rule may return an `Update`, which is applied to the running cotangent, instead of a
+dense array that is mostly zeros. That is what makes transposition preserve work.
+Source: Radul et al. 2023, section 6 and theorem 7.1; rules as in seeds.md 2.2.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import core, passes, source
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.types import ShapedArray
+
+
+class Linear:
+    """Stands for a linear operand in a transpose rule: its type is all there is."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+
+class Update(NamedTuple):
+    """A cotangent that touches only a part: `dense()` alone, `onto(running)` added to another in place."""
+
+    dense: Callable[[], Any]
+    onto: Callable[[Any], Any]
+
+
+def is_linear(x: Any) -> bool:
+    """Whether a transpose rule's operand is linear."""
+    return type(x) is Linear
+
+
+def backward(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Cotangents of the linear inputs, from those of the linear results (values or `Zero`).
+
+    Raises: NotImplementedError naming the equation's line if it is not linear.
+    """
+    env = _nonlinear_part(jaxpr, residuals)
+    running: dict[Var, _Cotangent] = {}
+    linear_outs = [v for v in jaxpr.outvars]
+    for v, ct in zip(linear_outs, cts, strict=True):
+        _accumulate(running, v, ct)
+    before = source.current()
+    outside = source.swap(None)
+    try:
+        for eqn in reversed(jaxpr.eqns):
+            if eqn.linear:
+                source.swap(eqn.source or before)
+                _pull_back(eqn, env, running)
+    finally:
+        source.swap(outside)
+    inputs = [v for v in jaxpr.invars if v.linear]
+    return [running[v].value() if v in running else Zero(v.aval) for v in inputs]
+
+
+def transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The program `residuals ; cotangents of results -> cotangents of linear inputs`, where there are any.
+
+    Args:
+      nonzero: which results have a cotangent.
+    Returns: the program, and which linear inputs have a cotangent. Remembered for as long as `jaxpr` lives.
+    """
+    cache = _transposed.setdefault(jaxpr, {})
+    if nonzero not in cache:
+        cache[nonzero] = _transpose_jaxpr(jaxpr, nonzero)
+    return cache[nonzero]
+
+
+rules = Rules("transpose")
+
+
+def unary(primitive: Primitive, row: Callable[..., Any]) -> None:
+    """A rule for one linear operand, from `lambda ct, x, **params: cotangent` (x has only `.aval`)."""
+    rules[primitive] = lambda cts, x, **params: (row(cts[0], x, **params),)
+
+
+def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
+    """A rule from one row per operand, `lambda ct, *operands, **params: cotangent`, for the one that is linear."""
+
+    def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
+        if sum(map(is_linear, args)) > 1:
+            raise not_linear(primitive, "it multiplies two values that are both linear (bilinear)")
+        return tuple([row(cts[0], *args, **params) if is_linear(x) else None for row, x in zip(rows, args)])
+
+    rules[primitive] = rule
+
+
+def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
+    """A rule for operands that are linear together (add), from one row per operand.
+
+    Raises: NotImplementedError if one of them is not linear: the function is affine.
+    """
+
+    def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
+        if not all(map(is_linear, args)):
+            raise not_linear(primitive, "it adds a nonlinear value to a linear one (affine)")
+        return tuple([row(cts[0], *args, **params) for row in rows])
+
+    rules[primitive] = rule
+
+
+def never(ct: Any, *args: Any, **params: Any) -> Any:
+    """The row of an operand that nothing is linear in."""
+    raise not_linear("this operand", "nothing is linear in it")
+
+
+class _Cotangent:
+    """A running cotangent: a dense part, or none yet, and updates that wait for it."""
+
+    __slots__ = ("_dense", "_updates")
+
+    def __init__(self) -> None:
+        self._dense: Any = None
+        self._updates: list[Update] = []
+
+    def add(self, ct: Any) -> None:
+        if type(ct) is Update:
+            self._updates.append(ct)
+        else:
+            self._dense = ct if self._dense is None else add(self._dense, ct)
+
+    def value(self) -> Any:
+        total = self._dense
+        for update in self._updates:
+            total = update.dense() if total is None else update.onto(total)
+        self._dense, self._updates = total, []
+        return total
+
+
+def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
+    """Values of the nonlinear variables: nonlinear lets stay as they are."""
+    env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
+    for eqn in jaxpr.eqns:
+        if not eqn.linear:
+            with source.at(eqn.source):
+                env.update(zip(eqn.outvars, eqn.primitive.bind(*_read(eqn, env), **eqn.params), strict=True))
+    return env
+
+
+def _read(eqn: Equation, env: dict[Var, Any]) -> list[Any]:
+    return [v.value if type(v) is Literal else Linear(v.aval) if v.linear else env[v] for v in eqn.invars]
+
+
+def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent]) -> None:
+    found = [running.pop(v, None) for v in eqn.outvars]
+    if not any(found):
+        return
+    cts = [Zero(v.aval) if ct is None else ct.value() for v, ct in zip(eqn.outvars, found)]
+    if eqn.primitive not in rules:
+        raise not_linear(eqn.primitive, "it is not linear", eqn)
+    pulled = rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
+    for v, ct in zip(eqn.invars, pulled, strict=True):
+        if v.linear:
+            _accumulate(running, v, ct)
+
+
+def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
+    if type(ct) is Zero or ct is None or not v.linear:
+        return
+    if v not in running:
+        running[v] = _Cotangent()
+    running[v].add(ct)
+
+
+def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None) -> NotImplementedError:
+    place = (eqn.source if eqn else None) or source.current()
+    reached = f" It was reached from {place.describe()}." if place else ""
+    return NotImplementedError(f"no transpose rule for '{primitive}': {why}.{reached}")
+
+
+def _transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+    trace = StagingTrace(core.current_trace(), jaxpr, "transpose")
+    residuals = [trace.input(v.aval) for v in jaxpr.invars if not v.linear]
+    cts = [
+        trace.input(v.aval, linear=True) if some else Zero(v.aval)
+        for v, some in zip(jaxpr.outvars, nonzero, strict=True)
+    ]
+    with core.new_trace(trace):
+        pulled = backward(jaxpr, residuals, cts)
+        outvars = [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
+    built, consts = trace.finish(outvars, f"transpose_{jaxpr.name}")
+    assert not consts, "a program is closed"
+    return passes.mark_linear(built), tuple(type(ct) is not Zero for ct in pulled)
+
+
+_transposed = core.program_cache()

@@ -1,0 +1,1 @@
+"""RUN: print StableHLO, compile it and call it. The only importer of jaxlib."""

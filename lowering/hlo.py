@@ -1,0 +1,192 @@
+"""StableHLO as text: types, constants, operations.
+
+A `Function` collects the lines of one function of a module; `Value` is a name with its type. Operations are
+printed in the generic form, so that one way of writing serves them all. Source: the StableHLO specification.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.types import ShapedArray
+
+_ELEMENTS = {
+    "bool": "i1",
+    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "float8_e4m3": "f8E4M3",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+}
+
+
+class Value(NamedTuple):
+    """A name in a function's text, and its type."""
+
+    name: str
+    aval: ShapedArray
+
+
+class Function:
+    """The text of one function being written."""
+
+    def __init__(self, call: Callable[..., Sequence[Value]], location: Callable[[Any], str]) -> None:
+        self.call, self._location = call, location
+        self.lines: list[str] = []
+        self.place = ""
+        self._n = 0
+        self._memo: dict[Any, Value] = {}
+
+    def at(self, source: Any) -> None:
+        """Operations to come belong to a line of the user's."""
+        self.place = self._location(source)
+
+    def fresh(self, n: int = 1) -> list[str]:
+        """New names."""
+        first = self._n
+        self._n += n
+        return [f"%{i}" for i in range(first, first + n)]
+
+    def write(self, line: str) -> None:
+        """A line of text; the location is added."""
+        self.lines.append(f"    {line}{self.place}")
+
+    def op(
+        self, name: str, operands: Sequence[Value], out: ShapedArray, attributes: str = "", region: str = ""
+    ) -> Value:
+        """An operation of one result: `op("add", [x, y], aval)`; attributes as MLIR prints them, region in braces."""
+        return self.ops(name, operands, [out], attributes, region)[0]
+
+    def ops(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        outs: Sequence[ShapedArray],
+        attributes: str = "",
+        region: str = "",
+    ) -> list[Value]:
+        """An operation of several results. `name` is StableHLO's, or carries its dialect: `chlo.erf`."""
+        number = self._n
+        self._n = number + 1
+        result = f"%{number}"
+        names = [result] if len(outs) == 1 else [f"{result}#{i}" for i in range(len(outs))]
+        left = result if len(outs) == 1 else f"{result}:{len(outs)}"
+        full_name = name if "." in name else "stablehlo." + name
+        arguments = ", ".join([v.name for v in operands])
+        properties = f" <{{{attributes}}}>" if attributes else ""
+        body = f" ({region})" if region else ""
+        types = f"({', '.join([tensor(v.aval) for v in operands])}) -> {results_type(outs)}"
+        left = f"{left} = " if outs else ""
+        self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
+        return [Value(n, aval) for n, aval in zip(names, outs)]
+
+    def constant(self, value: Any, aval: ShapedArray) -> Value:
+        """A constant: a scalar for any `aval`, or an array of that shape."""
+        array = np.asarray(value, aval.dtype)
+        key = (array.tobytes(), array.shape, aval.shape, aval.dtype)
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self.op("constant", [], aval.strong(), f"value = {dense(array, aval)}")
+        return found
+
+    def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
+        """x along new axes; axis i becomes dims[i]. Nothing is written if the shape is the same."""
+        if x.aval.shape == shape:
+            return x
+        key = (x.name, shape, tuple(dims))
+        found = self._memo.get(key)
+        if found is None:
+            out = x.aval.update(shape=shape)
+            found = self._memo[key] = self.op("broadcast_in_dim", [x], out, f"broadcast_dimensions = {array(dims)}")
+        return found
+
+    def compare(self, x: Value, y: Value, direction: str) -> Value:
+        """x `direction` y (EQ NE LT LE GT GE), elementwise; floating point unordered compares as IEEE says."""
+        kind = {"f": "FLOAT", "V": "FLOAT", "c": "FLOAT", "i": "SIGNED"}.get(x.aval.dtype.kind, "UNSIGNED")
+        kind = "FLOAT" if dtypes.is_inexact(x.aval.dtype) else kind
+        attributes = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op("compare", [x, y], x.aval.update(dtype=np.dtype(bool), weak_type=False), attributes)
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        """x with another element type."""
+        return x if x.aval.dtype == dtype else self.op("convert", [x], x.aval.update(dtype=np.dtype(dtype)))
+
+    def block(self, avals: Sequence[ShapedArray], body: "Callable[..., Sequence[Value]]") -> str:
+        """A region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
+        names = self.fresh(len(avals))
+        outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
+        results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
+        lines, self.lines, self._memo = self.lines, outer, memo
+        arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))
+        returned = ", ".join(v.name for v in results)
+        types = ", ".join(tensor(v.aval) for v in results)
+        end = f'"stablehlo.return"({returned}) : ({types}) -> ()'
+        return "\n".join([f"{{ ^bb0({arguments}):", *lines, f"    {end} }}"])
+
+
+_tensors: dict[ShapedArray, str] = {}
+
+
+def tensor(aval: ShapedArray) -> str:
+    """`tensor<3x2xf32>`."""
+    found = _tensors.get(aval)
+    if found is None:
+        found = _tensors[aval] = f"tensor<{''.join(f'{n}x' for n in aval.shape)}{element(aval.dtype)}>"
+    return found
+
+
+def element(dtype: np.dtype[Any]) -> str:
+    """MLIR's name of an element type. Raises: TypeError if there is none."""
+    try:
+        return _ELEMENTS[dtype.name]
+    except KeyError:
+        raise TypeError(f"arrays of {dtype} cannot be computed with on a device.") from None
+
+
+def results_type(outs: Sequence[ShapedArray]) -> str:
+    """`tensor<f32>` or `(tensor<f32>, tensor<i32>)`."""
+    return tensor(outs[0]) if len(outs) == 1 else f"({', '.join(map(tensor, outs))})"
+
+
+def dense(array: np.ndarray[Any, Any], aval: ShapedArray) -> str:
+    """An exact constant of any dtype; one element stands for all."""
+    if array.size == 1:
+        return f"dense<{_element_text(array.reshape(()))}> : {tensor(aval)}"
+    if array.size == 0:
+        return f"dense<> : {tensor(aval)}"
+    if array.dtype == np.bool_:
+        return f"dense<{str(array.tolist()).lower()}> : {tensor(aval)}"
+    return f'dense<"0x{np.ascontiguousarray(array).tobytes().hex().upper()}"> : {tensor(aval)}'
+
+
+def array(items: Sequence[int], kind: str = "i64") -> str:
+    """`array<i64: 0, 1>`."""
+    return f"array<{kind}: {', '.join(map(str, items))}>" if items else f"array<{kind}>"
+
+
+def _element_text(x: np.ndarray[Any, Any]) -> str:
+    kind = x.dtype.kind
+    if kind == "b":
+        return "true" if x else "false"
+    if kind in "iu" or dtypes.is_integer(x.dtype):
+        return str(int(x))
+    if kind == "c":
+        return f"({_element_text(x.real)}, {_element_text(x.imag)})"
+    return f"0x{x.tobytes()[::-1].hex().upper()}"

@@ -1,0 +1,1 @@
+"""The tests; their paths mirror those of the source."""

@@ -1,0 +1,223 @@
+"""The layering and the sizes that design.md promises, read off the source tree itself.
+
+tracer imports none of ours; interpreters and lowering import tracer and never each other; api imports all three;
+nobody imports api; only lowering imports jaxlib. One family of primitives has one file name in three places. The tree
+is only read, so that these tests have an answer while something cannot be imported.
+"""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = {
+    "tracer": {"tracer"},
+    "interpreters": {"tracer", "interpreters"},
+    "lowering": {"tracer", "lowering"},
+    "api": {"tracer", "interpreters", "lowering", "api"},
+}
+OUTSIDE = {"numpy", "ml_dtypes"}
+OUTSIDE_OF_LAYER = {"tracer": OUTSIDE, "interpreters": OUTSIDE, "lowering": {*OUTSIDE, "jaxlib"}, "api": OUTSIDE}
+MODULE_LINES, FUNCTION_LINES = 600, 60
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """Dotted names that a statement may import: of `from a import b` both could be the module, so `a.b` is given."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    else:
+        yield from (f"{'.' * node.level}{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+@dataclass(frozen=True)
+class Module:
+    path: Path
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text(), str(self.path))
+
+    @property
+    def layer(self) -> str:
+        return self.path.relative_to(ROOT).parts[0]
+
+    @property
+    def name(self) -> str:
+        """The installed name: api/numpy.py is tapeless.numpy, tracer/core.py is tapeless.tracer.core."""
+        parts = self.path.relative_to(ROOT).with_suffix("").parts
+        parts = parts[1:] if parts[0] == "api" else parts
+        return ".".join(("tapeless", *(part for part in parts if part != "__init__")))
+
+    def imports(self, under_type_checking: bool = True) -> Iterator[str]:
+        todo: list[ast.AST] = [self.tree]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                yield from imported_names(node)
+            elif under_type_checking or not is_type_checking(node):
+                todo.extend(ast.iter_child_nodes(node))
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+    def __str__(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+
+MODULES = [Module(path) for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
+MODULE_OF_NAME = {module.name: module for module in MODULES}
+each_module = pytest.mark.parametrize("module", MODULES, ids=str)
+
+
+def layer_of(name: str) -> str:
+    second = name.split(".")[1]
+    return second if second in LAYERS else "api"
+
+
+def resolve(name: str) -> str | None:
+    """The module of ours that a name belongs to: `tapeless.tracer.core.bind` is in `tapeless.tracer.core`."""
+    while name not in MODULE_OF_NAME and "." in name:
+        name = name.rpartition(".")[0]
+    return name if name in MODULE_OF_NAME else None
+
+
+def defines_primitives(module: Module) -> bool:
+    calls = (node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Name) and function.id == "Primitive" for function in calls)
+
+
+def modules_in(folder: str) -> list[Module]:
+    return [m for m in MODULES if m.path.parent == ROOT / folder and m.path.name != "__init__.py"]
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring, which style.md wants long."""
+    first = function.body[0]
+    docstring = first if ast.get_docstring(function) is not None else None
+    return function.end_lineno - function.lineno + 1 - (docstring.end_lineno - docstring.lineno + 1 if docstring else 0)
+
+
+# ---- imports
+
+
+@each_module
+def test_imports_follow_the_diamond(module: Module):
+    ours = [name for name in module.imports() if name.split(".")[0] == "tapeless"]
+    wrong = sorted(name for name in ours if layer_of(name) not in LAYERS[module.layer])
+    assert not wrong, f"{module} is in {module.layer}, which must not import {wrong}"
+
+
+@each_module
+def test_imports_from_outside(module: Module):
+    """numpy and ml_dtypes everywhere, jaxlib in lowering, the standard library; nothing relative."""
+    outside = {name.split(".")[0] for name in module.imports()} - set(sys.stdlib_module_names) - {"tapeless"}
+    assert outside <= OUTSIDE_OF_LAYER[module.layer], f"{module} imports {outside - OUTSIDE_OF_LAYER[module.layer]}"
+
+
+@each_module
+def test_no_import_inside_a_function(module: Module):
+    inside = [
+        f"{module}:{node.lineno}"
+        for function in module.functions()
+        for node in ast.walk(function)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    assert not inside
+
+
+def test_no_cycle_between_modules():
+    """`from tapeless.tracer import core` depends on core, not on the package's __init__."""
+    graph = {
+        module.name: {resolve(name) for name in module.imports(under_type_checking=False)} - {None, module.name}
+        for module in MODULES
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("imports form a cycle: " + " <- ".join(error.args[1]))
+
+
+BLOCKED_IMPORT = """
+import importlib.util, pkgutil, sys
+sys.modules.update(dict.fromkeys(["jaxlib", "jax", "tapeless.lowering"]))
+spec = importlib.util.find_spec("tapeless")
+# The bare package: its __init__ is api, which needs jaxlib.
+sys.modules["tapeless"] = importlib.util.module_from_spec(spec)
+for layer in ("tapeless.tracer", "tapeless.interpreters"):
+    package = importlib.import_module(layer)
+    for found in pkgutil.walk_packages(package.__path__, layer + "."):
+        importlib.import_module(found.name)
+loaded = [name for name in sys.modules if name.startswith(("tapeless.tracer.", "tapeless.interpreters."))]
+print(len(loaded))
+"""
+
+
+def test_tracer_and_interpreters_import_without_jaxlib():
+    done = subprocess.run([sys.executable, "-W", "error", "-c", BLOCKED_IMPORT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    modules = [m for m in MODULES if m.layer in ("tracer", "interpreters")]
+    assert int(done.stdout) == len(modules) - 2  # all but the two packages themselves
+
+
+# ---- the tree
+
+
+def test_packages_in_pyproject_are_the_packages_of_the_tree():
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted(m.name for m in MODULES if m.path.name == "__init__.py")
+
+
+def test_every_folder_with_source_is_a_package():
+    assert all((module.path.parent / "__init__.py").exists() for module in MODULES)
+
+
+def test_test_folders_mirror_source_folders():
+    """tests/ is a package all the way down, else its tracer/ would shadow ours."""
+    folders = {path.parent for path in (ROOT / "tests").rglob("*.py")}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+    source = {str(module.path.parent.relative_to(ROOT)) for module in MODULES}
+    mirrored = {str(folder.relative_to(ROOT / "tests")) for folder in folders} - {"."}
+    assert {folder for folder in mirrored if folder.split("/")[0] in LAYERS} <= source
+
+
+@each_module
+def test_size(module: Module):
+    lines = len(module.path.read_text().splitlines())
+    assert lines <= MODULE_LINES, f"{module} has {lines} lines"
+    long = [
+        f"{module}:{f.lineno} {f.name}: {body_lines(f)}" for f in module.functions() if body_lines(f) > FUNCTION_LINES
+    ]
+    assert not long
+
+
+@each_module
+def test_module_says_what_it_does(module: Module):
+    assert ast.get_docstring(module.tree), f"{module} has no docstring"
+
+
+# ---- the mirror: one family, three files (that no rule is missing: test_rules.py)
+
+
+@pytest.mark.parametrize("folder", ["interpreters/rules", "lowering/rules"])
+def test_a_family_has_the_same_file_name_in_three_places(folder: str):
+    families = {m.path.stem for m in modules_in("tracer/primitives") if defines_primitives(m)}
+    assert {m.path.stem for m in modules_in(folder)} == families
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.path.parent.name == "rules"], ids=str)
+def test_rules_are_about_the_primitives_of_their_family(module: Module):
+    """A rule of what tracer/primitives/<family>.py defines is in rules/<family>.py, where a reader looks for it."""
+    primitives = [name for name in module.imports() if name.endswith("_p")]
+    assert [name for name in primitives if name.split(".")[-2] != module.path.stem] == []

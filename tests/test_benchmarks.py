@@ -1,0 +1,61 @@
+"""The benchmarks are programs too: they run, both sides compute the same, the table says what it should. No times."""
+
+import importlib
+import re
+
+import pytest
+
+import tapeless
+from benchmarks import dispatch, harness, importing, steady, trace
+
+
+@pytest.fixture(scope="module")
+def pair() -> harness.Pair:
+    return harness.Pair(tapeless, pytest.importorskip("jax"))
+
+
+@pytest.mark.parametrize("problem", steady.PROBLEMS.values(), ids=list(steady.PROBLEMS))
+def test_gradients_of_steady_agree(pair, problem):
+    steady.check_agreement(pair, steady.compiled_gradient(problem))
+
+
+@pytest.mark.parametrize("program", trace.PROGRAMS.values(), ids=list(trace.PROGRAMS))
+def test_gradients_of_trace_agree(pair, program):
+    def prepare(lib):
+        f, args = program(lib)
+        return lambda: lib.jit(lib.grad(f))(*args)
+
+    steady.check_agreement(pair, prepare)
+
+
+@pytest.mark.parametrize("stage", trace.STAGES.values(), ids=list(trace.STAGES))
+def test_stages_of_trace_run(stage):
+    stage(tapeless, trace.recurrence)()
+
+
+@pytest.mark.parametrize("name", dispatch.ROWS)
+def test_rows_of_dispatch_run(name):
+    prepare, _ = dispatch.ROWS[name]
+    prepare(tapeless)()
+
+
+def test_importing_measures():
+    assert importing.import_seconds("colorsys") > 0
+
+
+@pytest.mark.parametrize("value, text", [(2.0, "2 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us"), (7e-9, "7 ns")])
+def test_seconds(value, text):
+    assert harness.seconds(value) == text
+
+
+def test_table(capsys):
+    rows = [harness.Row("fast", 1.0, 4.0, 0.5), harness.Row("slow", 3.0, 4.0, 0.5), harness.Row("free", 1.0, 1.0)]
+    harness.report("How?", rows, names=("tapeless", "jax"), cannot_show="all.")
+    printed = capsys.readouterr().out
+    assert re.search(r"fast +1 s +4 s +0\.25  0\.50$", printed, re.MULTILINE)
+    assert re.search(r"slow +3 s +4 s +0\.75  0\.50  <- missed$", printed, re.MULTILINE)
+
+
+def test_every_benchmark_is_listed_in_the_package():
+    package = importlib.import_module("benchmarks")
+    assert all(f"benchmarks.{module}" in package.__doc__ for module in ("trace", "dispatch", "importing", "steady"))

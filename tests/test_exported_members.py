@@ -1,0 +1,77 @@
+"""What a user can import is what `__all__` says, no more and no less, and all of it says what it is."""
+
+import importlib
+import inspect
+from types import ModuleType
+
+import pytest
+
+import tapeless
+
+NAMESPACES = ["tapeless", "tapeless.numpy", "tapeless.lax", "tapeless.random", "tapeless.tree", "tapeless.testing"]
+PROMISED = """
+jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape custom_jvp stop_gradient device_put
+device_get block_until_ready devices default_device tree tree_util lax numpy random testing config enable_x64 Array
+""".split()
+PROMISED_RANDOM = """
+key PRNGKey split fold_in bits uniform normal randint bernoulli permutation choice categorical truncated_normal gumbel
+exponential
+""".split()
+
+# JAX's parameters that wait for shardings and named axes; every other one has JAX's name and JAX's place.
+NOT_YET = {
+    "jit": {"in_shardings", "out_shardings", "device", "backend", "inline"},
+    "grad": {"reduce_axes"},
+    "value_and_grad": {"reduce_axes"},
+    "vjp": {"reduce_axes"},
+    "linear_transpose": {"reduce_axes"},
+    "make_jaxpr": {"axis_env"},
+    "device_put": {"src", "donate", "may_alias"},
+}
+SAME_SIGNATURE = """
+jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape device_put device_get
+block_until_ready custom_jvp
+""".split()
+
+each_namespace = pytest.mark.parametrize("name", NAMESPACES)
+
+
+def public(module: ModuleType) -> set[str]:
+    return {name for name, value in vars(module).items() if not name.startswith("_") and not inspect.ismodule(value)}
+
+
+@each_namespace
+def test_all_is_what_can_be_imported(name: str):
+    module = importlib.import_module(name)
+    listed = [n for n in module.__all__ if not inspect.ismodule(getattr(module, n))]
+    assert len(module.__all__) == len(set(module.__all__))
+    assert set(listed) == public(module)
+
+
+@each_namespace
+def test_everything_exported_has_a_docstring(name: str):
+    module = importlib.import_module(name)
+    values = {n: getattr(module, n) for n in module.__all__}
+    documentable = {n: value for n, value in values.items() if inspect.isroutine(value) or inspect.isclass(value)}
+    assert [n for n, value in documentable.items() if not inspect.getdoc(value)] == []
+
+
+def test_promised_names():
+    assert [name for name in PROMISED if name not in tapeless.__all__] == []
+    assert [name for name in PROMISED_RANDOM if name not in tapeless.random.__all__] == []
+
+
+def test_version_is_that_of_the_package():
+    assert tapeless.__version__ == importlib.import_module("importlib.metadata").version("tapeless")
+
+
+@pytest.mark.parametrize("name", SAME_SIGNATURE)
+def test_parameters_have_the_names_and_places_of_jax(name: str):
+    jax = pytest.importorskip("jax")
+    theirs = inspect.signature(getattr(jax, name)).parameters.values()
+    ours = inspect.signature(getattr(tapeless, name)).parameters
+    expected = [p for p in theirs if p.name not in NOT_YET.get(name, ())]
+    assert [p.name for p in expected if p.name not in ours] == []
+    by_place = [p.name for p in expected if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    assert [n for n in ours if n in by_place] == by_place
+    assert [n for n in NOT_YET.get(name, ()) if n in ours] == []  # then it is time to take it off the list

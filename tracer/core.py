@@ -1,0 +1,316 @@
+"""Primitives, and what applying one means: it is up to the current trace.
+
+A primitive is a name and a typing rule. `bind` hands it to the current trace: the evaluator at the bottom
+computes, a staging trace writes an equation, a differentiating trace applies a rule in its parent's name.
+A tracer belongs to a trace if `x.trace is self`; a tracer of any other trace is a constant there, which
+keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's
+"stackless" core, here without tags.
+"""
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from tapeless.tracer import source
+from tapeless.tracer.array import Array
+from tapeless.tracer.errors import (
+    ConcretizationTypeError,
+    InternalError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+from tapeless.tracer.types import ShapedArray
+
+TypingRule = Callable[..., tuple[ShapedArray, ...]]
+
+_registry: dict[str, "Primitive"] = {}
+
+
+def all_primitives() -> tuple["Primitive", ...]:
+    """Every primitive there is, in order of definition."""
+    return tuple(_registry.values())
+
+
+class Primitive:
+    """An operation: a name and a typing rule `(*avals, **params) -> avals`, which also checks its operands.
+
+    Params are keyword-only, hashable and normalised. Types are remembered, so that a rule runs once for the
+    same operands; `remember=False` for primitives whose params are programs.
+    """
+
+    __slots__ = ("_typed", "name", "typing_rule")
+
+    def __init__(self, name: str, typing_rule: TypingRule, *, remember: bool = True) -> None:
+        if name in _registry:
+            raise InternalError(f"primitive {name!r} is defined twice")
+        self.name, self.typing_rule = name, typing_rule
+        self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
+        _registry[name] = self
+
+    def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
+        """Apply to values, as the current trace understands it."""
+        return _current.get().process(self, args, params)
+
+    def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+        """Types of the results. Raises: whatever the typing rule finds wrong."""
+        typed = self._typed
+        if typed is None:
+            return self.typing_rule(*avals, **params)
+        key = (avals, *params.items()) if params else avals
+        found = typed.get(key)
+        if found is None:
+            if len(typed) > _TYPED_LIMIT:
+                typed.clear()
+            found = typed[key] = self.typing_rule(*avals, **params)
+        return found
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{self.name}_p"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return primitive_named, (self.name,)
+
+
+_TYPED_LIMIT = 4096
+
+
+def primitive_named(name: str) -> Primitive:
+    """The primitive called `name`. Raises: KeyError naming it."""
+    return _registry[name]
+
+
+# ---- traces --------------------------------------------------------------------------------------------------
+
+
+class Trace:
+    """What applying a primitive means. `parent` is the trace in whose terms this one works."""
+
+    __slots__ = ("alive", "function", "parent")
+
+    what = "a transformation"
+
+    def __init__(self, parent: "Trace | None", function: Any = None) -> None:
+        self.parent, self.function, self.alive = parent, function, True
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Apply `primitive` to values, of which some may be tracers of this trace."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """`loss at model.py:12, traced for jit`."""
+        function = describe_function(self.function) if self.function is not None else "a function"
+        return f"{function}, traced for {self.what}"
+
+
+class Evaluator(Protocol):
+    """What runs programs at the bottom: filled in by the package `tapeless` (see `set_evaluator`)."""
+
+    def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Compute one primitive on concrete values."""
+        ...
+
+    def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Compute a `compound` function on concrete values as one program."""
+        ...
+
+
+class EvalTrace(Trace):
+    """The bottom: compute now."""
+
+    __slots__ = ("evaluator",)
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.evaluator: Evaluator | None = None
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        if self.evaluator is None:
+            raise InternalError(f"nothing is there to compute {primitive}: import tapeless, not its parts")
+        return self.evaluator.evaluate(primitive, args, params)
+
+
+_bottom = EvalTrace()
+_current: ContextVar[Trace] = ContextVar("trace", default=_bottom)
+
+
+def set_evaluator(evaluator: Evaluator) -> None:
+    """Fill the slot at the bottom: the one upward reference of the system."""
+    _bottom.evaluator = evaluator
+
+
+def current_trace() -> Trace:
+    """The trace that primitives are handed to now."""
+    return _current.get()
+
+
+def bottom_trace() -> Trace:
+    """The trace that computes."""
+    return _bottom
+
+
+def is_evaluating() -> bool:
+    """Whether primitives are computed now, rather than traced."""
+    return _current.get() is _bottom
+
+
+set_current = _current.set
+reset_current = _current.reset
+
+
+@contextmanager
+def under(trace: Trace) -> Iterator[None]:
+    """Hand primitives to `trace` inside."""
+    token = _current.set(trace)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def new_trace(trace: Trace) -> Iterator[None]:
+    """Hand primitives to `trace` inside; after that its tracers are dead, and using one is a leak."""
+    token = _current.set(trace)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        trace.alive = False
+
+
+def compound(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays made of several primitives that is worth one program when it is computed eagerly.
+
+    Arrays are positional, keyword arguments static and hashable. While anything is being traced it is plain `f`.
+    """
+
+    @functools.wraps(f)
+    def run(*args: Any, **params: Any) -> Any:
+        if _current.get() is not _bottom:
+            return f(*args, **params)
+        assert _bottom.evaluator is not None
+        return _bottom.evaluator.evaluate_function(f, args, params)
+
+    return run
+
+
+# ---- tracers -------------------------------------------------------------------------------------------------
+
+
+class Tracer(Array):
+    """A value being traced: an array as far as its type, without its elements."""
+
+    __slots__ = ("__weakref__", "trace")
+
+    trace: Trace
+
+    def known(self) -> Any:
+        """The value this tracer is known to have now, or None: forward mode knows, staging does not."""
+        return None
+
+    def where(self) -> str:
+        """Where in the user's program this value was computed, if that is recorded."""
+        return ""
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete(TracerBoolConversionError, "truth value", _BOOL_HELP))
+
+    def __int__(self) -> int:
+        return int(self._concrete(TracerIntegerConversionError, "integer value", _INT_HELP))
+
+    def __index__(self) -> int:
+        return self._concrete(TracerIntegerConversionError, "index", _INT_HELP).__index__()
+
+    def __float__(self) -> float:
+        return float(self._concrete(ConcretizationTypeError, "float value", _FLOAT_HELP))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete(ConcretizationTypeError, "complex value", _FLOAT_HELP))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TracerArrayConversionError(self._refusal("NumPy array", _ARRAY_HELP))
+
+    def __hash__(self) -> int:
+        raise TypeError(f"a traced array is not hashable: {self.aval}.")
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.aval.shape:
+            raise TypeError("iteration over an array without axes.")
+        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval.str_short()}>"
+
+    def __copy__(self) -> "Tracer":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Tracer":
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a traced array cannot be pickled: {self.aval}.")
+
+    def _concrete(self, error: type[Exception], what: str, help: str) -> Any:
+        known = self.known()
+        if known is None:
+            raise error(self._refusal(what, help))
+        return known
+
+    def _refusal(self, what: str, help: str) -> str:
+        made = f"\n  It was computed at {self.where()}." if self.where() else ""
+        here = source.describe_here()
+        asked = f" at {here}" if here else ""
+        return (
+            f"the {what} of a traced array is not known: {self.aval}, asked for{asked}.\n"
+            f"  Traced: {self.trace.describe()}.{made}\n  {help}"
+        )
+
+
+_BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
+_INT_HELP = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
+_FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+_ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute it outside of the traced function."
+
+
+def leak_error(tracer: Tracer) -> UnexpectedTracerError:
+    """The error for a tracer of a trace that is over."""
+    made = f"\n  The value was computed at {tracer.where()}." if tracer.where() else ""
+    here = source.describe_here()
+    used = f"\n  It was used at {here}." if here else ""
+    return UnexpectedTracerError(
+        f"a traced array escaped its function: {tracer.aval} of {tracer.trace.describe()}.{made}{used}\n"
+        "  Return it from the function instead of storing it in a global, an attribute or a closure."
+    )
+
+
+def check_alive(args: Sequence[Any]) -> None:
+    """Raise the leak error for the first argument whose trace is over."""
+    for x in args:
+        if isinstance(x, Tracer) and not x.trace.alive:
+            raise leak_error(x)
+
+
+def describe_function(f: Any) -> str:
+    """`loss at model.py:12`."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    f = getattr(f, "__wrapped__", f)
+    code = getattr(f, "__code__", None)
+    name = getattr(f, "__name__", None) or type(f).__name__
+    return f"{name} at {source.Source(code, 0).file_line()}" if code else str(name)
+
+
+def program_cache() -> MutableMapping[Any, dict[Any, Any]]:
+    """A place for what is derived from programs, remembered for as long as the program lives."""
+    return weakref.WeakKeyDictionary()

@@ -1,0 +1,41 @@
+"""What can go wrong, as types.
+
+    TypeError
+      ConcretizationTypeError         a traced value was used where Python needs a number
+        TracerBoolConversionError     ... as a truth value (`if x > 0:`)
+        TracerIntegerConversionError  ... as an index or a count (`range(n)`)
+        TracerArrayConversionError    ... as a NumPy array (`np.asarray(x)`)
+    RuntimeError
+      UnexpectedTracerError           a traced value outlived the function it was traced in
+      InternalError                   a broken invariant of ours
+
+Everything else is a standard TypeError, ValueError, IndexError, OverflowError, FloatingPointError or
+NotImplementedError. The four names of traced values are JAX's.
+"""
+
+
+class ConcretizationTypeError(TypeError):
+    """A traced value was used where Python needs a concrete one."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was used as a truth value."""
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced value was used as a Python integer."""
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced value was converted to a NumPy array."""
+
+
+class UnexpectedTracerError(RuntimeError):
+    """A traced value was used after the function it belongs to had returned."""
+
+
+class InternalError(RuntimeError):
+    """An invariant of Tapeless is broken: not the user's fault."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")

@@ -1,0 +1,178 @@
+"""The intermediate representation: a program in A-normal form, first order and typed.
+
+Nonlinear and linear variables are told apart in the variable itself: `Var.linear`. A program with linear
+inputs computes linear functions of them, with coefficients that are nonlinear:
+`{ lambda c:f32[3] ; ẋ:f32[3]. let ẏ = mul c ẋ in ; ẏ }`. Source: Radul et al. 2023, "Linear A".
+
+A `Jaxpr` is closed: what it needs it takes as an input or holds as a literal. `ClosedJaxpr` goes with values
+for the first inputs, the constants that tracing met.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import printing
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.source import Source
+from tapeless.tracer.source import swap as source_swap
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class Var:
+    """A variable of one program: its type, and whether it is linear."""
+
+    __slots__ = ("aval", "linear")
+
+    def __init__(self, aval: ShapedArray, linear: bool = False) -> None:
+        self.aval, self.linear = aval, linear
+
+    def __repr__(self) -> str:
+        return f"Var({'̇' if self.linear else ''}{self.aval.str_short()})"
+
+
+class Literal:
+    """A scalar constant in the place of a variable."""
+
+    __slots__ = ("aval", "value")
+
+    linear = False
+
+    def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
+        self.value, self.aval = value, aval_of(value) if aval is None else aval
+
+    def key(self) -> tuple[Any, ...]:
+        """Equal for literals of the same type and the same bits (so 0.0 and -0.0 differ, nan equals itself)."""
+        return self.aval, np.asarray(self.value).tobytes()
+
+    def __repr__(self) -> str:
+        return f"Literal({self.value!r})"
+
+
+Atom = Var | Literal
+
+
+class Equation:
+    """`outvars = primitive[params] invars`, from a line of the user's program."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        invars: Sequence[Atom],
+        params: dict[str, Any],
+        outvars: Sequence[Var],
+        source: Source | None = None,
+    ) -> None:
+        self.primitive, self.params, self.source = primitive, params, source
+        self.invars, self.outvars = tuple(invars), tuple(outvars)
+
+    @property
+    def linear(self) -> bool:
+        """Whether this equation computes linear values."""
+        return any(v.linear for v in self.outvars)
+
+    def replace(self, **changes: Any) -> "Equation":
+        """This equation with some fields replaced."""
+        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
+        return Equation(**fields)
+
+    def __repr__(self) -> str:
+        return printing.equation_text(self)
+
+
+class Jaxpr:
+    """A program: `invars` to `outvars` by `eqns`, in order. Immutable once built; compared by identity."""
+
+    __slots__ = ("__weakref__", "eqns", "invars", "name", "outvars")
+
+    def __init__(
+        self, invars: Sequence[Var], eqns: Sequence[Equation], outvars: Sequence[Atom], name: str = "f"
+    ) -> None:
+        self.invars, self.eqns, self.outvars, self.name = tuple(invars), tuple(eqns), tuple(outvars), name
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the inputs."""
+        return tuple(v.aval for v in self.invars)
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the results."""
+        return tuple(v.aval for v in self.outvars)
+
+    @property
+    def linear_in(self) -> tuple[bool, ...]:
+        """Which inputs are linear."""
+        return tuple(v.linear for v in self.invars)
+
+    def replace(self, **changes: Any) -> "Jaxpr":
+        """This program with some fields replaced."""
+        get = changes.get
+        return Jaxpr(
+            get("invars", self.invars),
+            get("eqns", self.eqns),
+            get("outvars", self.outvars),
+            get("name", self.name),
+        )
+
+    def __str__(self) -> str:
+        return printing.jaxpr_text(self)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A program with the constants for its first inputs. Called with the other inputs it computes, flat to flat."""
+
+    __slots__ = ("consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+        self.jaxpr, self.consts = jaxpr, tuple(consts)
+
+    @property
+    def eqns(self) -> tuple[Equation, ...]:
+        """The equations."""
+        return self.jaxpr.eqns
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the inputs that are not constants."""
+        return self.jaxpr.in_avals[len(self.consts) :]
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the results."""
+        return self.jaxpr.out_avals
+
+    def __str__(self) -> str:
+        return printing.jaxpr_text(self.jaxpr, n_consts=len(self.consts))
+
+    __repr__ = __str__
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs among an equation's params."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Jaxpr):
+                yield item
+
+
+def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Apply a program to values under the current trace; equations keep their source lines.
+
+    Raises: whatever applying its primitives raises; values must be as many as inputs.
+    """
+    from_before = source_swap(None)
+    env: dict[Var, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    try:
+        for eqn in jaxpr.eqns:
+            source_swap(eqn.source or from_before)
+            read = [env[v] if type(v) is Var else v.value for v in eqn.invars]
+            env.update(zip(eqn.outvars, eqn.primitive.bind(*read, **eqn.params), strict=True))
+    finally:
+        source_swap(from_before)
+    return tuple(env[v] if type(v) is Var else v.value for v in jaxpr.outvars)

@@ -1,0 +1,1 @@
+"""The NumPy namespace, written over the primitives."""

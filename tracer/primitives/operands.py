@@ -1,0 +1,85 @@
+"""What the functions of all families do with their operands before binding: scalars, axes, shapes."""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.types import ShapedArray, aval_of
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+def constant(value: Any, like: ShapedArray) -> Any:
+    """A number as a scalar of the dtype and weakness of `like`.
+
+    Raises: OverflowError if it is an integer that does not fit; TypeError if its kind is higher than that of `like`.
+    """
+    key = (value, type(value), like.dtype, like.weak_type)
+    found = _constants.get(key)
+    if found is None or value == 0:  # 0.0 == -0.0, which are not the same constant
+        if len(_constants) > 4096:
+            _constants.clear()
+        found = _constants[key] = _constant(value, like)
+    return found
+
+
+_constants: dict[Any, Any] = {}
+
+
+def _constant(value: Any, like: ShapedArray) -> Any:
+    dtype = like.dtype
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype.kind in "iu":
+        dtypes.check_fits(int(value), dtype)
+    elif isinstance(value, (complex, np.complexfloating)) and dtype.kind != "c":
+        raise TypeError(f"the complex number {value!r} has no place in an operation of {like}: convert it first.")
+    elif isinstance(value, (float, np.floating)) and dtype.kind in "iub":
+        raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert it first.")
+    return dtype.type(value) if like.weak_type else np.asarray(value, dtype)
+
+
+def matched(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands, of which a bare number takes the dtype of the other."""
+    if type(x) in _PYTHON_SCALARS:
+        if type(y) in _PYTHON_SCALARS:
+            return x, y
+        return constant(x, aval_of(y)), y
+    if type(y) in _PYTHON_SCALARS:
+        return x, constant(y, aval_of(x))
+    return x, y
+
+
+def ndim(x: Any) -> int:
+    """Number of axes of a value."""
+    return aval_of(x).ndim
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """Shape of a value."""
+    return aval_of(x).shape
+
+
+def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
+    """`axis` counted from the front. Raises: ValueError if it is out of range."""
+    i = operator.index(axis)
+    if not -ndim <= i < ndim:
+        raise ValueError(f"{name} {i} is out of range for an array of {ndim} axes.")
+    return i + ndim if i < 0 else i
+
+
+def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
+    """Axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
+    if axes is None:
+        return tuple(range(ndim))
+    given = axes if isinstance(axes, Iterable) else (axes,)
+    found = tuple(sorted(canonical_axis(a, ndim, name) for a in given))
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name} {tuple(axes)} names an axis twice.")
+    return found
+
+
+def without(items: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
+    """`items` less those at `positions`."""
+    return tuple(x for i, x in enumerate(items) if i not in positions)

@@ -1,0 +1,125 @@
+"""Where in the user's program an equation comes from.
+
+Recording costs one short walk up the stack per equation; file, line and text are decoded only when printed.
+"""
+
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType
+
+_ROOTS = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+_ours: dict[CodeType, bool] = {}
+_override: ContextVar["Source | None"] = ContextVar("source", default=None)
+
+
+class Source:
+    """One place in a user's program: `file`, `line`, `function`, `text`."""
+
+    __slots__ = ("code", "instruction")
+
+    def __init__(self, code: CodeType, instruction: int) -> None:
+        self.code, self.instruction = code, instruction
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_qualname
+
+    @property
+    def line(self) -> int:
+        for i, (line, *_) in enumerate(self.code.co_positions()):
+            if i == self.instruction // 2:
+                return line or self.code.co_firstlineno
+        return self.code.co_firstlineno
+
+    @property
+    def text(self) -> str:
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{_short_path(self.file)}:{self.line}"
+
+    def file_line(self) -> str:
+        """`model.py:12`, the first line of the function."""
+        return f"{_short_path(self.file)}:{self.code.co_firstlineno}"
+
+    def describe(self) -> str:
+        """`model.py:41 (loss), y = sin(h)`: for error messages."""
+        text = f", {self.text}" if self.text else ""
+        return f"{self} ({self.function}){text}"
+
+
+def current() -> Source | None:
+    """The innermost frame that is not ours, or the place set by `at`."""
+    place = _override.get()
+    if place is not None:
+        return place
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
+    while frame is not None:
+        code = frame.f_code
+        ours = _ours.get(code)
+        if ours is None:
+            ours = _ours[code] = _is_ours(code)
+        if not ours:
+            return Source(code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+@contextmanager
+def at(place: Source | None) -> Iterator[None]:
+    """Equations built inside come from `place`: a derivative belongs to the line it differentiates."""
+    token = _override.set(place)
+    try:
+        yield
+    finally:
+        _override.reset(token)
+
+
+def swap(place: Source | None) -> Source | None:
+    """Set the place of the equations to come and return the one before: `at` for inner loops."""
+    before = _override.get()
+    _override.set(place)
+    return before
+
+
+def describe_here() -> str:
+    """The user's line that is running, for error messages; empty if there is none."""
+    place = current()
+    return place.describe() if place else ""
+
+
+def add_root(folder: str) -> None:
+    """Count the code below `folder` as ours."""
+    global _ROOTS
+    _ROOTS = (*_ROOTS, os.path.abspath(folder))
+    _ours.clear()
+
+
+def _is_ours(code: CodeType) -> bool:
+    file = os.path.abspath(code.co_filename)
+    below = any(file.startswith(root + os.sep) for root in _source_folders())
+    return below or code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
+
+
+def _source_folders() -> tuple[str, ...]:
+    """The four source folders, wherever they are: installed they lie under one, in a checkout beside one another."""
+    own = ("api", "tracer", "interpreters", "lowering")
+    return tuple(os.path.join(root, name) for root in _ROOTS for name in own) + _installed_root()
+
+
+def _installed_root() -> tuple[str, ...]:
+    root = _ROOTS[0]
+    return (root,) if os.path.basename(root) == "tapeless" else ()
+
+
+def _short_path(file: str) -> str:
+    relative = os.path.relpath(file) if os.path.isabs(file) else file
+    return os.path.basename(file) if relative.startswith("..") else relative

@@ -1,0 +1,98 @@
+"""Tracing a Python function into a program.
+
+Everything the function does to arrays is written down, whether it depends on the arguments or not. Values
+it meets that are not its own, arrays it closes over and tracers of other traces, become constants: inputs
+that come before the arguments.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, passes, source
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def trace_to_jaxpr(
+    f: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *, what: str = "jit", function: Any = None
+) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """Write down what `f` does to arrays of these types; flat arguments, flat results.
+
+    Returns: the program, whose first inputs are the constants it met, and the values of those.
+    Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.
+    """
+    trace = StagingTrace(core.current_trace(), function or f, what)
+    args = [trace.input(aval) for aval in in_avals]
+    with core.new_trace(trace):
+        outs = f(*args)
+        outvars = [trace.atom(x) for x in outs]
+    return trace.finish(outvars, getattr(function or f, "__name__", "f"))
+
+
+class StagingTrace(Trace):
+    """Applying a primitive writes an equation."""
+
+    __slots__ = ("_consts", "_eqns", "_inputs", "what")
+
+    def __init__(self, parent: Trace, function: Any, what: str) -> None:
+        super().__init__(parent, function)
+        self.what = what
+        self._inputs: list[Var] = []
+        self._eqns: list[Equation] = []
+        self._consts: dict[int, tuple[Var, Any]] = {}
+
+    def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
+        """A new input."""
+        var = Var(aval, linear)
+        self._inputs.append(var)
+        return StagedTracer(self, var)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in args]
+        avals = primitive.type(tuple([a.aval for a in atoms]), params)
+        outvars = [Var(aval) for aval in avals]
+        self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
+        return tuple([StagedTracer(self, v) for v in outvars])
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for `x` here."""
+        if isinstance(x, Tracer):
+            if x.trace is self:
+                return x.var  # type: ignore[attr-defined]
+            core.check_alive((x,))
+        elif not isinstance(x, Array) and np.ndim(x) == 0:
+            return Literal(x, aval_of(x))
+        return self._constant(x)
+
+    def _constant(self, x: Any) -> Var:
+        found = self._consts.get(id(x))
+        if found is None:
+            found = self._consts[id(x)] = (Var(aval_of(x)), x)
+        return found[0]
+
+    def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The program, its dead code gone, with its constants first."""
+        consts = list(self._consts.values())
+        jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
+        used = passes.used_variables(jaxpr)
+        kept = [(v, x) for v, x in consts if v in used]
+        return jaxpr.replace(invars=[v for v, _ in kept] + self._inputs), tuple(x for _, x in kept)
+
+
+class StagedTracer(Tracer):
+    """A variable of a program being written."""
+
+    __slots__ = ("aval", "var")
+
+    def __init__(self, trace: StagingTrace, var: Var) -> None:
+        self.trace, self.var, self.aval = trace, var, var.aval
+
+    def where(self) -> str:
+        trace = self.trace
+        assert isinstance(trace, StagingTrace)
+        made = next((eqn for eqn in trace._eqns if self.var in eqn.outvars), None)
+        return made.source.describe() if made and made.source else ""

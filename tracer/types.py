@@ -1,0 +1,118 @@
+"""The types of values: an array's shape, dtype, weakness and sharding.
+
+Types are interned, so `is` compares them and hashing is one pointer: typing rules and caches lean on it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+
+
+class ShapedArray:
+    """Type of an array: `shape`, `dtype`, `weak_type` (gives way to any strong type of its kind), `sharding`."""
+
+    __slots__ = ("__weakref__", "_tangent", "dtype", "ndim", "shape", "sharding", "size", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool
+    sharding: Any
+    ndim: int
+    size: int
+
+    def __new__(
+        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, sharding: Any = None
+    ) -> "ShapedArray":
+        key = (shape, dtype, weak_type, sharding)
+        found = _interned.get(key)
+        return _intern(key) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
+
+    def update(self, **changes: Any) -> "ShapedArray":
+        """This type with some fields replaced.
+
+        >>> ShapedArray((2, 3), "float32").update(shape=(3,))
+        ShapedArray(float32[3])
+        """
+        get = changes.get
+        return ShapedArray(
+            get("shape", self.shape),
+            get("dtype", self.dtype),
+            get("weak_type", self.weak_type),
+            get("sharding", self.sharding),
+        )
+
+    def tangent(self) -> "ShapedArray":
+        """Type of this type's tangents: itself, or float0 of the same shape for integers and booleans."""
+        found = self._tangent
+        if found is None:
+            found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
+        return found
+
+    def strong(self) -> "ShapedArray":
+        """This type, not weak."""
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def str_short(self) -> str:
+        """`f32[3,2]`, with `~` before a weak type."""
+        shape = ",".join(map(str, self.shape))
+        return f"{'~' * self.weak_type}{dtypes.short_name(self.dtype)}[{shape}]"
+
+    def __str__(self) -> str:
+        shape = ",".join(map(str, self.shape))
+        return f"{self.dtype.name}[{shape}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self}{weak})"
+
+
+_interned: dict[Any, ShapedArray] = {}
+
+
+def _intern(key: tuple[Any, ...]) -> ShapedArray:
+    """The one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
+    shape, dtype, weak_type, sharding = key
+    exact = (tuple(int(n) for n in shape), np.dtype(dtype), bool(weak_type), sharding)
+    found = _interned.get(exact)
+    if found is None:
+        found = object.__new__(ShapedArray)
+        found.shape, found.dtype, found.weak_type, found.sharding = exact
+        found.ndim, found.size, found._tangent = len(exact[0]), math.prod(exact[0]), None
+        found = _interned.setdefault(exact, found)
+    return found
+
+
+def scalar_type(dtype: Any, weak_type: bool = False) -> ShapedArray:
+    """Type of a scalar of `dtype`."""
+    return ShapedArray((), np.dtype(dtype), weak_type)
+
+
+def aval_of(value: Any) -> ShapedArray:
+    """The type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
+
+    Raises: TypeError if `value` is none of these.
+    """
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        return aval
+    kind = type(value)
+    if kind in (bool, int, float, complex):
+        return ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
+    if isinstance(value, np.generic):
+        return ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
+    if isinstance(value, np.ndarray):
+        return ShapedArray(value.shape, dtypes.canonical(value.dtype))
+    if isinstance(value, (bool, int, float, complex)):
+        return aval_of(next(base for base in (bool, int, float, complex) if isinstance(value, base))(value))
+    raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.")
+
+
+def is_arraylike(value: Any) -> bool:
+    """Whether `aval_of` accepts `value`."""
+    return hasattr(value, "aval") or isinstance(value, (bool, int, float, complex, np.generic, np.ndarray))
