@@ -1,77 +1,149 @@
-"""Settings. Each is a field of `config`: set it for the process, or scope it with `config.scope(...)`."""
+"""The settings: `config`, its scopes, and `enable_x64`.
+
+A field has one value for the process (`config.update`, or assignment) and may have another for a scope (`with
+config.scope(...)`), which belongs to the current thread or task and goes before the value of the process.
+"""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-_FIELDS: dict[str, Any] = {
-    "default_bits": 32,  # width of Python scalars, of creation functions and of random numbers: 32 or 64
-    "debug_nans": False,  # check every result for nan and name the equation that made it
-    "default_device": None,  # where arrays are put that depend on none
-}
+T = TypeVar("T")
 
 
-class Config:
-    """The settings. Reading a scoped field gives the innermost scope's value, else the process's."""
+class Field(Generic[T]):
+    """One setting: its name, its allowed values, its value for the process and for the current scope."""
 
-    def __init__(self) -> None:
-        self.__dict__["_values"] = dict(_FIELDS)
-        self.__dict__["_scoped"] = ContextVar("config", default={})
+    def __init__(self, default: T, allowed: tuple[T, ...], *, traced: bool) -> None:
+        self.everywhere = default
+        self.allowed = allowed
+        self.traced = traced
 
-    def __getattr__(self, name: str) -> Any:
-        scoped = self._scoped.get()
-        if name in scoped:
-            return scoped[name]
-        if name in self._values:
-            return self._values[name]
-        raise AttributeError(_unknown(name))
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.scoped: ContextVar[T | None] = ContextVar(name, default=None)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.update(name, value)
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        value = self.scoped.get()
+        return self.everywhere if value is None else value
 
-    def update(self, name: str, value: Any) -> None:
-        """Set a field for the process. Raises: AttributeError if there is no such field, ValueError for a bad value."""
-        _check(name, value)
-        self._values[name] = value
+    def __set__(self, instance: Any, value: T) -> None:
+        self.everywhere = self.checked(value)
+
+    def checked(self, value: Any) -> T:
+        """The allowed value equal to `value`. Raises: ValueError if there is none."""
+        for known in self.allowed:
+            if value == known and isinstance(value, bool) == isinstance(known, bool):
+                return known
+        allowed = " or ".join(map(repr, self.allowed))
+        raise ValueError(f"config.{self.name} must be {allowed}, not {value!r}.")
 
     @contextmanager
-    def scope(self, **fields: Any) -> Generator[None]:
-        """Set fields inside a `with` statement, in this thread or task only."""
-        for name, value in fields.items():
-            _check(name, value)
-        token = self._scoped.set({**self._scoped.get(), **fields})
+    def scope(self, value: T) -> Generator[None]:
+        """`value` within a with block."""
+        token = self.scoped.set(self.checked(value))
         try:
             yield
         finally:
-            self._scoped.reset(token)
+            self.scoped.reset(token)
 
 
-def _check(name: str, value: Any) -> None:
-    if name not in _FIELDS:
-        raise AttributeError(_unknown(name))
-    if name == "default_bits" and value not in (32, 64):
-        raise ValueError(f"config.default_bits must be 32 or 64, not {value!r}.")
+class Config:
+    """The settings of Tapeless.
+
+    default_bits: width of Python scalars, random numbers and what `zeros`, `arange`, ... create: 32 or 64.
+    debug_nans: whether a result that holds a NaN is an error that names the operation.
+    """
+
+    __slots__ = ()
+
+    default_bits = Field(32, (32, 64), traced=True)
+    debug_nans = Field(False, (False, True), traced=True)
+
+    def update(self, name: str, value: Any) -> None:
+        """Set a field for the process. JAX's `jax_enable_x64` and `jax_debug_nans` are understood too.
+
+        >>> config.update("default_bits", 64)
+        >>> config.default_bits
+        64
+        >>> config.update("jax_enable_x64", False)
+        >>> config.default_bits
+        32
+        """
+        if name == "jax_enable_x64":
+            name, value = "default_bits", _bits(value)
+        _field(name.removeprefix("jax_")).__set__(self, value)
+
+    @contextmanager
+    def scope(self, **values: Any) -> Generator[None]:
+        """Set fields within a with block, for the current thread or task only.
+
+        >>> with config.scope(default_bits=64):
+        ...     config.default_bits
+        64
+        """
+        with ExitStack() as scopes:
+            for name, value in values.items():
+                scopes.enter_context(_field(name).scope(value))
+            yield
+
+    def trace_key(self) -> tuple[Any, ...]:
+        """What a cache of traced programs must be keyed by: the fields that tracing or compiling depends on."""
+        return tuple([f.everywhere if (value := f.scoped.get()) is None else value for f in _traced])
+
+    def __getattr__(self, name: str) -> Any:
+        return _field(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _field(name).__set__(self, value)
+
+    def __repr__(self) -> str:
+        return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _fields)})"
 
 
-def _unknown(name: str) -> str:
-    return f"there is no setting {name!r}. Settings are {', '.join(_FIELDS)}."
-
+_fields: dict[str, Field[Any]] = {name: field for name, field in vars(Config).items() if isinstance(field, Field)}
+_traced = tuple(field for field in _fields.values() if field.traced)
 
 config = Config()
 
 
-class enable_x64:
-    """Make 64 bits the default width: called plainly for the process, in a `with` statement for its body."""
+def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
+    """Make 64 bits (32 if `new_val` is false) the default width: from now on, or in a with block.
 
-    def __init__(self, on: bool = True) -> None:
-        self._before, self._bits = config.default_bits, 64 if on else 32
-        config.update("default_bits", self._bits)
+    It is about defaults only: an array of an explicit 64-bit dtype has 64 bits whatever the setting.
+
+    >>> with enable_x64():
+    ...     config.default_bits
+    64
+    >>> config.default_bits
+    32
+    """
+    return _DefaultBits(_bits(new_val))
+
+
+class _DefaultBits(AbstractContextManager[None]):
+    """A default width, set for the process when made; entering takes that back and sets it for the block."""
+
+    def __init__(self, bits: int) -> None:
+        self.before = _fields["default_bits"].everywhere
+        self.scope = config.scope(default_bits=bits)
+        config.update("default_bits", bits)
 
     def __enter__(self) -> None:
-        config.update("default_bits", self._before)
-        self._scope = config.scope(default_bits=self._bits)
-        self._scope.__enter__()
+        config.update("default_bits", self.before)
+        self.scope.__enter__()
 
-    def __exit__(self, *exc: Any) -> None:
-        self._scope.__exit__(*exc)
+    def __exit__(self, *error: Any) -> None:
+        self.scope.__exit__(*error)
+
+
+def _bits(x64: bool) -> int:
+    return 64 if x64 else 32
+
+
+def _field(name: str) -> Field[Any]:
+    field = _fields.get(name)
+    if field is None:
+        raise AttributeError(f"config has no field {name!r}; it has {', '.join(_fields)}.")
+    return field

@@ -93,12 +93,13 @@ def primitive_named(name: str) -> Primitive:
 class Trace:
     """What applying a primitive means. `parent` is the trace in whose terms this one works."""
 
-    __slots__ = ("alive", "function", "parent")
+    __slots__ = ("alive", "depth", "function", "parent")
 
     what = "a transformation"
 
     def __init__(self, parent: "Trace | None", function: Any = None) -> None:
         self.parent, self.function, self.alive = parent, function, True
+        self.depth: int = parent.depth + 1 if parent else 0
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Apply `primitive` to values, of which some may be tracers of this trace."""
@@ -291,6 +292,14 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
     return UnexpectedTracerError(
         f"a traced array escaped its function: {tracer.aval} of {tracer.trace.describe()}.{made}{used}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
+    )
+
+
+def inner_tracer_error(tracer: Tracer, trace: Trace) -> UnexpectedTracerError:
+    """The error for a tracer of a trace inside `trace`, which reached it by a closure."""
+    return UnexpectedTracerError(
+        f"a value that is being differentiated, {tracer.aval} of {tracer.trace.describe()}, reached {trace.describe()}, "
+        "through a closure.\n  A function with its own rule must take such a value as an argument."
     )
 
 

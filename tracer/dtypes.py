@@ -1,252 +1,408 @@
-"""Element types: NumPy's and ml_dtypes', the promotion lattice with weak types, default widths.
+"""Element types, and which of them the operands of an operation meet in.
 
-Nothing here truncates: an explicit 64-bit dtype stays 64-bit. The lattice is JAX's ("Type promotion
-semantics", jax.readthedocs.io); the width of weak values is Tapeless's own (design.md, 13).
+The types are NumPy's booleans, integers, floats and complex numbers, those that ml_dtypes adds (bfloat16, fp8, fp4,
+int2, int4), and `float0`, the type of the only tangent of an integer.
+
+Types meet in JAX's lattice: https://docs.jax.dev/en/latest/type_promotion.html. A weak type takes part in it as its
+kind alone, so that a number gives way to any array of its kind. Knowingly different: a 64-bit type is never truncated,
+whatever the default width; NumPy scalars are weak, of their own width, which shows among weak operands only.
 """
 
-import functools
-from typing import Any
+from collections.abc import Collection, Iterable
+from functools import cache, reduce
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
 from tapeless.tracer.config import config
 
-float0 = np.dtype([("float0", np.void, 0)])
+DType: TypeAlias = np.dtype[Any]
 
-_SMALL_FLOATS = tuple(
-    np.dtype(getattr(ml_dtypes, name))
-    for name in (
-        "float8_e4m3fn", "float8_e5m2", "float8_e4m3", "float8_e3m4", "float8_e4m3b11fnuz",
-        "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn",
-    )
-)  # fmt: skip
-bfloat16 = np.dtype(ml_dtypes.bfloat16)
-_FLOATS = (*_SMALL_FLOATS, *map(np.dtype, ("float16", ml_dtypes.bfloat16, "float32", "float64")))
-_COMPLEX = tuple(map(np.dtype, ("complex64", "complex128")))
-_SIGNED = tuple(map(np.dtype, (ml_dtypes.int2, ml_dtypes.int4, "int8", "int16", "int32", "int64")))
-_UNSIGNED = tuple(map(np.dtype, (ml_dtypes.uint2, ml_dtypes.uint4, "uint8", "uint16", "uint32", "uint64")))
-_BOOL = np.dtype(bool)
+float0: DType = np.dtype([("float0", np.void, 0)])
 
-_KIND: dict[np.dtype[Any], str] = {
-    _BOOL: "b",
-    **dict.fromkeys(_SIGNED, "i"),
-    **dict.fromkeys(_UNSIGNED, "u"),
-    **dict.fromkeys(_FLOATS, "f"),
-    **dict.fromkeys(_COMPLEX, "c"),
+_SMALL_FLOATS = (
+    "float4_e2m1fn",
+    *("float8_" + form for form in "e3m4 e4m3 e4m3b11fnuz e4m3fn e4m3fnuz e5m2 e5m2fnuz e8m0fnu".split()),
+)
+_NAMES_OF_KIND = {
+    "b": ("bool",),
+    "i": ("int2", "int4", "int8", "int16", "int32", "int64"),
+    "u": ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64"),
+    "f": (*_SMALL_FLOATS, "bfloat16", "float16", "float32", "float64"),
+    "c": ("complex64", "complex128"),
 }
+_KIND_OF_PYTHON = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
-def kind(dtype: Any) -> str:
-    """b, i, u, f or c. Raises: TypeError for a dtype that is not ours."""
-    try:
-        return _KIND[dtype]
-    except KeyError:
-        return _KIND[canonical(dtype)]
+def _named(name: str) -> DType:
+    return np.dtype(getattr(ml_dtypes, name, name))
 
 
-def is_bool(dtype: Any) -> bool:
-    """Whether `dtype` is bool."""
-    return dtype == _BOOL
+_KINDS: dict[DType, str] = {_named(name): kind for kind, names in _NAMES_OF_KIND.items() for name in names}
+_KINDS[float0] = "0"
+_NAMES = {dtype: dtype.name for dtype in _KINDS} | {float0: "float0"}
+_BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
+
+# ---- what a dtype is
 
 
-def is_integer(dtype: Any) -> bool:
+def kind_of(dtype: DType) -> str:
+    """b, i, u, f or c as in NumPy, but for the types of ml_dtypes too, whose `dtype.kind` is V; 0 is float0."""
+    return _KINDS[dtype]
+
+
+def is_bool(dtype: DType) -> bool:
+    """Whether `dtype` is the boolean type."""
+    return _KINDS[dtype] == "b"
+
+
+def is_integer(dtype: DType) -> bool:
     """Whether `dtype` is an integer type, signed or not."""
-    return _KIND.get(dtype) in ("i", "u")
+    return _KINDS[dtype] in "iu"
 
 
-def is_signed(dtype: Any) -> bool:
-    """Whether `dtype` has negative numbers."""
-    return _KIND.get(dtype) in ("i", "f", "c")
+def is_signed(dtype: DType) -> bool:
+    """Whether `dtype` has negative values."""
+    return _KINDS[dtype] in "ifc"
 
 
-def is_float(dtype: Any) -> bool:
-    """Whether `dtype` is a real floating-point type."""
-    return _KIND.get(dtype) == "f"
+def is_float(dtype: DType) -> bool:
+    """Whether `dtype` is a real floating point type."""
+    return _KINDS[dtype] == "f"
 
 
-def is_complex(dtype: Any) -> bool:
-    """Whether `dtype` is complex."""
-    return _KIND.get(dtype) == "c"
+def is_complex(dtype: DType) -> bool:
+    """Whether `dtype` is a complex type."""
+    return _KINDS[dtype] == "c"
 
 
-def is_inexact(dtype: Any) -> bool:
-    """Whether `dtype` is floating point or complex."""
-    return _KIND.get(dtype) in ("f", "c")
+def is_inexact(dtype: DType) -> bool:
+    """Whether `dtype` is floating point, real or complex: whether it has tangents."""
+    return _KINDS[dtype] in "fc"
 
 
-def tangent_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype`, or float0 for integers and booleans, whose tangent space has no dimension."""
-    return dtype if is_inexact(dtype) else float0
+def bits_of(dtype: DType) -> int:
+    """Bits of a value: 4 for int4, which takes 8 in memory."""
+    return _BITS[dtype]
 
 
-def default_dtype(of: str) -> np.dtype[Any]:
-    """Dtype of the kind b, i, u, f or c that values have unless they say: `config.default_bits` wide."""
-    return _DEFAULTS[config.default_bits][of]
+def short_name(dtype: DType) -> str:
+    """As types are printed: f32, bf16, i64, u8, c64, bool, f8_e4m3fn.
 
-
-_DEFAULTS = {
-    32: {k: np.dtype(v) for k, v in dict(b="bool", i="int32", u="uint32", f="float32", c="complex64").items()},
-    64: {k: np.dtype(v) for k, v in dict(b="bool", i="int64", u="uint64", f="float64", c="complex128").items()},
-}
-_PYTHON = {bool: "b", int: "i", float: "f", complex: "c"}
-
-
-def scalar_dtype(kind: type) -> np.dtype[Any]:
-    """Dtype of a Python bool, int, float or complex standing alone."""
-    return _DEFAULTS[config.default_bits][_PYTHON[kind]]
-
-
-def canonical(dtype: Any) -> np.dtype[Any]:
-    """A dtype of ours from anything that names one; Python's types mean the default width.
-
-    Raises: TypeError if it names none, or one that arrays here cannot have.
+    >>> short_name(np.dtype("float32"))
+    'f32'
     """
-    if type(dtype) is type and dtype in _PYTHON:
-        return scalar_dtype(dtype)
-    try:
-        found = np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, np.dtype) else dtype)
-    except TypeError:
-        raise TypeError(f"{dtype!r} is not a dtype.") from None
-    found = found.newbyteorder("=") if found.kind in "iufc" and not found.isnative else found
-    if found not in _KIND and found != float0:
-        raise TypeError(f"arrays of dtype {found} are not supported.")
-    return found
+    return _SHORT_NAMES[dtype]
 
 
-_LETTER = {"i": "i", "u": "u", "c": "c"}
-
-
-@functools.cache
-def short_name(dtype: np.dtype[Any]) -> str:
-    """f32, i64, bool, bf16, c64, u8, f8_e4m3fn."""
-    name = dtype.name
-    if dtype == float0:
-        return "float0"
+def _shortened(name: str) -> str:
     for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
         if name.startswith(long):
-            return short + name[len(long) :]
+            return name.replace(long, short, 1)
     return name
 
 
-def real_part_dtype(dtype: Any) -> np.dtype[Any]:
-    """Dtype of the parts of a complex dtype; any other is its own."""
-    return {_COMPLEX[0]: np.dtype("float32"), _COMPLEX[1]: np.dtype("float64")}.get(dtype, dtype)
+def _count_bits(name: str) -> int:
+    digits = name.partition("_")[0].lstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(digits or 8)
 
 
-def complex_of(dtype: Any) -> np.dtype[Any]:
-    """The complex dtype whose parts are at least as wide as `dtype`."""
-    return _COMPLEX[1] if dtype in (np.dtype("float64"), _COMPLEX[1]) else _COMPLEX[0]
+_SHORT_NAMES = {dtype: _shortened(name) for name, dtype in _BY_NAME.items()} | {float0: "float0"}
+_BITS = {dtype: _count_bits(name) for name, dtype in _BY_NAME.items()}
+
+# ---- dtypes of the default width, and dtypes made of others
+
+
+def default_dtype(kind: str) -> DType:
+    """Type of the default width of a kind: b, i, u, f or c. Complex numbers have two parts of that width."""
+    return _DEFAULTS[config.default_bits][kind]
+
+
+def scalar_dtype(scalar_type: type) -> DType:
+    """Type of a number of class bool, int, float or complex: of the default width."""
+    return _DEFAULTS[config.default_bits][_KIND_OF_PYTHON[scalar_type]]
+
+
+def tangent_dtype(dtype: DType) -> DType:
+    """Type of the tangents of `dtype`: itself, or float0 for integers and booleans."""
+    return dtype if _KINDS[dtype] in "fc" else float0
+
+
+def real_part_dtype(dtype: DType) -> DType:
+    """Type of the real part of `dtype`: itself unless complex."""
+    return _REAL_PARTS.get(dtype, dtype)
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex type that holds `dtype`: complex128 for float64, complex64 for lesser floats, else the default."""
+    return _COMPLEX.get(dtype) or default_dtype("c")
+
+
+def inexact_of(dtype: DType) -> DType:
+    """`dtype` if floating point or complex, else the default float."""
+    return dtype if _KINDS[dtype] in "fc" else default_dtype("f")
+
+
+_DEFAULTS: dict[int, dict[str, DType]] = {
+    32: {k: np.dtype(n) for k, n in zip("biufc", ("bool", "int32", "uint32", "float32", "complex64"), strict=True)},
+    64: {k: np.dtype(n) for k, n in zip("biufc", ("bool", "int64", "uint64", "float64", "complex128"), strict=True)},
+}
+_REAL_PARTS = {_named("complex64"): _named("float32"), _named("complex128"): _named("float64")}
+_COMPLEX = {
+    **{dtype: _named("complex64") for dtype, kind in _KINDS.items() if kind == "f"},
+    _named("float64"): _named("complex128"),
+    **{dtype: dtype for dtype in _REAL_PARTS},
+}
+
+# ---- from what users write
+
+
+def canonical(dtype: Any) -> DType:
+    """The dtype meant by a dtype, a name, a scalar type, or anything that has a dtype; in native byte order.
+
+    `float`, `int`, `complex` and `bool`, as classes or names, mean the type of the default width.
+
+    Raises: TypeError if it means none, or one that is not supported, such as object, str or datetime64.
+
+    >>> canonical(float), canonical("bfloat16"), canonical(np.int8)
+    (dtype('float32'), dtype(bfloat16), dtype('int8'))
+    """
+    if isinstance(dtype, (np.dtype, type, str)):
+        found = _SPELLINGS.get(dtype)
+        if found is not None:
+            return found
+        if dtype in _DEFAULT_SPELLINGS:
+            return default_dtype(_DEFAULT_SPELLINGS[dtype])
+    return _read(dtype)
+
+
+_DEFAULT_SPELLINGS: dict[Any, str] = {**_KIND_OF_PYTHON, **{c.__name__: kind for c, kind in _KIND_OF_PYTHON.items()}}
+_SPELLINGS: dict[Any, DType] = {
+    **{dtype: dtype for dtype in _KINDS},
+    **{dtype.type: dtype for dtype in _KINDS if dtype is not float0},
+    **_BY_NAME,
+}
+
+
+def _read(given: Any) -> DType:
+    dtype = _interpreted(given)
+    found = None if dtype is None else _SPELLINGS.get(dtype.newbyteorder("="))
+    if found is not None:
+        return found
+    meaning = "" if dtype is None else f", which NumPy reads as {dtype},"
+    raise TypeError(
+        f"{given!r}{meaning} is not a dtype of arrays: "
+        "use bool, an integer, a float or a complex type, for example 'float32', np.int8 or float."
+    )
+
+
+def _interpreted(given: Any) -> DType | None:
+    own = getattr(given, "dtype", None)
+    if isinstance(own, np.dtype):
+        return own
+    try:
+        return None if given is None else np.dtype(given)
+    except (TypeError, ValueError):
+        return None
 
 
 def finfo(dtype: Any) -> Any:
-    """Limits of a floating-point dtype."""
-    return ml_dtypes.finfo(real_part_dtype(canonical(dtype)))
+    """Limits of a float type, or of the parts of a complex one: eps, max, tiny, bits, ..., as `np.finfo`.
+
+    Raises: TypeError if `dtype` is not floating point.
+    """
+    found = canonical(dtype)
+    if not is_inexact(found):
+        raise TypeError(f"finfo: {found} is not a floating point type; use iinfo.")
+    return ml_dtypes.finfo(real_part_dtype(found))
 
 
 def iinfo(dtype: Any) -> Any:
-    """Limits of an integer dtype."""
-    return ml_dtypes.iinfo(canonical(dtype))
+    """Limits of an integer type: min, max, bits, as `np.iinfo`. Raises: TypeError if `dtype` is not an integer type."""
+    found = canonical(dtype)
+    if not is_integer(found):
+        raise TypeError(f"iinfo: {found} is not an integer type{'; use finfo' * is_inexact(found)}.")
+    return ml_dtypes.iinfo(found)
 
 
-def check_fits(value: int, dtype: Any) -> None:
-    """Raises: OverflowError if the integer `value` is not in the range of `dtype`."""
-    low, high = _range(dtype)
+def check_fits(value: int, dtype: DType) -> None:
+    """Nothing, if the integer type `dtype` holds `value`. Raises: OverflowError if it does not."""
+    low, high = _RANGES[dtype]
     if not low <= value <= high:
         raise OverflowError(
-            f"the integer {value} does not fit {dtype} (from {low} to {high}). "
-            "Give it a wider dtype, or use tl.enable_x64()."
+            f"the integer {value} does not fit {dtype}, which holds {low} to {high}: use an array of a wider dtype."
         )
 
 
-@functools.cache
-def _range(dtype: Any) -> tuple[int, int]:
-    info = iinfo(dtype)
-    return int(info.min), int(info.max)
+def _range(dtype: DType) -> tuple[int, int]:
+    limits = ml_dtypes.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
-# ---- promotion -----------------------------------------------------------------------------------------------
+_RANGES = {dtype: _range(dtype) for dtype, kind in _KINDS.items() if kind in "iu"}
+
+# ---- relations between dtypes
 
 
-@functools.cache
-def promote(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """Dtype of two strongly typed operands. Raises: TypeError where an 8-bit float meets another float."""
-    if a == b:
-        return a
-    ka, kb = kind(a), kind(b)
-    low, high = (a, b) if "biufc".index(ka) <= "biufc".index(kb) else (b, a)
-    kl, kh = kind(low), kind(high)
-    if kl == "b" or (kl in "iu" and kh in "fc"):
-        return high
-    if kl == kh == "i" or kl == kh == "u":
-        return max(a, b, key=_bits)
-    if kl == "i" and kh == "u":
-        return _signed_above(low, high)
-    if kh == "c":
-        return _COMPLEX[1] if np.dtype("float64") in (low, real_part_dtype(low), real_part_dtype(high)) else _COMPLEX[0]
-    return _float_join(a, b)
+def issubdtype(dtype: Any, category: Any) -> bool:
+    """Whether `dtype` is in a category (np.integer, np.floating, np.number, ...), or is the dtype `category`."""
+    kinds = _CATEGORIES.get(category) if isinstance(category, type) else None
+    found = canonical(dtype)
+    return found == canonical(category) if kinds is None else _KINDS[found] in kinds
 
 
-def _signed_above(signed: np.dtype[Any], unsigned: np.dtype[Any]) -> np.dtype[Any]:
-    if _bits(signed) > _bits(unsigned):
-        return signed
-    if _bits(unsigned) >= 64:
-        return default_dtype("f")
-    return next(d for d in _SIGNED if _bits(d) > _bits(unsigned))
+_CATEGORIES: dict[type, str] = {
+    np.generic: "biufc0",
+    np.number: "iufc",
+    np.integer: "iu",
+    np.signedinteger: "i",
+    np.unsignedinteger: "u",
+    np.inexact: "fc",
+    np.floating: "f",
+    np.complexfloating: "c",
+}
 
 
-def _float_join(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    if a in _SMALL_FLOATS and b in _SMALL_FLOATS:
-        raise TypeError(f"{a} and {b} have no common dtype: convert one of them with astype.")
-    if a in _SMALL_FLOATS or b in _SMALL_FLOATS:
-        return b if a in _SMALL_FLOATS else a
-    if {a, b} == {np.dtype("float16"), bfloat16}:
-        return np.dtype("float32")
-    return max(a, b, key=_bits)
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether values of one dtype can be cast to another under NumPy's rule `casting`."""
+    return np.can_cast(canonical(from_), canonical(to), casting)
 
 
-@functools.cache
-def _bits(dtype: Any) -> int:
-    name = dtype.name
-    return int("".join(c for c in name.split("_")[0] if c.isdigit()) or 1) if name != "bfloat16" else 16
+# ---- promotion
 
 
-def joined(a: np.dtype[Any], weak_a: bool, b: np.dtype[Any], weak_b: bool) -> tuple[np.dtype[Any], bool]:
-    """Dtype and weakness of two operands.
+def result_dtype(*operands: Any) -> tuple[DType, bool]:
+    """The dtype in which operands meet, and whether it is weak.
 
-    A weak operand of a kind that is not higher gives way; of a higher kind it lends that kind, in the default width.
+    Args:
+      operands: numbers, arrays, types of arrays (anything with `dtype` and `weak_type`), dtypes (strong, except the
+        classes int, float and complex).
+    Returns: among strong operands their join in JAX's lattice; a weak operand only raises the kind of that, to the
+      default width; among weak operands the widest.
+    Raises: TypeError if there is no common dtype, or an operand is none of these.
+
+    >>> result_dtype(np.ones(3, np.float32), np.float64(0.1))
+    (dtype('float32'), False)
+    >>> result_dtype(np.ones(3, np.int8), 2.0)
+    (dtype('float32'), True)
     """
-    if weak_a == weak_b:
-        return promote(a, b), weak_a
-    strong, weak = (b, a) if weak_a else (a, b)
-    ks, kw = kind(strong), kind(weak)
-    if "bufc".index(ks.replace("i", "u")) >= "bufc".index(kw.replace("i", "u")):
-        return strong, False
-    if kw == "c" and ks == "f":
-        return complex_of(strong), False
-    return default_dtype(kw), kw in "fc" or ks == "b"
+    known = _results[config.default_bits]
+    key = tuple(map(_type_of, operands))
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _meet(key)
+    return found
 
 
-def value_type(value: Any) -> tuple[np.dtype[Any], bool]:
-    """Dtype and weakness of a value or type."""
-    aval = getattr(value, "aval", None)
-    if aval is not None:
-        return aval.dtype, aval.weak_type
-    kind = type(value)
-    if kind in _PYTHON:
-        return scalar_dtype(kind), kind is not bool
-    if isinstance(value, np.generic):
-        return canonical(value.dtype), value.dtype.kind != "b"
-    if hasattr(value, "dtype"):
-        return canonical(value.dtype), getattr(value, "weak_type", False)
-    return canonical(np.asarray(value).dtype), False
+# A type that takes part in promotion is a dtype where strong, a scalar class where weak: np.float64 is a weak float64,
+# float a weak float of the default width. Only booleans are strong either way.
+_TypeOf: TypeAlias = DType | type
+_results: dict[int, dict[tuple[_TypeOf, ...], tuple[DType, bool]]] = {32: {}, 64: {}}
+_NUMBERS: frozenset[type] = frozenset([*_KIND_OF_PYTHON, *(dtype.type for dtype in _KINDS if dtype is not float0)])
 
 
-def result_type(*operands: Any) -> tuple[np.dtype[Any], bool]:
-    """Dtype and weakness that operands have in common; Python scalars alone are of the default width."""
-    dtype, weak = value_type(operands[0])
-    for operand in operands[1:]:
-        other, other_weak = value_type(operand)
-        if other != dtype or other_weak != weak:
-            dtype, weak = joined(dtype, weak, other, other_weak)
-    return dtype, weak
+def _type_of(x: Any) -> _TypeOf:
+    kind = type(x)
+    if kind in _NUMBERS:
+        return kind
+    if kind is np.ndarray:
+        return x.dtype
+    aval = getattr(x, "aval", x)
+    weak = getattr(aval, "weak_type", None)
+    if weak is None:
+        return _type_of_other(x)
+    return aval.dtype.type if weak else aval.dtype
+
+
+def _type_of_other(x: Any) -> _TypeOf:
+    if isinstance(x, np.generic) and x.dtype != float0:
+        return canonical(x).type
+    if isinstance(x, tuple(_KIND_OF_PYTHON)):
+        return next(base for base in type(x).__mro__ if base in _KIND_OF_PYTHON)
+    return x if isinstance(x, type) and x in _KIND_OF_PYTHON else canonical(x)
+
+
+def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
+    if not types:
+        raise TypeError("promotion needs at least one operand.")
+    weak = [_dtype_of_class(t) for t in types if isinstance(t, type) and t not in _BOOLEANS]
+    strong = [canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS]
+    if not strong:
+        return reduce(_widest, weak), True
+    return _default_if_weak(_join([*strong, *(_weak_kind(dtype) for dtype in weak)]))
+
+
+_BOOLEANS = (bool, np.bool_)
+
+
+def _dtype_of_class(scalar_class: type) -> DType:
+    return scalar_dtype(scalar_class) if scalar_class in _KIND_OF_PYTHON else np.dtype(scalar_class)
+
+
+def _widest(x: DType, y: DType) -> DType:
+    """The join of two weak types: the lattice's, but one of more bits wins where the lattice would change the kind."""
+    joined = _join_or_none((x, y))
+    if isinstance(joined, np.dtype):
+        return joined
+    if bits_of(x) == bits_of(y):
+        return _default_if_weak(_join((x, y)))[0]
+    return max(x, y, key=bits_of)
+
+
+# Source: https://docs.jax.dev/en/latest/type_promotion.html. i*, f* and c* are the weak kinds. What is not named has
+# nothing above it.
+_ABOVE = {
+    "bool": "i*",
+    "i*": "uint8 int8 int2 int4 uint2 uint4",
+    "uint8": "int16 uint16",
+    "uint16": "int32 uint32",
+    "uint32": "int64 uint64",
+    "int8": "int16",
+    "int16": "int32",
+    "int32": "int64",
+    "uint64": "f*",
+    "int64": "f*",
+    "f*": " ".join(["bfloat16 float16 c*", *_SMALL_FLOATS]),
+    "bfloat16": "float32",
+    "float16": "float32",
+    "float32": "float64 complex64",
+    "float64": "complex128",
+    "c*": "complex64",
+    "complex64": "complex128",
+}
+
+
+@cache
+def _upwards(name: str) -> frozenset[str]:
+    """What is at or above `name` in the lattice."""
+    return frozenset([name]).union(*(_upwards(above) for above in _ABOVE.get(name, "").split()))
+
+
+def _join_or_none(nodes: Iterable[DType | str]) -> DType | str | None:
+    above = frozenset.intersection(*(_upwards(_node_name(node)) for node in nodes))
+    least = next((name for name in above if _upwards(name) == above), None)
+    return None if least is None else _BY_NAME.get(least, least)
+
+
+def _join(nodes: Collection[DType | str]) -> DType | str:
+    joined = _join_or_none(nodes)
+    if joined is None:
+        names = " and ".join(dict.fromkeys(_WEAK_NAMES.get(n, n) for n in map(_node_name, nodes)))
+        raise TypeError(f"{names} have no common dtype: convert one to the dtype of another with astype.")
+    return joined
+
+
+_WEAK_NAMES = {"i*": "a weak integer", "f*": "a weak float", "c*": "a weak complex number"}
+
+
+def _node_name(node: DType | str) -> str:
+    return node if isinstance(node, str) else _NAMES[node]
+
+
+def _weak_kind(dtype: DType) -> str:
+    return "i*" if _KINDS[dtype] in "iu" else f"{_KINDS[dtype]}*"
+
+
+def _default_if_weak(joined: DType | str) -> tuple[DType, bool]:
+    return (default_dtype(joined[0]), True) if isinstance(joined, str) else (joined, False)

@@ -72,3 +72,14 @@ def _linear_results(eqn: Equation, some: bool) -> Sequence[bool]:
     if some and (inner := eqn.params.get("jaxpr")) is not None and any(v.linear for v in inner.invars):
         return [v.linear for v in inner.outvars]
     return [some] * len(eqn.outvars)
+
+
+def with_linear_inputs(jaxpr: Jaxpr, positions: Sequence[int]) -> Jaxpr:
+    """With the inputs at `positions` linear; `mark_linear` then tells what depends on them."""
+    new = {jaxpr.invars[i]: Var(jaxpr.invars[i].aval, True) for i in positions}
+
+    def renamed(v: Any) -> Any:
+        return new.get(v, v) if type(v) is Var else v
+
+    eqns = [eqn.replace(invars=[renamed(v) for v in eqn.invars]) for eqn in jaxpr.eqns]
+    return Jaxpr([renamed(v) for v in jaxpr.invars], eqns, [renamed(v) for v in jaxpr.outvars], jaxpr.name)

@@ -14,6 +14,7 @@ from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -52,6 +53,12 @@ class StagingTrace(Trace):
         return StagedTracer(self, var)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        if primitive in rules:
+            return rules[primitive](self, args, **params)
+        return self.write(primitive, args, params)
+
+    def write(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Write an equation."""
         atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = [Var(aval) for aval in avals]
@@ -64,6 +71,8 @@ class StagingTrace(Trace):
             if x.trace is self:
                 return x.var  # type: ignore[attr-defined]
             core.check_alive((x,))
+            if x.trace.depth > self.depth:
+                raise core.inner_tracer_error(x, self)
         elif not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x, aval_of(x))
         return self._constant(x)
@@ -81,6 +90,9 @@ class StagingTrace(Trace):
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in consts if v in used]
         return jaxpr.replace(invars=[v for v, _ in kept] + self._inputs), tuple(x for _, x in kept)
+
+
+rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)
 
 
 class StagedTracer(Tracer):

@@ -68,4 +68,24 @@ jvp.rules[c.jit_p] = _jit_jvp
 partial_eval.rules[c.jit_p] = _jit_partial_eval
 transpose.rules[c.jit_p] = _jit_transpose
 
+# ---- custom_jvp ----------------------------------------------------------------------------------------------
+
+
+def _custom_jvp_jvp(primals: Any, tangents: Any, *, rule: Any, n_consts: int, **_: Any) -> Any:
+    if any(type(t) is not Zero for t in tangents[:n_consts]):
+        raise TypeError(
+            "custom_jvp: the function closes over a value that is being differentiated, for which its rule "
+            f"has no tangent: {aval_of(primals[0])}. Pass it as an argument."
+        )
+    return rule(primals[n_consts:], tangents[n_consts:])
+
+
+def _custom_jvp_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:
+    with core.under(trace):
+        return c.call_custom(*args, **params)
+
+
+jvp.rules[c.custom_jvp_p] = _custom_jvp_jvp
+partial_eval.rules[c.custom_jvp_p] = _custom_jvp_partial_eval
+
 _narrow = core.program_cache()

@@ -1,183 +1,44 @@
-"""Elementwise operations. Operands have one shape, or rank 0 and are broadcast; nothing else broadcasts here.
+"""Elementwise operations: arithmetic, the elementary functions, comparison, choice, conversion.
 
-Each row names what it computes; types come in a few forms: `_same` (the result is like the operands),
-`_predicate` (the result is boolean) and those of the conversions at the end.
+Operands have one shape and one dtype, or rank 0 and are broadcast; nothing else broadcasts here. A Python number takes
+the dtype of the other operand. What every function raises is TypeError if dtypes differ or are of no use to it, and
+ValueError if shapes differ; all operands are named (see `kinds.joint_type`).
+Source: the StableHLO specification, and DLMF chapter 4 for branches of the elementary functions.
 """
 
-from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
-
-import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import kinds
+from tapeless.tracer.primitives.kinds import joint_type, listed, predicate, real_part, same
 from tapeless.tracer.primitives.operands import matched
 from tapeless.tracer.types import ShapedArray
 
-_NUMERIC, _INEXACT, _REAL, _FLOAT, _COMPLEX, _INTEGER, _BITS, _ANY = "nixrcjba"
-_KINDS: dict[str, tuple[str, Callable[[np.dtype[Any]], bool]]] = {
-    "n": ("a number", lambda d: not dtypes.is_bool(d)),
-    "i": ("floating point or complex", dtypes.is_inexact),
-    "x": ("real", lambda d: not dtypes.is_complex(d) and not dtypes.is_bool(d)),
-    "r": ("floating point", dtypes.is_float),
-    "c": ("complex", dtypes.is_complex),
-    "j": ("an integer", dtypes.is_integer),
-    "b": ("boolean or an integer", lambda d: dtypes.is_bool(d) or dtypes.is_integer(d)),
-    "a": ("a number or boolean", lambda d: True),
-}
+# ---- arithmetic ----------------------------------------------------------------------------------------------
 
 
-# ---- types ---------------------------------------------------------------------------------------------------
-
-
-def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = _ANY) -> ShapedArray:
-    """The type that operands of an elementwise operation share: one dtype, one shape up to rank 0.
-
-    Raises: TypeError if dtypes differ or are of no use to `name`, ValueError if shapes differ; all are named.
-    """
-    dtype, shape, weak = avals[0].dtype, avals[0].shape, avals[0].weak_type
-    for aval in avals[1:]:
-        if aval.dtype != dtype:
-            raise TypeError(f"{name}: operands differ in dtype: {_list(avals)}. Convert with astype.")
-        if aval.shape != shape:
-            if shape and aval.shape:
-                raise ValueError(f"{name}: operands differ in shape: {_list(avals)}.")
-            shape = shape or aval.shape
-        weak = weak and aval.weak_type
-    what, allowed = _KINDS[kinds]
-    if not allowed(dtype):
-        raise TypeError(f"{name}: the operand must be {what}, not {_list(avals)}.")
-    return ShapedArray(shape, dtype, weak)
-
-
-def _list(avals: tuple[ShapedArray, ...]) -> str:
-    return " and ".join(map(str, avals))
-
-
-def _same(name: str, kinds: str) -> Primitive:
-    return Primitive(name, lambda *avals, **params: (joint_type(name, avals, kinds),))
-
-
-def _predicate(name: str, kinds: str) -> Primitive:
-    return Primitive(name, lambda *avals: (joint_type(name, avals, kinds).update(dtype=_BOOL, weak_type=False),))
-
-
-_BOOL = np.dtype(bool)
-
-
-def _real_part(name: str, kinds: str) -> Primitive:
-    """Complex to real; real operands keep their type."""
-
-    def typing_rule(x: ShapedArray) -> tuple[ShapedArray, ...]:
-        aval = joint_type(name, (x,), kinds)
-        return (aval.update(dtype=dtypes.real_part_dtype(aval.dtype)),)
-
-    return Primitive(name, typing_rule)
-
-
-# ---- one operand ---------------------------------------------------------------------------------------------
-
-
-neg_p = _same("neg", _NUMERIC)
-sign_p = _same("sign", _NUMERIC)
-floor_p = _same("floor", _FLOAT)
-ceil_p = _same("ceil", _FLOAT)
-round_p = _same("round", _FLOAT)
-exp_p = _same("exp", _INEXACT)
-exp2_p = _same("exp2", _INEXACT)
-expm1_p = _same("expm1", _INEXACT)
-log_p = _same("log", _INEXACT)
-log1p_p = _same("log1p", _INEXACT)
-sin_p = _same("sin", _INEXACT)
-cos_p = _same("cos", _INEXACT)
-tan_p = _same("tan", _INEXACT)
-asin_p = _same("asin", _INEXACT)
-acos_p = _same("acos", _INEXACT)
-atan_p = _same("atan", _INEXACT)
-sinh_p = _same("sinh", _INEXACT)
-cosh_p = _same("cosh", _INEXACT)
-tanh_p = _same("tanh", _INEXACT)
-asinh_p = _same("asinh", _INEXACT)
-acosh_p = _same("acosh", _INEXACT)
-atanh_p = _same("atanh", _INEXACT)
-logistic_p = _same("logistic", _INEXACT)
-sqrt_p = _same("sqrt", _INEXACT)
-rsqrt_p = _same("rsqrt", _INEXACT)
-cbrt_p = _same("cbrt", _FLOAT)
-square_p = _same("square", _NUMERIC)
-integer_pow_p = _same("integer_pow", _NUMERIC)
-not_p = _same("not", _BITS)
-population_count_p = _same("population_count", _INTEGER)
-clz_p = _same("clz", _INTEGER)
-is_finite_p = _predicate("is_finite", _INEXACT)
-abs_p = _real_part("abs", _NUMERIC)
-real_p = _real_part("real", _COMPLEX)
-imag_p = _real_part("imag", _COMPLEX)
-conj_p = _same("conj", _COMPLEX)
+neg_p = same("neg", kinds.NUMERIC)
+add_p = same("add", kinds.NUMERIC)
+sub_p = same("sub", kinds.NUMERIC)
+mul_p = same("mul", kinds.NUMERIC)
+div_p = same("div", kinds.NUMERIC)
+rem_p = same("rem", kinds.REAL)
+max_p = same("max", kinds.ANY)
+min_p = same("min", kinds.ANY)
+sign_p = same("sign", kinds.NUMERIC)
+abs_p = real_part("abs", kinds.NUMERIC)
+floor_p = same("floor", kinds.FLOAT)
+ceil_p = same("ceil", kinds.FLOAT)
+nextafter_p = same("nextafter", kinds.FLOAT)
+square_p = same("square", kinds.NUMERIC)
 
 
 def neg(x: ArrayLike) -> Array:
-    """-x, elementwise; numbers."""
+    """-x, elementwise; numbers, unsigned integers modulo their range."""
     return neg_p.bind(x)[0]
-
-
-def sign(x: ArrayLike) -> Array:
-    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x, nan for nan."""
-    return sign_p.bind(x)[0]
-
-
-def floor(x: ArrayLike) -> Array:
-    """Largest integer not above x, elementwise; floating point."""
-    return floor_p.bind(x)[0]
-
-
-def sin(x: ArrayLike) -> Array:
-    """Sine, elementwise; floating point or complex, radians."""
-    return sin_p.bind(x)[0]
-
-
-def cos(x: ArrayLike) -> Array:
-    """Cosine, elementwise; floating point or complex, radians."""
-    return cos_p.bind(x)[0]
-
-
-def exp(x: ArrayLike) -> Array:
-    """e to the power x, elementwise; floating point or complex."""
-    return exp_p.bind(x)[0]
-
-
-def log(x: ArrayLike) -> Array:
-    """Natural logarithm, elementwise; floating point or complex."""
-    return log_p.bind(x)[0]
-
-
-def tanh(x: ArrayLike) -> Array:
-    """Hyperbolic tangent, elementwise; floating point or complex."""
-    return tanh_p.bind(x)[0]
-
-
-def sqrt(x: ArrayLike) -> Array:
-    """Square root, elementwise; floating point or complex."""
-    return sqrt_p.bind(x)[0]
-
-
-def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x to the integer power y, elementwise; numbers. Raises: TypeError if y is negative and x an integer."""
-    return integer_pow_p.bind(x, y=int(y))[0]
-
-
-# ---- two operands --------------------------------------------------------------------------------------------
-
-
-add_p = _same("add", _NUMERIC)
-sub_p = _same("sub", _NUMERIC)
-mul_p = _same("mul", _NUMERIC)
-div_p = _same("div", _NUMERIC)
-max_p = _same("max", _ANY)
-min_p = _same("min", _ANY)
-eq_p = _predicate("eq", _ANY)
-lt_p = _predicate("lt", _ANY)
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
@@ -200,6 +61,323 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     return div_p.bind(*matched(x, y))[0]
 
 
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
+    """x less the multiple of y nearest to it towards zero, elementwise; real. Has the sign of x, as C's fmod."""
+    return rem_p.bind(*matched(x, y))[0]
+
+
+def max(x: ArrayLike, y: ArrayLike) -> Array:
+    """The greater of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
+    return max_p.bind(*matched(x, y))[0]
+
+
+def min(x: ArrayLike, y: ArrayLike) -> Array:
+    """The lesser of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
+    return min_p.bind(*matched(x, y))[0]
+
+
+def sign(x: ArrayLike) -> Array:
+    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x, nan for nan."""
+    return sign_p.bind(x)[0]
+
+
+def abs(x: ArrayLike) -> Array:
+    """|x|, elementwise; numbers. That of a complex number is real."""
+    return abs_p.bind(x)[0]
+
+
+def floor(x: ArrayLike) -> Array:
+    """Largest integer not above x, elementwise; floating point."""
+    return floor_p.bind(x)[0]
+
+
+def ceil(x: ArrayLike) -> Array:
+    """Smallest integer not below x, elementwise; floating point."""
+    return ceil_p.bind(x)[0]
+
+
+class RoundingMethod(IntEnum):
+    """Where `round` takes what lies halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
+    """Integer nearest to x, elementwise; floating point. Raises: ValueError if there is no such method."""
+    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))[0]
+
+
+def _round_type(x: ShapedArray, *, rounding_method: RoundingMethod) -> tuple[ShapedArray, ...]:
+    return (joint_type("round", (x,), kinds.FLOAT),)
+
+
+round_p = Primitive("round", _round_type)
+
+
+def nextafter(x: ArrayLike, y: ArrayLike) -> Array:
+    """The floating point number next to x in the direction of y, elementwise; y if they are equal."""
+    return nextafter_p.bind(*matched(x, y))[0]
+
+
+# ---- powers --------------------------------------------------------------------------------------------------
+
+
+sqrt_p = same("sqrt", kinds.INEXACT)
+rsqrt_p = same("rsqrt", kinds.INEXACT)
+cbrt_p = same("cbrt", kinds.FLOAT)
+
+
+def sqrt(x: ArrayLike) -> Array:
+    """Square root, elementwise; floating point or complex, where its real part is not negative."""
+    return sqrt_p.bind(x)[0]
+
+
+def rsqrt(x: ArrayLike) -> Array:
+    """1 / sqrt(x), elementwise; floating point or complex."""
+    return rsqrt_p.bind(x)[0]
+
+
+def cbrt(x: ArrayLike) -> Array:
+    """Real cube root, elementwise; floating point."""
+    return cbrt_p.bind(x)[0]
+
+
+def square(x: ArrayLike) -> Array:
+    """x x, elementwise; numbers."""
+    return square_p.bind(x)[0]
+
+
+def integer_pow(x: ArrayLike, y: int) -> Array:
+    """x to the integer power y, elementwise; numbers. Raises: TypeError if y is negative and x an integer."""
+    return integer_pow_p.bind(x, y=int(y))[0]
+
+
+def _integer_pow_type(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
+    if y < 0 and dtypes.is_integer(x.dtype):
+        raise TypeError(f"integer_pow: {x} has no power {y} among the integers. Convert it to a float first.")
+    return (joint_type("integer_pow", (x,), kinds.NUMERIC),)
+
+
+integer_pow_p = Primitive("integer_pow", _integer_pow_type)
+
+
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
+    """x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
+    return pow_p.bind(*((x, y) if type(y) is int else matched(x, y)))[0]
+
+
+def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
+    if dtypes.is_inexact(x.dtype) and dtypes.is_integer(y.dtype):
+        return (x.update(shape=kinds.joint_shape("pow", (x, y))),)
+    return (joint_type("pow", (x, y), kinds.NUMERIC),)
+
+
+pow_p = Primitive("pow", _pow_type)
+
+
+# ---- elementary functions ------------------------------------------------------------------------------------
+
+
+exp_p = same("exp", kinds.INEXACT)
+exp2_p = same("exp2", kinds.INEXACT)
+expm1_p = same("expm1", kinds.INEXACT)
+log_p = same("log", kinds.INEXACT)
+log1p_p = same("log1p", kinds.INEXACT)
+logistic_p = same("logistic", kinds.INEXACT)
+sin_p = same("sin", kinds.INEXACT)
+cos_p = same("cos", kinds.INEXACT)
+tan_p = same("tan", kinds.INEXACT)
+asin_p = same("asin", kinds.INEXACT)
+acos_p = same("acos", kinds.INEXACT)
+atan_p = same("atan", kinds.INEXACT)
+atan2_p = same("atan2", kinds.FLOAT)
+sinh_p = same("sinh", kinds.INEXACT)
+cosh_p = same("cosh", kinds.INEXACT)
+tanh_p = same("tanh", kinds.INEXACT)
+asinh_p = same("asinh", kinds.INEXACT)
+acosh_p = same("acosh", kinds.INEXACT)
+atanh_p = same("atanh", kinds.INEXACT)
+
+
+def exp(x: ArrayLike) -> Array:
+    """e to the power x, elementwise; floating point or complex."""
+    return exp_p.bind(x)[0]
+
+
+def exp2(x: ArrayLike) -> Array:
+    """2 to the power x, elementwise; floating point or complex."""
+    return exp2_p.bind(x)[0]
+
+
+def expm1(x: ArrayLike) -> Array:
+    """exp(x) - 1 without cancellation, elementwise; floating point or complex."""
+    return expm1_p.bind(x)[0]
+
+
+def log(x: ArrayLike) -> Array:
+    """Natural logarithm, elementwise; floating point or complex, principal branch."""
+    return log_p.bind(x)[0]
+
+
+def log1p(x: ArrayLike) -> Array:
+    """log(1 + x) without cancellation, elementwise; floating point or complex."""
+    return log1p_p.bind(x)[0]
+
+
+def logistic(x: ArrayLike) -> Array:
+    """1 / (1 + exp(-x)), elementwise; floating point or complex."""
+    return logistic_p.bind(x)[0]
+
+
+def sin(x: ArrayLike) -> Array:
+    """Sine, elementwise; floating point or complex, radians."""
+    return sin_p.bind(x)[0]
+
+
+def cos(x: ArrayLike) -> Array:
+    """Cosine, elementwise; floating point or complex, radians."""
+    return cos_p.bind(x)[0]
+
+
+def tan(x: ArrayLike) -> Array:
+    """Tangent, elementwise; floating point or complex, radians."""
+    return tan_p.bind(x)[0]
+
+
+def asin(x: ArrayLike) -> Array:
+    """Arcsine, elementwise; floating point or complex, principal branch."""
+    return asin_p.bind(x)[0]
+
+
+def acos(x: ArrayLike) -> Array:
+    """Arccosine, elementwise; floating point or complex, principal branch."""
+    return acos_p.bind(x)[0]
+
+
+def atan(x: ArrayLike) -> Array:
+    """Arctangent, elementwise; floating point or complex, principal branch."""
+    return atan_p.bind(x)[0]
+
+
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
+    """Angle of the point with ordinate x and abscissa y, elementwise; floating point, between -pi and pi."""
+    return atan2_p.bind(*matched(x, y))[0]
+
+
+def sinh(x: ArrayLike) -> Array:
+    """Hyperbolic sine, elementwise; floating point or complex."""
+    return sinh_p.bind(x)[0]
+
+
+def cosh(x: ArrayLike) -> Array:
+    """Hyperbolic cosine, elementwise; floating point or complex."""
+    return cosh_p.bind(x)[0]
+
+
+def tanh(x: ArrayLike) -> Array:
+    """Hyperbolic tangent, elementwise; floating point or complex."""
+    return tanh_p.bind(x)[0]
+
+
+def asinh(x: ArrayLike) -> Array:
+    """Inverse hyperbolic sine, elementwise; floating point or complex, principal branch."""
+    return asinh_p.bind(x)[0]
+
+
+def acosh(x: ArrayLike) -> Array:
+    """Inverse hyperbolic cosine, elementwise; floating point or complex, principal branch."""
+    return acosh_p.bind(x)[0]
+
+
+def atanh(x: ArrayLike) -> Array:
+    """Inverse hyperbolic tangent, elementwise; floating point or complex, principal branch."""
+    return atanh_p.bind(x)[0]
+
+
+# ---- complex numbers -----------------------------------------------------------------------------------------
+
+
+real_p = real_part("real", kinds.COMPLEX)
+imag_p = real_part("imag", kinds.COMPLEX)
+conj_p = same("conj", kinds.COMPLEX)
+
+
+def real(x: ArrayLike) -> Array:
+    """Real part, elementwise; complex."""
+    return real_p.bind(x)[0]
+
+
+def imag(x: ArrayLike) -> Array:
+    """Imaginary part, elementwise; complex."""
+    return imag_p.bind(x)[0]
+
+
+def conj(x: ArrayLike) -> Array:
+    """Complex conjugate, elementwise; complex."""
+    return conj_p.bind(x)[0]
+
+
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
+    """x + i y, elementwise; float32 or float64, both the same."""
+    return complex_p.bind(*matched(x, y))[0]
+
+
+def _complex_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
+    aval = joint_type("complex", (x, y), kinds.WIDE_FLOAT)
+    return (aval.update(dtype=dtypes.complex_of(aval.dtype)),)
+
+
+complex_p = Primitive("complex", _complex_type)
+
+
+# ---- comparison ----------------------------------------------------------------------------------------------
+
+
+eq_p = predicate("eq", kinds.ANY)
+ne_p = predicate("ne", kinds.ANY)
+lt_p = predicate("lt", kinds.ORDERED)
+le_p = predicate("le", kinds.ORDERED)
+gt_p = predicate("gt", kinds.ORDERED)
+ge_p = predicate("ge", kinds.ORDERED)
+is_finite_p = predicate("is_finite", kinds.FLOAT)
+
+
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x = y, elementwise; nan equals nothing."""
+    return eq_p.bind(*matched(x, y))[0]
+
+
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x differs from y, elementwise; nan differs from everything."""
+    return ne_p.bind(*matched(x, y))[0]
+
+
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x < y, elementwise; real or boolean."""
+    return lt_p.bind(*matched(x, y))[0]
+
+
+def le(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x <= y, elementwise; real or boolean."""
+    return le_p.bind(*matched(x, y))[0]
+
+
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x > y, elementwise; real or boolean."""
+    return gt_p.bind(*matched(x, y))[0]
+
+
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x >= y, elementwise; real or boolean."""
+    return ge_p.bind(*matched(x, y))[0]
+
+
+def is_finite(x: ArrayLike) -> Array:
+    """Whether x is neither infinite nor nan, elementwise; floating point."""
+    return is_finite_p.bind(x)[0]
+
+
 # ---- choice --------------------------------------------------------------------------------------------------
 
 
@@ -212,24 +390,53 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Returns: [...].
     Raises: TypeError, ValueError if types differ or do not fit; all are named.
     """
-    return select_n_p.bind(which, *cases)[0]
+    typed = next((x for x in cases if hasattr(x, "dtype")), None)
+    return select_n_p.bind(which, *[matched(x, typed)[0] if typed is not None else x for x in cases])[0]
 
 
 def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
+    if not cases:
+        raise TypeError(f"select_n: there is no case for {which} to choose.")
     out = joint_type("select_n", cases)
-    if which.dtype != _BOOL and (which.dtype != np.int32 or len(cases) < 2):
-        raise TypeError(f"select_n: the choice must be bool, or int32 among several cases, not {which}.")
-    if which.dtype == _BOOL and len(cases) != 2:
-        raise TypeError(f"select_n: a bool chooses between 2 cases, not {len(cases)}.")
+    if which.dtype not in (kinds.BOOL, "int32"):
+        raise TypeError(f"select_n: the choice must be bool or int32, not {which}, among {listed(cases)}.")
+    if which.dtype == kinds.BOOL and len(cases) != 2:
+        raise TypeError(f"select_n: a bool, {which}, chooses between 2 cases, not {len(cases)}: {listed(cases)}.")
     if which.shape and which.shape != out.shape:
-        raise ValueError(f"select_n: the choice {which} and the cases {out} differ in shape.")
+        raise ValueError(f"select_n: the choice {which} and the cases {listed(cases)} differ in shape.")
     return (out,)
 
 
 select_n_p = Primitive("select_n", _select_n_type)
 
 
-# ---- conversions ---------------------------------------------------------------------------------------------
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """x, or the bound that it is beyond, elementwise: min(max(x, lower), upper).
+
+    Args:
+      min: [...] or a scalar, real; the lower bound.
+      x: [...], dtype of the bounds.
+      max: [...] or a scalar; the upper bound, which wins where the bounds are in the wrong order.
+    Raises: TypeError, ValueError if types differ; all are named.
+    """
+    return clamp_p.bind(matched(min, x)[0], x, matched(x, max)[1])[0]
+
+
+def _clamp_type(lower: ShapedArray, x: ShapedArray, upper: ShapedArray) -> tuple[ShapedArray, ...]:
+    out = joint_type("clamp", (lower, x, upper), kinds.ORDERED)
+    if out.shape != x.shape:
+        raise ValueError(f"clamp: bounds have the shape of the operand, or none: {listed((lower, x, upper))}.")
+    return (out,)
+
+
+clamp_p = Primitive("clamp", _clamp_type)
+
+
+# ---- conversion ----------------------------------------------------------------------------------------------
+
+
+copy_p = same("copy", kinds.ANY)
+stop_gradient_p = same("stop_gradient", kinds.ANY)
 
 
 def convert_element_type(x: ArrayLike, dtype: Any, weak_type: bool = False) -> Array:
@@ -242,3 +449,13 @@ def _convert_type(x: ShapedArray, *, dtype: Any, weak_type: bool) -> tuple[Shape
 
 
 convert_element_type_p = Primitive("convert_element_type", _convert_type)
+
+
+def copy(x: ArrayLike) -> Array:
+    """x in memory of its own."""
+    return copy_p.bind(x)[0]
+
+
+def stop_gradient(x: ArrayLike) -> Array:
+    """x, as a constant to differentiation."""
+    return stop_gradient_p.bind(x)[0]

@@ -1,28 +1,220 @@
-"""Reductions: sum, product, extremes, logic over axes; positions of extremes; cumulative and windowed forms."""
+"""Reductions over axes: sum, product, extremes, logic; the positions of extremes; cumulative forms.
 
-from collections.abc import Sequence
+Sums and products of float16 and bfloat16 are accumulated as XLA sees fit: on CPU in float32, rounded once.
+"""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives.operands import canonical_axes, ndim, without
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, without
 from tapeless.tracer.types import ShapedArray
 
+Allowed = Callable[[Any], bool]
 
-def reduce_sum(x: ArrayLike, axes: Sequence[int]) -> Array:
-    """Sum of x over `axes`, which are dropped.
+
+def require(name: str, x: ShapedArray, what: str, allowed: Allowed) -> None:
+    """Raises: TypeError if elements of the dtype of `x` are not `what` operation `name` works on."""
+    if not allowed(x.dtype):
+        raise TypeError(f"{name}: the operand must be {what}, not {x}. Convert with astype.")
+
+
+def _is_number(dtype: Any) -> bool:
+    return not dtypes.is_bool(dtype)
+
+
+def _is_bits(dtype: Any) -> bool:
+    return dtypes.is_bool(dtype) or dtypes.is_integer(dtype)
+
+
+def _is_any(dtype: Any) -> bool:
+    return True
+
+
+# ---- reductions ----------------------------------------------------------------------------------------------
+
+
+def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Sum of `operand` over `axes`, which are dropped.
 
     Args:
-      x: [...], numbers.
-      axes: distinct axes of x.
-    Returns: x's shape without `axes`, dtype of x.
-    Raises: ValueError if an axis is out of range or named twice.
+      operand: [...], numbers.
+      axes: distinct axes of operand.
+    Returns: operand's shape without `axes`, dtype of operand; 0 where nothing is summed.
+    Raises: TypeError for booleans; ValueError if an axis is out of range or named twice.
     Source: StableHLO spec, reduce.
     """
-    return reduce_sum_p.bind(x, axes=canonical_axes(axes, ndim(x)))[0]
+    return reduce_sum_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
-def _reduce_type(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
-    return (x.update(shape=without(x.shape, axes)),)
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Product of `operand`, numbers, over `axes`, which are dropped; 1 where nothing is multiplied. Raises: as reduce_sum."""
+    return reduce_prod_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
-reduce_sum_p = Primitive("reduce_sum", _reduce_type)
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Maximum of `operand` over `axes`, which are dropped; the least value of the dtype where there are no elements.
+
+    A nan makes the result nan; complex numbers are ordered by real, then imaginary part. Ties share the
+    derivative equally.
+    Raises: ValueError if an axis is out of range or named twice.
+    """
+    return reduce_max_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+
+
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Minimum of `operand` over `axes`, which are dropped: see `reduce_max`."""
+    return reduce_min_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+
+
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Conjunction of booleans, or of the bits of integers, over `axes`, which are dropped; all ones if empty."""
+    return reduce_and_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+
+
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Disjunction of booleans, or of the bits of integers, over `axes`, which are dropped; zero if empty."""
+    return reduce_or_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Parity of booleans, or of the bits of integers, over `axes`, which are dropped; zero if empty."""
+    return reduce_xor_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+
+
+def _reduction(name: str, what: str, allowed: Allowed) -> Primitive:
+    def typing_rule(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+        require(name, x, what, allowed)
+        return (x.update(shape=without(x.shape, axes)),)
+
+    return Primitive(name, typing_rule)
+
+
+reduce_sum_p = _reduction("reduce_sum", "a number", _is_number)
+reduce_prod_p = _reduction("reduce_prod", "a number", _is_number)
+reduce_max_p = _reduction("reduce_max", "a number or boolean", _is_any)
+reduce_min_p = _reduction("reduce_min", "a number or boolean", _is_any)
+reduce_and_p = _reduction("reduce_and", "boolean or an integer", _is_bits)
+reduce_or_p = _reduction("reduce_or", "boolean or an integer", _is_bits)
+reduce_xor_p = _reduction("reduce_xor", "boolean or an integer", _is_bits)
+
+
+# ---- positions of extremes -----------------------------------------------------------------------------------
+
+
+def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
+    """Position of the maximum along `axis`, which is dropped: of the first nan if there is one, of the first of ties.
+
+    Args:
+      operand: [..., n, ...], real or boolean.
+      index_dtype: dtype of the result, an integer that can hold n - 1.
+    Raises: ValueError if the axis is empty or out of range; TypeError for a wrong index_dtype or complex numbers.
+    """
+    return argmax_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[0]
+
+
+def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
+    """Position of the minimum along `axis`, which is dropped: see `argmax`."""
+    return argmin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[0]
+
+
+def _position(name: str) -> Primitive:
+    def typing_rule(x: ShapedArray, *, axis: int, index_dtype: np.dtype[Any]) -> tuple[ShapedArray, ...]:
+        require(name, x, "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
+        if x.shape[axis] == 0:
+            raise ValueError(f"{name}: axis {axis} of {x} has no elements, so none is the {name[3:]}imum.")
+        if not dtypes.is_integer(index_dtype) or x.shape[axis] - 1 > dtypes.iinfo(index_dtype).max:
+            raise TypeError(f"{name}: positions along axis {axis} of {x} are not {index_dtype}. Choose a wide integer.")
+        return (ShapedArray(without(x.shape, (axis,)), index_dtype),)
+
+    return Primitive(name, typing_rule)
+
+
+argmax_p = _position("argmax")
+argmin_p = _position("argmin")
+
+
+# ---- cumulative ----------------------------------------------------------------------------------------------
+
+
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Sums along `axis` of the elements up to and including each, or from each on if `reverse`.
+
+    Args:
+      operand: [...], numbers.
+    Returns: shape and dtype of operand.
+    Raises: TypeError for booleans; ValueError if the axis is out of range.
+    Source: Blelloch 1990, "Prefix sums and their applications".
+    """
+    return cumsum_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
+
+
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Products along `axis` of the elements up to and including each: see `cumsum`. Its derivative divides by nothing."""
+    return cumprod_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
+
+
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Maximum along `axis` of the elements up to and including each, nan from the first nan on: see `cumsum`.
+
+    The first of ties, in the order of accumulation, has the derivative.
+    """
+    return cummax_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
+
+
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """Minimum along `axis` of the elements up to and including each: see `cummax`."""
+    return cummin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
+
+
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """log of the sum of exp of the elements up to and including each, without overflow; floating point: see `cumsum`."""
+    return cumlogsumexp_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
+
+
+def _cumulative(name: str, what: str, allowed: Allowed) -> Primitive:
+    def typing_rule(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
+        require(name, x, what, allowed)
+        return (x,)
+
+    return Primitive(name, typing_rule)
+
+
+cumsum_p = _cumulative("cumsum", "a number", _is_number)
+cumprod_p = _cumulative("cumprod", "a number", _is_number)
+cummax_p = _cumulative("cummax", "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
+cummin_p = _cumulative("cummin", "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
+cumlogsumexp_p = _cumulative("cumlogsumexp", "floating point", dtypes.is_float)
+
+
+def linear_recurrence(decay: ArrayLike, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The solution z of z[i] = decay[i] z[i-1] + operand[i] along `axis`, from z[-1] = 0; backwards if `reverse`.
+
+    Linear in `operand`. The derivatives of the other cumulative functions are of this form, which is why it
+    is here; the first decay, in the order of accumulation, is not used.
+
+    Args:
+      decay, operand: [...] of one type, floating point or complex.
+    Raises: TypeError if dtypes differ or are not inexact; ValueError if shapes differ, the axis is out of range.
+    Source: Blelloch 1990, section 1.4, first-order recurrences.
+    """
+    axis = canonical_axis(axis, ndim(operand))
+    return linear_recurrence_p.bind(decay, operand, axis=axis, reverse=bool(reverse))[0]
+
+
+def _linear_recurrence_type(
+    decay: ShapedArray, x: ShapedArray, *, axis: int, reverse: bool
+) -> tuple[ShapedArray, ...]:
+    require("linear_recurrence", x, "floating point or complex", dtypes.is_inexact)
+    if decay.dtype != x.dtype:
+        raise TypeError(f"linear_recurrence: operands differ in dtype: {decay} and {x}. Convert with astype.")
+    if decay.shape != x.shape:
+        raise ValueError(f"linear_recurrence: operands differ in shape: {decay} and {x}.")
+    return (x.update(weak_type=decay.weak_type and x.weak_type),)
+
+
+linear_recurrence_p = Primitive("linear_recurrence", _linear_recurrence_type)

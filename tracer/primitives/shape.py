@@ -1,5 +1,10 @@
-"""Operations that move elements without computing: creation, broadcasting, reshaping, joining, cutting."""
+"""Operations that move elements without computing: creation, broadcasting, reshaping, joining, cutting.
 
+Shapes are tuples of known integers: a size that is being traced is refused where it enters (`static_shape`).
+"""
+
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +13,34 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives.operands import constant, ndim, shape_of
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, constant, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
+
+PaddingConfig = Sequence[tuple[int, int, int]]
+
+
+def static_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """`shape` as a tuple of ints, on behalf of the function `name`.
+
+    Raises: TypeError if a size is no integer, or is being traced; ValueError if one is negative; all are named.
+    """
+    sizes = static_ints(shape, name, "shape")
+    if sizes and min(sizes) < 0:
+        raise ValueError(f"{name}: shape {sizes} has a negative size.")
+    return sizes
+
+
+def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
+    """`items` as a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
+    try:
+        return tuple([operator.index(n) for n in items])
+    except TypeError as error:
+        if hasattr(error, "trace") or "traced" in str(error):
+            raise
+        raise TypeError(f"{name}: {what} must be a sequence of integers, not {items!r}.") from None
+
+
+# ---- creation and broadcasting -------------------------------------------------------------------------------
 
 
 def broadcast_in_dim(x: ArrayLike, shape: Sequence[int], dims: Sequence[int]) -> Array:
@@ -22,7 +53,7 @@ def broadcast_in_dim(x: ArrayLike, shape: Sequence[int], dims: Sequence[int]) ->
     Raises: ValueError if an axis of x has neither length 1 nor that of the result; both are named.
     Source: StableHLO spec, broadcast_in_dim.
     """
-    shape, dims = tuple(shape), tuple(dims)
+    shape, dims = static_shape(shape, "broadcast_in_dim"), tuple(dims)
     if shape_of(x) == shape and isinstance(x, Array):
         return x
     return broadcast_in_dim_p.bind(x, shape=shape, dims=dims)[0]
@@ -40,16 +71,58 @@ def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tupl
 broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type)
 
 
+def broadcast(x: ArrayLike, sizes: Sequence[int]) -> Array:
+    """x repeated along new leading axes of `sizes`."""
+    sizes, shape = static_shape(sizes, "broadcast"), shape_of(x)
+    return broadcast_in_dim(x, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
+
+
 def full(shape: Sequence[int], value: Any, dtype: Any = None) -> Array:
     """An array of `shape` with every element `value`, a number or a scalar array."""
     dtype = aval_of(value).dtype if dtype is None else dtypes.canonical(dtype)
     scalar = value if isinstance(value, Array) else constant(value, ShapedArray((), dtype))
-    return broadcast_in_dim_p.bind(scalar, shape=tuple(shape), dims=())[0]
+    return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
+
+
+def full_like(x: ArrayLike, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Array:
+    """An array with every element `fill_value`, of the shape and dtype of x unless others are given."""
+    aval = aval_of(x)
+    return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+
+
+def zeros_like(x: ArrayLike) -> Array:
+    """Zeros of the shape and dtype of x."""
+    return full_like(x, 0)
+
+
+def iota(dtype: Any, shape: int | Sequence[int], dimension: int = 0) -> Array:
+    """The index along `dimension`, as an array of `shape` and `dtype`; a bare size is the shape of a vector."""
+    shape = static_shape(shape if isinstance(shape, Sequence) else (shape,), "iota")
+    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))[0]
+
+
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+    """The index along `dimension`, as an array of `shape` and `dtype`."""
+    return iota(dtype, tuple(shape), dimension)
+
+
+def _iota_type(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int) -> tuple[ShapedArray, ...]:
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota: dimension {dimension} is out of range for shape {shape}.")
+    if dtypes.is_bool(dtype):
+        raise TypeError(f"iota: the dtype must be a number's, not {dtype}.")
+    return (ShapedArray(shape, dtype),)
+
+
+iota_p = Primitive("iota", _iota_type)
+
+
+# ---- the same elements in another shape ----------------------------------------------------------------------
 
 
 def reshape(x: ArrayLike, shape: Sequence[int]) -> Array:
     """x with the same elements, in row-major order, in another shape. Raises: ValueError if sizes differ."""
-    shape = tuple(shape)
+    shape = static_shape(shape, "reshape")
     if shape_of(x) == shape and isinstance(x, Array):
         return x
     return reshape_p.bind(x, shape=shape)[0]
@@ -63,6 +136,31 @@ def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
 
 
 reshape_p = Primitive("reshape", _reshape_type)
+
+
+def squeeze(x: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """x without axes `dimensions`, which have length 1. Raises: ValueError if one has another length."""
+    aval = aval_of(x)
+    dropped = canonical_axes(dimensions, aval.ndim)
+    if any(aval.shape[d] != 1 for d in dropped):
+        raise ValueError(f"squeeze: axes {dropped} of {aval} must have length 1.")
+    return reshape(x, tuple(n for d, n in enumerate(aval.shape) if d not in dropped))
+
+
+def expand_dims(x: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """x with new axes of length 1, which become axes `dimensions` of the result."""
+    kept, rank = iter(shape_of(x)), ndim(x) + len(tuple(dimensions))
+    new = canonical_axes(dimensions, rank)
+    return reshape(x, tuple(1 if d in new else next(kept) for d in range(rank)))
+
+
+def collapse(x: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """x with axes start_dimension to stop_dimension (not included) made one."""
+    shape = shape_of(x)
+    start, stop, _ = builtin_slice(start_dimension, stop_dimension).indices(len(shape))
+    if stop <= start:
+        raise ValueError(f"collapse: there is no axis from {start_dimension} to {stop_dimension} in {aval_of(x)}.")
+    return reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 
 def transpose(x: ArrayLike, permutation: Sequence[int]) -> Array:
@@ -82,15 +180,179 @@ def _transpose_type(x: ShapedArray, *, permutation: tuple[int, ...]) -> tuple[Sh
 transpose_p = Primitive("transpose", _transpose_type)
 
 
-def iota(dtype: Any, shape: Sequence[int], dimension: int = 0) -> Array:
-    """The index along `dimension`, as an array of `shape` and `dtype`."""
-    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=tuple(shape), dimension=dimension)[0]
+def rev(x: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """x with the elements along `dimensions` in reverse order. Raises: ValueError if an axis is out of range."""
+    axes = canonical_axes(dimensions, ndim(x))
+    return x if not axes and isinstance(x, Array) else rev_p.bind(x, dimensions=axes)[0]
 
 
-def _iota_type(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int) -> tuple[ShapedArray, ...]:
-    if not 0 <= dimension < len(shape):
-        raise ValueError(f"iota: dimension {dimension} is out of range for shape {shape}.")
-    return (ShapedArray(shape, dtype),)
+def _rev_type(x: ShapedArray, *, dimensions: tuple[int, ...]) -> tuple[ShapedArray, ...]:
+    if len(set(dimensions)) < len(dimensions) or not all(0 <= d < x.ndim for d in dimensions):
+        raise ValueError(f"rev: dimensions {dimensions} must be distinct axes of {x}.")
+    return (x,)
 
 
-iota_p = Primitive("iota", _iota_type)
+rev_p = Primitive("rev", _rev_type)
+
+
+# ---- joining -------------------------------------------------------------------------------------------------
+
+
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
+    """The operands one after the other along axis `dimension`.
+
+    Args:
+      operands: one or more, [..., k, ...] each, of one dtype, equal in shape but along `dimension`.
+    Raises: TypeError if dtypes differ, ValueError if shapes do or `dimension` is out of range; all are named.
+    Source: StableHLO spec, concatenate.
+    """
+    operands = tuple(operands)
+    if not operands:
+        raise ValueError("concatenate: there must be at least one operand.")
+    if len(operands) == 1 and isinstance(operands[0], Array):
+        return operands[0]
+    return concatenate_p.bind(*operands, dimension=canonical_axis(dimension, ndim(operands[0]), "dimension"))[0]
+
+
+def _concatenate_type(*xs: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
+    first, listed = xs[0], ", ".join(map(str, xs))
+    if any(x.dtype != first.dtype for x in xs):
+        raise TypeError(f"concatenate: operands differ in dtype: {listed}. Convert with astype.")
+    if not all(0 <= dimension < x.ndim for x in xs) or len({_less(x.shape, dimension) for x in xs}) > 1:
+        raise ValueError(f"concatenate: operands must agree in shape but along axis {dimension}: {listed}.")
+    total = sum(x.shape[dimension] for x in xs)
+    return (first.update(shape=_resized(first.shape, dimension, total), weak_type=all(x.weak_type for x in xs)),)
+
+
+def _less(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return shape[:axis] + shape[axis + 1 :]
+
+
+def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+concatenate_p = Primitive("concatenate", _concatenate_type)
+
+
+def tile(x: ArrayLike, reps: Sequence[int]) -> Array:
+    """x repeated reps[i] times along axis i, as a whole; one number per axis. Raises: ValueError if they are not."""
+    shape, reps = shape_of(x), static_shape(reps, "tile")
+    if len(reps) != len(shape):
+        raise ValueError(f"tile: reps {reps} must be one per axis of {aval_of(x)}.")
+    repeated = broadcast_in_dim(
+        x, tuple(n for pair in zip(reps, shape) for n in pair), range(1, 2 * len(shape), 2)
+    )
+    return reshape(repeated, tuple(r * n for r, n in zip(reps, shape)))
+
+
+def pad(x: ArrayLike, padding_value: ArrayLike, padding_config: PaddingConfig) -> Array:
+    """x with `padding_value` before, after and between its elements.
+
+    Args:
+      x: [...] of any dtype.
+      padding_value: a scalar of the dtype of x.
+      padding_config: (low, high, interior) per axis; a negative low or high cuts instead, interior comes first.
+    Raises: TypeError if dtypes differ; ValueError if the config does not fit x. Both are named.
+    Source: StableHLO spec, pad.
+    """
+    config = tuple(static_ints(triple, "pad", "padding_config") for triple in padding_config)
+    x, value = matched(x, padding_value)
+    return pad_p.bind(x, value, padding_config=config)[0]
+
+
+def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> tuple[ShapedArray, ...]:
+    if value.shape or value.dtype != x.dtype:
+        raise TypeError(f"pad: the padding value must be a scalar of the dtype of {x}, not {value}.")
+    if len(padding_config) != x.ndim or any(len(t) != 3 or t[2] < 0 for t in padding_config):
+        raise ValueError(
+            f"pad: padding_config {padding_config} must have (low, high, interior), interior >= 0, for every axis of {x}."
+        )
+    shape = tuple(lo + n + max(n - 1, 0) * gap + hi for n, (lo, hi, gap) in zip(x.shape, padding_config))
+    if any(n < 0 for n in shape):
+        raise ValueError(f"pad: padding_config {padding_config} cuts more from {x} than there is: {shape}.")
+    return (x.update(shape=shape, weak_type=x.weak_type and value.weak_type),)
+
+
+pad_p = Primitive("pad", _pad_type)
+
+
+# ---- cutting -------------------------------------------------------------------------------------------------
+
+builtin_slice = slice
+
+
+def slice(
+    x: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+) -> Array:
+    """The elements of x from start_indices, below limit_indices, in steps of strides.
+
+    Args:
+      x: [...] of any dtype.
+      start_indices, limit_indices: one per axis, 0 <= start <= limit <= size.
+      strides: one per axis, at least 1; 1 if None.
+    Raises: ValueError if they do not fit x; all are named.
+    Source: StableHLO spec, slice.
+    """
+    starts, limits = (static_ints(i, "slice", what) for i, what in ((start_indices, "start"), (limit_indices, "limit")))
+    steps = (1,) * len(starts) if strides is None else static_ints(strides, "slice", "strides")
+    whole = not any(starts) and limits == shape_of(x) and all(n == 1 for n in steps)
+    if whole and len(starts) == len(limits) == len(steps) and isinstance(x, Array):
+        return x
+    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=steps)[0]
+
+
+def _slice_type(
+    x: ShapedArray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[ShapedArray, ...]:
+    cut = f"from {start_indices} to {limit_indices} by {strides}"
+    if not len(start_indices) == len(limit_indices) == len(strides) == x.ndim:
+        raise ValueError(f"slice: {cut} must have one number per axis of {x}.")
+    if any(not 0 <= a <= b <= n or step < 1 for a, b, step, n in zip(start_indices, limit_indices, strides, x.shape)):
+        raise ValueError(f"slice: {cut} does not fit {x}: 0 <= start <= limit <= size and stride >= 1 must hold.")
+    shape = tuple(-(-(b - a) // step) for a, b, step in zip(start_indices, limit_indices, strides))
+    return (x.update(shape=shape),)
+
+
+slice_p = Primitive("slice", _slice_type)
+
+
+def slice_in_dim(
+    x: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
+    """`slice` along one axis; bounds may be None or count from the end, and are those of Python's slices."""
+    shape = shape_of(x)
+    axis = canonical_axis(axis, len(shape))
+    start, limit, _ = builtin_slice(start_index, limit_index).indices(shape[axis])
+    starts, strides = _resized((0,) * len(shape), axis, start), _resized((1,) * len(shape), axis, stride)
+    return slice(x, starts, _resized(shape, axis, max(start, limit)), strides)
+
+
+def index_in_dim(x: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """The part of x at a known `index` along `axis`, which may count from the end.
+
+    Raises: IndexError if it is out of range.
+    """
+    n = shape_of(x)[axis]
+    if not -n <= index < n:
+        raise IndexError(f"index_in_dim: index {index} is out of range for axis {axis} of {aval_of(x)}.")
+    part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
+    return part if keepdims else squeeze(part, (axis,))
+
+
+def split(x: ArrayLike, sizes: Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+    """x cut along `axis` into parts of `sizes`, which sum to its length.
+
+    Raises: ValueError if they do not; both are named.
+    """
+    parts = static_shape(sizes, "split")
+    return split_p.bind(x, sizes=parts, axis=canonical_axis(axis, ndim(x)))
+
+
+def _split_type(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[ShapedArray, ...]:
+    if not 0 <= axis < x.ndim or sum(sizes) != x.shape[axis]:
+        raise ValueError(f"split: sizes {sizes} must sum to the length of axis {axis} of {x}.")
+    return tuple(x.update(shape=_resized(x.shape, axis, n)) for n in sizes)
+
+
+split_p = Primitive("split", _split_type)

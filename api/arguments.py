@@ -1,0 +1,121 @@
+"""Arguments of a function chosen by position or name: those that are static, those that are donated."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import core
+
+
+class Arguments:
+    """Some arguments of a function, by position or name."""
+
+    def __init__(self, numbers: tuple[int, ...], names: tuple[str, ...]) -> None:
+        self.numbers, self.names = numbers, names
+
+    @classmethod
+    def of(cls, fun: Any, numbers: Any, names: Any, what: str) -> "Arguments":
+        """Those given either way; one way implies the other where the signature says so."""
+        given = () if numbers is None else (numbers,) if isinstance(numbers, int) else tuple(numbers)
+        named = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+        parameters = _parameters(fun)
+        if parameters is None:
+            return cls(given, named)
+        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        exact = tuple(_in_range(i, len(positional), variadic, what, fun) for i in given)
+        _check_names(named, parameters, what, fun)
+        implied = {positional[i] for i in exact if i < len(positional)}
+        numbers = {*exact, *(positional.index(n) for n in named if n in positional)}
+        return cls(tuple(sorted(numbers)), tuple(sorted({*named, *implied})))
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.names)
+
+    def take_out(self, args: Any, kwargs: Any, fun: Any) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """The other arguments, and these as one hashable value. Raises: ValueError naming one that is not hashable."""
+        taken = tuple((i, args[i]) for i in self.numbers if i < len(args))
+        named = tuple((n, kwargs[n]) for n in self.names if n in kwargs)
+        for where, value in (*taken, *named):
+            _check_hashable(where, value, fun)
+        skip = {i for i, _ in taken}
+        rest = tuple(x for i, x in enumerate(args) if i not in skip)
+        return rest, {k: v for k, v in kwargs.items() if k not in self.names}, Statics((taken, named))
+
+    def put_back(self, args: Any, kwargs: Any, statics: Any) -> tuple[list[Any], dict[str, Any]]:
+        """All arguments again."""
+        if not statics:
+            return list(args), kwargs
+        full = list(args)
+        for i, value in statics.items[0]:
+            full.insert(i, value)
+        return full, {**kwargs, **dict(statics.items[1])}
+
+    def positions(self, statics: Any) -> tuple[int, ...]:
+        """Positions of those that were given."""
+        return tuple(i for i, _ in statics.items[0]) if statics else ()
+
+    def leaves(self, tree: Any, removed: Sequence[int]) -> tuple[int, ...]:
+        """Which leaves belong to these arguments, in a structure of (args, kwargs) without those `removed`."""
+        if not self:
+            return ()
+        args, kwargs = tree.children
+        before = [i for i in range(len(args.children) + len(removed)) if i not in removed]
+        chosen = [n in self.numbers for n, c in zip(before, args.children) for _ in range(c.num_leaves)]
+        chosen += [k in self.names for k, c in zip(kwargs.aux, kwargs.children) for _ in range(c.num_leaves)]
+        return tuple(i for i, yes in enumerate(chosen) if yes)
+
+
+class Statics:
+    """Static arguments as part of a key: equal only if of the same types, so that 1, 1.0 and True differ."""
+
+    __slots__ = ("items", "key")
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+        self.key = tuple((where, type(value), value) for group in items for where, value in group)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Statics) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _parameters(fun: Any) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def _in_range(i: int, n: int, variadic: bool, what: str, fun: Any) -> int:
+    if not -n <= i < n and not (variadic and i >= 0):
+        raise ValueError(
+            f"jit: {what}_argnums names argument {i}, but {core.describe_function(fun)} has "
+            f"{n} positional argument{'s' * (n != 1)}."
+        )
+    return i % n if i < 0 else i
+
+
+def _check_names(names: Sequence[str], parameters: Sequence[inspect.Parameter], what: str, fun: Any) -> None:
+    known = [p.name for p in parameters]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"jit: {what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(known)}."
+            )
+
+
+def _check_hashable(where: Any, value: Any, fun: Any) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
+        raise ValueError(
+            f"jit: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
+            f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
+            "or do not make it static if it is an array."
+        ) from None

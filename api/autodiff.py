@@ -1,0 +1,389 @@
+"""Derivatives of functions of pytrees: grad, vjp, jvp, linearize and their kin, with JAX's signatures."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import jvp as forward
+from tapeless.interpreters import linearize as unzip
+from tapeless.interpreters import transpose
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import dtypes, passes, pytree
+stop_gradient = lambda x: x
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, as a function of the same arguments.
+
+    Args:
+      fun: maps pytrees of arrays to a scalar, or to (scalar, aux) if `has_aux`.
+      argnums: which positional arguments to differentiate; several give a tuple.
+      holomorphic: promise that `fun` is, and its arguments are complex.
+      allow_int: differentiate integers too, giving float0 zeros.
+    Returns: gradients shaped like the arguments; with `has_aux` also aux.
+    Raises: TypeError if the result is not a scalar or an argument not differentiable.
+    Source: Radul et al. 2023.
+
+    >>> grad(lambda x: x**2)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    value_and_gradient = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+
+    @_named("gradient", fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, pulled = value_and_gradient(*args, **kwargs)
+        return (pulled, value[1]) if has_aux else pulled
+
+    return gradient
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Value and gradient at once: `(value, gradient)`, or `((value, aux), gradient)`. See `grad`."""
+
+    @_named("value_and_gradient", fun)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen = _canonical_argnums(argnums, args, fun)
+        for i in chosen:
+            _check_inputs("grad", args[i], i, fun, holomorphic, allow_int)
+        rest = functools.partial(_with_arguments, fun, args, kwargs, chosen)
+        values, pull_back, aux = _vjp(rest, [args[i] for i in chosen], has_aux, fun)
+        leaves, tree = pytree.flatten(values)
+        _check_scalar(leaves, tree, fun, holomorphic)
+        one = constant(1, aval_of(leaves[0]).strong())
+        pulled = pull_back(pytree.unflatten(tree, [one]))
+        result = pulled if isinstance(argnums, Sequence) else pulled[0]
+        return ((values, aux) if has_aux else values), result
+
+    return value_and_gradient
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of `fun`, and the function that pulls cotangents of its result back to its arguments.
+
+    Args:
+      primals: pytrees of arrays.
+      has_aux: `fun` returns (value, aux).
+    Returns: (value, pull_back), with aux as third if `has_aux`; `pull_back(cotangent)` is a tuple, one per primal.
+    Raises: TypeError if a primal is not an array; of `pull_back`, if the cotangent's structure or types differ.
+
+    >>> y, pull_back = vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pull_back(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    values, pull_back, aux = _vjp(fun, primals, has_aux, fun)
+    return (values, pull_back, aux) if has_aux else (values, pull_back)
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """Value and derivative of `fun` at `primals` in the direction `tangents`.
+
+    Args:
+      primals, tangents: sequences of pytrees of the same structure, shapes and dtypes; float0 for integers.
+    Returns: (value, tangent), with aux as third if `has_aux`.
+    Raises: TypeError if structures, shapes or dtypes differ; both are named.
+
+    >>> jvp(lambda x: x**2, (3.0,), (1.0,))[1]
+    Array(6., dtype=float32, weak_type=True)
+    """
+    _check_sequences(primals, tangents)
+    flat, tree = pytree.flatten(tuple(primals))
+    flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(f"jvp: primals and tangents differ in structure: {tree} and {tangent_tree}.")
+    given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))]
+    f = _Flat(fun, tree, has_aux)
+    values, pushed = forward.jvp(f, flat, given, fun)
+    result = f.unflatten(values), f.unflatten([instantiate(t) for t in pushed])
+    return (*result, f.aux(values)) if has_aux else result
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of `fun`, and its derivative at `primals` as a function that may be applied many times.
+
+    Returns: (value, push_forward), with aux as third if `has_aux`; `push_forward(*tangents)` gives the tangent.
+    Raises: TypeError of `push_forward`, if tangents differ from the primals in structure or type.
+
+    >>> y, push_forward = linearize(lambda x: x**2, 3.0)
+    >>> push_forward(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    flat, tree = pytree.flatten(primals)
+    _check_arrays("linearize", flat, fun)
+    f = _Flat(fun, tree, has_aux)
+    values, program = unzip.linearize(f, flat, fun)
+    result = f.unflatten(values), LinearMap(program, flat, tree, f)
+    return (*result, f.aux(values)) if has_aux else result
+
+
+class LinearMap:
+    """The derivative of a function at a point, as a function: `linear_map(*tangents)`. Prints its program."""
+
+    def __init__(self, program: unzip.LinearProgram, primals: Sequence[Any], tree: Any, f: "_Flat") -> None:
+        self._program, self._primals, self._tree, self._f = program, primals, tree, f
+
+    def __call__(self, *tangents: Any) -> Any:
+        flat, tree = pytree.flatten(tangents)
+        if tree != self._tree:
+            raise TypeError(f"linearize: tangents must have the structure {self._tree}, not {tree}.")
+        given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(self._primals, flat, strict=True))]
+        used = [instantiate(t) for x, t in zip(self._primals, given) if dtypes.is_inexact(aval_of(x).dtype)]
+        return self._f.unflatten([instantiate(t) for t in self._program.apply(used)])
+
+    @property
+    def jaxpr(self) -> Any:
+        """The linear program: residuals ; tangents -> tangents."""
+        return self._program.jaxpr
+
+    def __repr__(self) -> str:
+        return str(self._program.jaxpr)
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transpose of a linear function: maps cotangents of its result to cotangents of its arguments.
+
+    Args:
+      primals: pytrees of arrays or of anything with shape and dtype; values are not used.
+    Returns: a function of the cotangent, giving a tuple with one entry per primal.
+    Raises: TypeError if primals are not inexact, or the cotangent is of another type than the result;
+      NotImplementedError naming operation and line if `fun` is not linear.
+
+    >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
+    (Array(6., dtype=float32),)
+    """
+    flat, tree = pytree.flatten(primals)
+    avals = [_type_of(x).strong() for x in flat]
+    for aval in avals:
+        if not dtypes.is_inexact(aval.dtype):
+            raise TypeError(f"linear_transpose: arguments must be floating point or complex, not {aval}.")
+    f = _Flat(fun, tree, False)
+    jaxpr, consts = trace_to_jaxpr(f, avals, what="linear_transpose", function=fun)
+    n = len(consts)
+    linear = passes.mark_linear(passes.with_linear_inputs(jaxpr, range(n, len(jaxpr.invars))))
+    _check_linear_results(linear, fun)
+
+    @_named("transposed", fun)
+    def transposed(cotangent: Any) -> Any:
+        cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
+        return pytree.unflatten(tree, [instantiate(ct) for ct in transpose.backward(linear, consts, cts)])
+
+    return transposed
+
+
+# ---- flat functions ------------------------------------------------------------------------------------------
+
+
+class _Flat:
+    """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool) -> None:
+        self._fun, self._in_tree, self._has_aux = fun, in_tree, has_aux
+        self.out_tree: Any = None
+        self._aux_tree: Any = None
+        self.__name__ = getattr(fun, "__name__", "f")
+
+    def __call__(self, *flat: Any) -> list[Any]:
+        out = self._fun(*pytree.unflatten(self._in_tree, flat))
+        aux: list[Any] = []
+        if self._has_aux:
+            out, aux = _split_aux(out, self._fun)
+            aux, self._aux_tree = pytree.flatten(aux)
+        leaves, self.out_tree = pytree.flatten(out)
+        _check_results(out, leaves, self._fun)
+        self._aux_static = [None if is_arraylike(x) else x for x in aux]
+        return [*leaves, *[stop_gradient(x) for x in aux if is_arraylike(x)]]
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The result, from its leaves (followed by those of aux, which are left out)."""
+        return pytree.unflatten(self.out_tree, leaves[: self.out_tree.num_leaves])
+
+    def aux(self, leaves: Sequence[Any]) -> Any:
+        """The auxiliary result."""
+        arrays = iter(leaves[self.out_tree.num_leaves :])
+        return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
+
+
+def _vjp(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, Any, Any]:
+    flat, tree = pytree.flatten(tuple(primals))
+    _check_arrays("vjp", flat, function)
+    f = _Flat(fun, tree, has_aux)
+    values, program = unzip.linearize(f, flat, function)
+    avals = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
+
+    @_named("pull_back", function)
+    def pull_back(cotangent: Any) -> Any:
+        cts = _cotangents(cotangent, f, avals, "vjp")
+        none = [Zero(aval) for aval in program.out_avals[len(cts) :]]
+        pulled = iter(program.pull_back([*cts, *none]))
+        return pytree.unflatten(tree, [_pulled_to(x, pulled) for x in flat])
+
+    return f.unflatten(values), pull_back, f.aux(values) if has_aux else None
+
+
+def _pulled_to(x: Any, pulled: Any) -> Any:
+    aval = aval_of(x).tangent()
+    return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else instantiate(next(pulled))
+
+
+def _with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
+    given = list(args)
+    for i, x in zip(chosen, new, strict=True):
+        given[i] = x
+    return fun(*given, **kwargs)
+
+
+def _named(kind: str, fun: Any) -> Callable[[Any], Any]:
+    """Name a derived function after `fun`, keeping its documentation at hand."""
+
+    def decorate(derived: Any) -> Any:
+        derived.__name__ = derived.__qualname__ = f"{kind}_of_{getattr(fun, '__name__', 'f')}"
+        derived.__doc__ = f"The {kind} of {getattr(fun, '__name__', fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        return derived
+
+    return decorate
+
+
+# ---- what users give -----------------------------------------------------------------------------------------
+
+
+def _name(fun: Any) -> str:
+    return getattr(fun, "__name__", repr(fun))
+
+
+def _canonical_argnums(argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
+    chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    for i in chosen:
+        if not isinstance(i, (int, np.integer)) or not -len(args) <= i < len(args):
+            raise ValueError(
+                f"grad: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
+                f"{len(args)} positional argument{'s' * (len(args) != 1)}."
+            )
+    return tuple(int(i) % len(args) for i in chosen)
+
+
+def _check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool) -> None:
+    for path, leaf in pytree.leaves_with_path(arg):
+        where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
+        if not is_arraylike(leaf):
+            raise TypeError(f"{who}: {where} is {leaf!r} of type {type(leaf).__name__}, which is not an array.")
+        aval = aval_of(leaf)
+        if holomorphic and not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
+        if not holomorphic and dtypes.is_complex(aval.dtype):
+            continue
+        if not allow_int and not dtypes.is_inexact(aval.dtype):
+            raise TypeError(
+                f"{who}: {where} is {aval}, and integers have no derivative.\n"
+                "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros."
+            )
+
+
+def _check_scalar(leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
+    if len(leaves) != 1 or tree.num_nodes != 1:
+        raise TypeError(
+            f"grad: {_name(fun)} must return a scalar, but returned {tree}.\n"
+            "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
+        )
+    aval = aval_of(leaves[0])
+    if aval.shape:
+        raise TypeError(
+            f"grad: {_name(fun)} must return a scalar, but returned {aval}.\n"
+            "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
+        )
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise TypeError(f"grad: with holomorphic=True the result must be complex, but {_name(fun)} returned {aval}.")
+    if not holomorphic and dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"grad: {_name(fun)} returned {aval}; a gradient is defined for real results.\n"
+            "  Take the real part or a modulus, or pass holomorphic=True."
+        )
+    if not dtypes.is_inexact(aval.dtype):
+        raise TypeError(f"grad: {_name(fun)} returned {aval}, and integers have no derivative.")
+
+
+def _check_arrays(who: str, leaves: Sequence[Any], fun: Any) -> None:
+    for i, x in enumerate(leaves):
+        if not is_arraylike(x):
+            raise TypeError(f"{who}: leaf {i} of the arguments of {_name(fun)} is {x!r}, which is not an array.")
+
+
+def _check_results(out: Any, leaves: Sequence[Any], fun: Any) -> None:
+    for x in leaves:
+        if not is_arraylike(x):
+            raise TypeError(
+                f"{_name(fun)} returned {x!r} of type {type(x).__name__}, which is not an array; the result is {out!r}."
+            )
+
+
+def _split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TypeError(f"with has_aux=True {_name(fun)} must return (value, aux), but returned {out!r}.")
+    return out
+
+
+def _check_sequences(primals: Any, tangents: Any) -> None:
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(f"jvp: {name} must be a tuple or list, one entry per argument, not {given!r}.")
+    if len(primals) != len(tangents):
+        raise TypeError(f"jvp: {len(primals)} primals were given, but {len(tangents)} tangents.")
+
+
+def _tangent(x: Any, t: Any, i: int) -> Any:
+    """The tangent `t` of `x` as a value or Zero. Raises: TypeError if its type is not that of x's tangents."""
+    if type(t) is Zero:
+        return t
+    want = aval_of(x).tangent()
+    if want.dtype == dtypes.float0:
+        if getattr(t, "dtype", None) == dtypes.float0:
+            return Zero(want)
+        raise TypeError(f"jvp: leaf {i} is {aval_of(x)}, an integer type: its tangent must be of dtype float0, not {t!r}.")
+    return typed(t, want, f"jvp: tangent {i}", f"the primal {aval_of(x)}")
+
+
+def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
+    """`t`, a bare number taken as of the type `want`. Raises: TypeError naming both types if they differ."""
+    if isinstance(t, (bool, int, float, complex)) and not want.shape:
+        return constant(t, want)
+    have = aval_of(t)
+    if have.shape != want.shape or have.dtype != want.dtype:
+        raise TypeError(f"{who} is {have}, but {of} asks for {want}.")
+    return t
+
+
+def _cotangents(cotangent: Any, f: _Flat, avals: Sequence[ShapedArray], who: str) -> list[Any]:
+    flat, tree = pytree.flatten(cotangent)
+    if tree != f.out_tree:
+        raise TypeError(
+            f"{who}: the cotangent must have the structure of the result of {f.__name__}, {f.out_tree}, not {tree}."
+        )
+    return [
+        Zero(aval) if aval.dtype == dtypes.float0 else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {f.__name__}")
+        for i, (ct, aval) in enumerate(zip(flat, avals, strict=True))
+    ]
+
+
+def _type_of(x: Any) -> ShapedArray:
+    return aval_of(x) if is_arraylike(x) else ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+
+
+def _check_linear_results(linear: Any, fun: Any) -> None:
+    for v in linear.outvars:
+        if not v.linear:
+            raise TypeError(f"linear_transpose: a result of {_name(fun)} does not depend on its arguments: {v.aval}.")

@@ -1,0 +1,217 @@
+"""jit: trace a function once for every type of its arguments, compile it, and call the program after that.
+
+A call goes through three steps, the cheapest first: arguments that are all arrays of ours and known in
+type are handed to the executable at once; others are flattened and looked up by structure and type; a new
+combination is traced and compiled. The stages are there to be used one by one: `jit(f).trace(x).lower().compile()`.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tapeless.arguments import Arguments
+from tapeless.lowering import dispatch
+from tapeless.lowering.array import DeviceArray
+from tapeless.stages import Lowered, Program, ShapeDtypeStruct, Traced
+from tapeless.tracer import core, pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = True,
+    device: Any = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile a function of pytrees of arrays.
+
+    Args:
+      fun: a pure function. Arrays it closes over are arguments of the program, read when it is traced.
+      static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in.
+      donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted.
+      keep_unused: accepted for compatibility; unused arguments are always kept.
+      device: where to compute; by default where the arguments are.
+      inline: under another transformation, write the equations of `fun` instead of a call.
+      compiler_options: XLA flags of this function, by name.
+    Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
+    Raises: ValueError for a static argument that is not hashable or a number out of range; when called,
+      whatever tracing `fun` raises.
+
+    >>> jit(lambda x: 2 * x)(1.5)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+    if not callable(fun):
+        raise TypeError(f"jit: expected a function, not {fun!r}.")
+    static = Arguments.of(fun, static_argnums, static_argnames, "static")
+    donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
+    return Jitted(fun, static, donated, device, inline, compiler_options)
+
+
+class Jitted:
+    """A function compiled for every type of its arguments it has met."""
+
+    def __init__(
+        self, fun: Any, static: "Arguments", donated: "Arguments", device: Any, inline: bool, options: Any
+    ) -> None:
+        functools.update_wrapper(self, fun)
+        self._fun, self._static, self._donated = fun, static, donated
+        self._device, self._inline, self._options = device, inline, dict(options or {})
+        self._plain = not static and device is None
+        self._fast: dict[Any, Program] = {}
+        self._programs: dict[Any, Program] = {}
+        self._traces: dict[Any, Traced] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._plain and not kwargs and core.is_evaluating():
+            for x in args:
+                if type(x) is not DeviceArray:
+                    break
+            else:
+                program = self._fast.get((tuple([x.aval for x in args]), config.default_bits))
+                if program is not None:
+                    return program.call_arrays(args)
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def trace(self, *args: Any, **kwargs: Any) -> "Traced":
+        """The program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
+        return self._traced(*self._split(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
+        """The StableHLO module for arguments of these types."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the results for arguments of these types."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget all programs."""
+        self._fast.clear()
+        self._programs.clear()
+        self._traces.clear()
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        statics, leaves, tree = self._split(args, kwargs)
+        if not core.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
+            return self._bind(statics, leaves, tree)
+        program = self._program(statics, leaves, tree)
+        if self._plain and not kwargs and tree.num_leaves == len(args) and all(type(x) is DeviceArray for x in args):
+            if dispatch.devices.only_one():
+                self._fast[tuple([x.aval for x in args]), config.default_bits] = program
+        return program.call(leaves)
+
+    def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
+        traced = self._traced(statics, leaves, tree)
+        closed = traced.jaxpr
+        if self._inline:
+            outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
+        else:
+            outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
+        return pytree.unflatten(traced.out_tree, outs)
+
+    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> "Program":
+        device = self._device or dispatch.device_of(leaves)
+        key = self._key(statics, leaves, tree, device)
+        found = self._programs.get(key)
+        if found is None:
+            traced = self._traced(statics, leaves, tree)
+            found = self._programs[key] = Program(traced, device)
+        return found
+
+    def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> "Traced":
+        key = self._key(statics, leaves, tree, None)
+        found = self._traces.get(key)
+        if found is None:
+            found = self._trace(statics, leaves, tree)
+            if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
+                self._traces[key] = found
+        return found
+
+    def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
+        avals = tuple([x.aval if type(x) is DeviceArray else _type_of(x) for x in leaves])
+        return avals, tree, statics, device, config.default_bits
+
+    def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> "Traced":
+        avals = [_type_of(x) for x in leaves]
+        out: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            args, kwargs = pytree.unflatten(tree, xs)
+            args, kwargs = self._static.put_back(args, kwargs, statics)
+            result = self._fun(*args, **kwargs)
+            outs, out_tree = pytree.flatten(result)
+            _check_results(outs, result, self._fun)
+            out.append(out_tree)
+            return outs
+
+        jaxpr, consts = trace_to_jaxpr(flat, avals, what="jit", function=self._fun)
+        name = getattr(self._fun, "__name__", "f")
+        closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
+        return Traced(closed, tree, out[0], self._donated.leaves(tree, self._static.positions(statics)), self._options)
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
+        """Static arguments; leaves and structure of the others."""
+        statics = ()
+        if self._static:
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
+        leaves, tree = pytree.flatten((args, kwargs))
+        for i, x in enumerate(leaves):
+            if not is_arraylike(x) and not _is_abstract(x):
+                raise TypeError(_not_an_array(x, i, (args, kwargs), self._fun))
+        return statics, leaves, tree
+
+
+# ---- types of arguments --------------------------------------------------------------------------------------
+
+
+def _is_abstract(x: Any) -> bool:
+    return isinstance(x, ShapeDtypeStruct)
+
+
+def _type_of(x: Any) -> ShapedArray:
+    return ShapedArray(x.shape, x.dtype, x.weak_type) if _is_abstract(x) else aval_of(x)
+
+
+def _not_an_array(x: Any, i: int, given: Any, fun: Any) -> str:
+    path = pytree.keystr(pytree.leaves_with_path(given)[i][0][1:])
+    return (
+        f"jit: argument {path} of {core.describe_function(fun)} is {x!r} of type {type(x).__name__}, "
+        "which is not an array.\n  Make it static (static_argnums or static_argnames)."
+    )
+
+
+def _check_results(outs: Sequence[Any], result: Any, fun: Any) -> None:
+    for x in outs:
+        if not is_arraylike(x):
+            raise TypeError(
+                f"jit: {core.describe_function(fun)} returned {x!r} of type {type(x).__name__}, which is not an array."
+            )

@@ -1,0 +1,121 @@
+"""Everything that differs among the jaxlib releases we run on, found by feature and never by version.
+
+What jaxlib does is stable; how it is spelled is not. Here each difference is hidden behind one function, so that a new
+release is a change to this file. Three rules of jaxlib's bear on all of lowering, and hold on every release:
+- its process-wide switches belong to jax (`set_enable_x64_state` above all): we set none, we pass keywords;
+- some of its paths import jax behind the user's back: we take the others wherever there are others;
+- many of its checks are missing: we hand it checked arguments (buffers are compared by size in bytes only).
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+# Read once, when the extension is loaded: without it each client logs a line about its devices.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+import numpy as np
+from jaxlib import _jax, version, xla_client
+
+from tapeless.tracer.types import ShapedArray
+
+xc: Any = xla_client  # its stubs describe one release, and we run on several
+jaxlib_core: Any = _jax
+
+XlaRuntimeError: type[RuntimeError] = xc.XlaRuntimeError
+
+
+def jaxlib_identity() -> str:
+    """What tells one build of jaxlib from another: compiled programs of one are no programs of the other."""
+    return f"jaxlib {version.__version__}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
+
+
+# ---- buffers
+
+
+def put(host: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any, device: Any) -> Any:
+    """A buffer holding a copy of `host`, made before this returns.
+
+    The keywords are what makes it so: other semantics alias NumPy's memory, sometimes, and without `enable_x64`
+    jax's switch, if jax is there, decides whether 64 bits arrive.
+    """
+    return xc.batched_device_put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=_COPY)
+
+
+def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:
+    """A buffer on another device."""
+    return xc.batched_device_put(aval, sharding, [buf], [device], enable_x64=True)
+
+
+def duplicate(buf: Any, devices: Any, sharding: Any) -> Any:
+    """A buffer of its own memory, equal to `buf`; `devices` is a DeviceList of one."""
+    always = jaxlib_core.ArrayCopySemantics.ALWAYS_COPY
+    return xc.batched_copy_array_to_devices_with_sharding([buf], [devices], [sharding], [always])[0]
+
+
+def to_numpy(buf: Any) -> np.ndarray[Any, Any]:
+    """The elements, read-only: a view where there is host memory to view, else a copy. Waits for them.
+
+    Through memoryview, because `np.asarray(buf)` of a deleted buffer is an object array, and not an error.
+    """
+    try:
+        return np.asarray(memoryview(buf))
+    except (BufferError, TypeError, ValueError, RuntimeError):  # no buffer format for bfloat16 and the like; not on CPU
+        return _read_back(buf)
+
+
+if hasattr(xc.ArrayImpl, "_to_np_array_did_copy"):
+
+    def _read_back(buf: Any) -> np.ndarray[Any, Any]:
+        return buf._to_np_array_did_copy()[0]
+else:
+
+    def _read_back(buf: Any) -> np.ndarray[Any, Any]:
+        return buf._single_device_array_to_np_array_did_copy()[0]
+
+
+_COPY = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+
+# ---- results
+
+
+def result_handler(aval: ShapedArray, sharding: Any) -> Any:
+    """A function in C++ that gives a raw result its type and sharding; `.wrap(cls)` makes it call `cls` on that."""
+    try:
+        return xc.array_result_handler(aval, sharding, True, True)
+    except TypeError:  # newer releases never check, and have no argument that says so
+        return xc.array_result_handler(aval, sharding, True)
+
+
+# ---- dlpack
+
+
+def export_dlpack(buf: Any, stream: Any = None) -> Any:
+    """An unversioned capsule: the one form that every release makes and every consumer reads."""
+    return jaxlib_core.buffer_to_dlpack_managed_tensor(buf, stream=stream)
+
+
+def import_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:
+    """A raw buffer on the memory of a capsule, or on a copy of it where alignment requires one and `copy` lets it."""
+    return jaxlib_core.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
+
+
+def has_default_layout(buf: Any, dtype: Any, shape: Sequence[int], device: Any) -> bool:
+    """Whether a buffer is in the order that programs assume; imported ones may be transposed, and nobody checks."""
+    return str(buf._pjrt_layout) == str(device.client.get_default_layout(np.dtype(dtype), tuple(shape), device))
+
+
+# ---- programs
+
+
+def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any]) -> Any:
+    """The executable that `.serialize()` gave `blob`. Raises: XlaRuntimeError, or whatever else a bad blob leads to."""
+    if callbacks:
+        return client.deserialize_executable(blob, devices, None, list(callbacks))
+    return client.deserialize_executable(blob, devices, None)
+
+
+def memory_field(stats: Any, name: str) -> int | None:
+    """A field of an executable's memory statistics, None on releases that do not have it."""
+    return getattr(stats, name, None)

@@ -1,0 +1,344 @@
+"""Platforms and devices: which there are, and which is used when nobody says.
+
+A platform's client is made when its devices are first asked for: CPU is built in, CUDA and TPU are PJRT plugins that
+are loaded if they are installed (their packages `jax_plugins.*` and `libtpu`; jax itself is never imported).
+
+Settings, read when a client is made:
+- TAPELESS_PLATFORM        cpu, gpu or tpu: the platform to use, instead of the best there is
+- TAPELESS_NUM_CPU_DEVICES how many devices the CPU counts as (or `config_cpu_devices(n)`)
+- XLA_PYTHON_CLIENT_PREALLOCATE, XLA_PYTHON_CLIENT_MEM_FRACTION, ... as jaxlib defines them. By default CUDA reserves
+  three quarters of the memory: a process that uses jax or torch beside us should set the former to false.
+"""
+
+import ctypes
+import functools
+import gc
+import importlib
+import importlib.util
+import os
+import threading
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from tapeless.lowering.compat import jaxlib_core, xc
+
+
+class Device:
+    """A device. There is one object for each, so `is` and `==` compare them.
+
+    `handle`, `list` and `sharding` are jaxlib's device, its list of this device alone, and the placement of a whole
+    array on it.
+    """
+
+    __slots__ = ("__weakref__", "device_kind", "handle", "id", "list", "platform", "process_index", "sharding")
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+        self.id: int = handle.id
+        self.platform: str = handle.platform
+        self.device_kind: str = handle.device_kind
+        self.process_index: int = handle.process_index
+        self.list = xc.DeviceList((handle,))
+        self.sharding = xc.GSPMDSharding(self.list, xc.HloSharding.replicate())
+
+    @property
+    def client(self) -> Any:
+        """The PJRT client, which compiles for this device."""
+        return self.handle.client
+
+    def memory_stats(self) -> dict[str, int] | None:
+        """Memory in use and in total, in bytes, where the platform counts it."""
+        return self.handle.memory_stats()
+
+    def __repr__(self) -> str:
+        return repr(self.handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _device_numbered, (self.platform, self.id)
+
+
+# ---- what there is
+
+
+def devices(platform: str | None = None) -> list[Device]:
+    """All devices of a platform ("cpu", "gpu", "cuda", "tpu"), or of the default one.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    return list(_platform(platform or default_backend()))
+
+
+def local_devices(platform: str | None = None) -> list[Device]:
+    """The devices that belong to this process."""
+    here = _platform(platform or default_backend())
+    return [d for d in here if d.process_index == d.client.process_index()]
+
+
+def device_count(platform: str | None = None) -> int:
+    """How many devices a platform has, over all processes."""
+    return len(_platform(platform or default_backend()))
+
+
+def default_backend() -> str:
+    """Name of the platform used when nobody says: "cpu", "gpu" or "tpu"."""
+    return _default_platform()[0].platform
+
+
+def device_of_handle(handle: Any) -> Device:
+    """Our object for a device of jaxlib's."""
+    return _by_handle[handle]
+
+
+def only_one() -> bool:
+    """Whether there is one device in all, among the platforms in use: then nothing can be on another."""
+    if not _by_handle:
+        _default_platform()
+    return len(_by_handle) == 1
+
+
+def config_cpu_devices(n: int) -> None:
+    """Let the CPU count as `n` devices, for programs over several to be tried. To be called before it is used.
+
+    Raises: RuntimeError if it is in use already with another number.
+    """
+    global _cpu_devices
+    if n < 1:
+        raise ValueError(f"config_cpu_devices: the CPU is at least one device, not {n}.")
+    there = _found.get("cpu")
+    if there is not None and len(there) != n:
+        raise RuntimeError(
+            f"config_cpu_devices({n}): the CPU is in use, as {len(there)} device(s). Call this before anything is "
+            "computed, or set TAPELESS_NUM_CPU_DEVICES."
+        )
+    _cpu_devices = n
+
+
+# ---- what is used
+
+
+def current_device() -> Device:
+    """The device on which values go that are on none: that of `default_device`, else the first there is."""
+    return _scoped.get() or _everywhere or _default_platform()[0]
+
+
+@contextmanager
+def default_device(device: Device | str | None) -> Generator[Device]:
+    """Use a device, or the first of a platform, within a with block (of this thread or task).
+
+    >>> with default_device("cpu") as device:
+    ...     device
+    CpuDevice(id=0)
+    """
+    token = _scoped.set(_chosen(device))
+    try:
+        yield current_device()
+    finally:
+        _scoped.reset(token)
+
+
+def set_default_device(device: Device | str | None) -> None:
+    """Use a device, or the first of a platform, from now on, in every thread; None goes back to the first there is."""
+    global _everywhere
+    _everywhere = _chosen(device)
+
+
+def _chosen(device: Any) -> Device | None:
+    if device is None or isinstance(device, Device):
+        return device
+    if isinstance(device, str):
+        return _platform(device)[0]
+    raise TypeError(f"a device or the name of a platform is expected, not {device!r} of type {type(device).__name__}.")
+
+
+_scoped: ContextVar[Device | None] = ContextVar("device", default=None)
+_everywhere: Device | None = None
+_cpu_devices: int | None = None
+
+
+# ---- platforms
+
+_found: dict[str, tuple[Device, ...]] = {}
+_by_handle: dict[Any, Device] = {}
+_lock = threading.RLock()
+_ALIASES = {"gpu": "cuda"}
+
+
+def _platform(name: str) -> tuple[Device, ...]:
+    """The devices of a platform, whose client is made on first use."""
+    name = _ALIASES.get(name, name)
+    return _found.get(name) or _connect(name)
+
+
+def _connect(name: str) -> tuple[Device, ...]:
+    with _lock:
+        if name in _found:
+            return _found[name]
+        if name not in _clients:
+            raise RuntimeError(f"there is no platform {name!r}; there are {', '.join([*_clients, *_ALIASES])}.")
+        client = _clients[name]()
+        _install_hooks()
+        found = tuple(map(Device, client.devices()))
+        _by_handle.update((d.handle, d) for d in found)
+        _found[name] = found
+        return found
+
+
+def _device_numbered(platform: str, id: int) -> Device:
+    found = [d for d in _platform(platform) if d.id == id]
+    if not found:
+        raise RuntimeError(f"there is no {platform} device {id} here; there are {devices(platform)}.")
+    return found[0]
+
+
+@functools.cache
+def _default_platform() -> tuple[Device, ...]:
+    """The platform of TAPELESS_PLATFORM, else the best that has devices."""
+    asked = os.environ.get("TAPELESS_PLATFORM")
+    if asked:
+        return _platform(asked)
+    for name, is_likely in (("tpu", _has_tpu), ("cuda", _has_cuda)):
+        if is_likely():
+            try:
+                return _platform(name)
+            except (RuntimeError, OSError, ImportError) as error:
+                warnings.warn(f"the {name} plugin is installed and does not work: {error}\n  Using CPU.", stacklevel=2)
+    return _platform("cpu")
+
+
+# ---- cpu
+
+
+def _cpu_client() -> Any:
+    n = _cpu_devices or int(os.environ.get("TAPELESS_NUM_CPU_DEVICES", "1"))
+    if n > 1:
+        # Collectives wait for each other in XLA's thread pool, which some releases make as wide as the machine: with
+        # more devices than cores it fills with waiting programs, and the process is aborted.
+        os.environ.setdefault("PJRT_NPROC", str(max(32, 4 * n)))
+    return xc.make_cpu_client(num_devices=n)
+
+
+# ---- plugins. Loading one is what `jax_plugins.xla_cuda*.initialize()` does, which would import jax
+
+_CUDA_LIBRARIES = {
+    "cu13": "libcudart.so.13 libnvrtc.so.13 libcublas.so.13 libcublasLt.so.13 libcupti.so.13 libcusparse.so.12 "
+    "libcusolver.so.12 libcufft.so.12",
+    "nccl": "libnccl.so.2",
+    "nvshmem": "libnvshmem_host.so.3",
+    "cudnn": "libcudnn.so.9",
+}
+
+
+def _has_cuda() -> bool:
+    """Whether there is a plugin and a driver: the plugin is often installed where there is no GPU, which is no fault."""
+    return _cuda_plugin() is not None and (Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists())
+
+
+def _cuda_plugin() -> Any:
+    """The package of the CUDA plugin, found without importing it."""
+    if importlib.util.find_spec("jax_plugins") is None:
+        return None
+    found = (importlib.util.find_spec(f"jax_plugins.xla_cuda{v}") for v in (13, 12))
+    return next((spec for spec in found if spec is not None), None)
+
+
+def _cuda_client() -> Any:
+    plugin = _cuda_plugin()
+    if plugin is None:
+        raise RuntimeError("there is no CUDA plugin: pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version.")
+    major = plugin.name[-2:]
+    if not xc.pjrt_plugin_loaded("cuda"):  # jax may have loaded it
+        _preload_cuda_libraries(major)
+        api = xc.load_pjrt_plugin_dynamically("cuda", str(_folder(plugin) / "xla_cuda_plugin.so"))
+        _register_cuda_kernels(api, importlib.import_module(f"jax_cuda{major}_plugin.cuda_plugin_extension"))
+        importlib.import_module("jaxlib._profiler").register_plugin_profiler(api)
+    if not xc.pjrt_plugin_initialized("cuda"):
+        xc.initialize_pjrt_plugin("cuda")
+    return xc.make_c_api_client("cuda", dict(xc.generate_pjrt_gpu_plugin_options()))
+
+
+def _preload_cuda_libraries(major: str) -> None:
+    """Load the CUDA libraries that pip installed, so that the plugin finds them; others come by LD_LIBRARY_PATH."""
+    if major != "13" or importlib.util.find_spec("nvidia") is None:
+        return
+    for path in _cuda_library_paths():
+        try:
+            ctypes.CDLL(str(path))
+        except OSError:
+            continue  # the plugin says which it misses
+
+
+def _cuda_library_paths() -> Iterator[Path]:
+    for package, libraries in _CUDA_LIBRARIES.items():
+        spec = importlib.util.find_spec(f"nvidia.{package}")
+        if spec is not None:
+            yield from (_folder(spec) / "lib" / library for library in libraries.split())
+
+
+def _folder(package: Any) -> Path:
+    return Path(package.submodule_search_locations[0])
+
+
+def _register_cuda_kernels(api: Any, extension: Any) -> None:
+    """Make the plugin's kernels and jaxlib's (LAPACK's counterparts, threefry, ...) known to XLA."""
+    xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, api))
+    xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, api))
+    for name, kind in extension.ffi_types().items():
+        xc.register_custom_type(name, kind, platform="CUDA")
+    for name, handler in extension.ffi_handlers().items():
+        xc.register_custom_call_target(name, handler, platform="CUDA", api_version=1)
+    for library in ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse"):
+        for platform, targets in importlib.import_module(f"jaxlib.{library}").registrations().items():
+            for name, target, version in targets:
+                xc.register_custom_call_target(name, target, platform=platform, api_version=version)
+
+
+def _has_tpu() -> bool:
+    """Whether there is a plugin and a Google device on the bus: elsewhere libtpu asks the network, and waits."""
+    if not os.environ.get("TPU_LIBRARY_PATH") and importlib.util.find_spec("libtpu") is None:
+        return False
+    vendors = Path("/sys/bus/pci/devices").glob("*/vendor")
+    return any(vendor.read_text().strip() == "0x1ae0" for vendor in vendors)
+
+
+def _tpu_client() -> Any:
+    if not _has_tpu():
+        raise RuntimeError("there is no TPU here, or no plugin for it: pip install libtpu.")
+    if not xc.pjrt_plugin_loaded("tpu"):
+        path = os.environ.get("TPU_LIBRARY_PATH") or importlib.import_module("libtpu").get_library_path()
+        api = xc.load_pjrt_plugin_dynamically("tpu", path)
+        importlib.import_module("jaxlib._profiler").register_plugin_profiler(api)
+    if not xc.pjrt_plugin_initialized("tpu"):
+        xc.initialize_pjrt_plugin("tpu")
+    return xc.make_c_api_client("tpu", {})
+
+
+_clients = {"cpu": _cpu_client, "cuda": _cuda_client, "tpu": _tpu_client}
+
+# ---- what a client needs of the process
+
+
+@functools.cache
+def _install_hooks() -> None:
+    os.register_at_fork(before=_warn_of_fork)
+    gc.callbacks.append(_collect_garbage)
+
+
+def _warn_of_fork() -> None:
+    warnings.warn(
+        "os.fork() after Tapeless was used: its threads do not exist in the child, where computing will hang. "
+        "Start processes with multiprocessing's 'spawn' or 'forkserver'.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _collect_garbage(phase: str, info: dict[str, int]) -> None:
+    """Python objects that buffers held on to are released in jaxlib's time; the collector's is better."""
+    if phase == "stop":
+        jaxlib_core.collect_garbage()
+
+

@@ -1,0 +1,160 @@
+"""Running programs on concrete values: primitive by primitive, or whole programs; one cache of executables.
+
+The key of an executable stands in `executable`, and nowhere else: program, device, donated inputs, options.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.lowering import devices, emit
+from tapeless.lowering.array import DeviceArray, to_device
+from tapeless.lowering.compile import Executable, compile_module
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Primitive, Tracer
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+inline = Rules("inline")  # primitives that are not compiled by themselves: rule(*args, **params) computes them
+
+
+def executable(
+    jaxpr: Jaxpr, device: Any, donated: tuple[int, ...] = (), options: Mapping[str, Any] | None = None
+) -> Executable:
+    """The compiled program, remembered for as long as `jaxpr` lives."""
+    cache = _executables.setdefault(jaxpr, {})
+    key = (device, donated, tuple(sorted(options.items())) if options else ())
+    found = cache.get(key)
+    if found is None:
+        text = emit.module_text(jaxpr, donated, jaxpr.name)
+        found = cache[key] = compile_module(text, out_avals=jaxpr.out_avals, device=device, options=options or {})
+    return found
+
+
+def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
+    """Compute a program on concrete values."""
+    device = device_of(args)
+    bufs = [buffer_on(x, device) for x in args]
+    return tuple(executable(jaxpr, device).call(bufs))
+
+
+class Evaluator:
+    """Fills the slot at the bottom of `tracer.core`."""
+
+    def __init__(self) -> None:
+        self._primitives: dict[Any, Executable] = {}
+        self._functions: dict[Any, tuple[Any, ...]] = {}
+
+    def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Compute one primitive; its program is compiled for every combination of types and params once."""
+        rule = inline.get(primitive)
+        if rule is not None:
+            return rule(*args, **params)
+        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
+        device = device_of(args)
+        key = (primitive, device, avals, *params.items())
+        found = self._primitives.get(key)
+        if found is None:
+            found = self._primitives[key] = self._compile(primitive, avals, params, device)
+        outs = found.call([buffer_on(x, device) for x in args])
+        if config.debug_nans:
+            check_nans(primitive, outs, args, params)
+        return tuple(outs)
+
+    def _compile(self, primitive: Primitive, avals: Any, params: dict[str, Any], device: Any) -> Executable:
+        if "jaxpr" in params and len(params) == 1:
+            return executable(params["jaxpr"], device)
+        invars = [Var(aval) for aval in avals]
+        outvars = [Var(aval) for aval in primitive.type(avals, params)]
+        program = Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
+        return executable(program, device)
+
+    def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Compute a function of arrays, made of several primitives, as one program."""
+        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
+        device = device_of(args)
+        key = (f, device, config.default_bits, avals, *params.items())
+        found = self._functions.get(key)
+        if found is None:
+            found = self._functions[key] = _compile_function(f, avals, params, device)
+        run, consts, single, jaxpr = found
+        outs = run.call([*consts, *[buffer_on(x, device) for x in args]])
+        if config.debug_nans:
+            check_nans_in(jaxpr, outs, [*map(DeviceArray, consts), *args])
+        return outs[0] if single else tuple(outs)
+
+
+def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> tuple[Any, ...]:
+    single = False
+
+    def flat(*xs: Any) -> Any:
+        nonlocal single
+        outs = f(*xs, **params)
+        single = not isinstance(outs, (tuple, list))
+        return (outs,) if single else outs
+
+    jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
+    return executable(jaxpr, device), [buffer_on(c, device) for c in consts], single, jaxpr
+
+
+def device_of(args: Sequence[Any]) -> Any:
+    """The device on which values are computed with: that of the arrays, else the default."""
+    if devices.only_one():
+        return devices.current_device()
+    found = {x.device for x in args if type(x) is DeviceArray}
+    if len(found) > 1:
+        raise ValueError(
+            f"arrays are on different devices: {', '.join(sorted(map(str, found)))}. "
+            "Move them with tl.device_put(x, device)."
+        )
+    return found.pop() if found else devices.current_device()
+
+
+def buffer_on(x: Any, device: Any) -> Any:
+    """The buffer of a value, put on `device` if it is not an array of ours."""
+    return x.buf if type(x) is DeviceArray else to_device(x, _concrete(x), device).buf
+
+
+def _concrete(x: Any) -> ShapedArray:
+    """Type of a value to compute with. Raises: UnexpectedTracerError for a tracer."""
+    if isinstance(x, Tracer):
+        raise core.leak_error(x)
+    return aval_of(x)
+
+
+# ---- nan -----------------------------------------------------------------------------------------------------
+
+
+def check_nans(primitive: Primitive, outs: Sequence[DeviceArray], args: Sequence[Any], params: Any) -> None:
+    """Raises: FloatingPointError if a result is nan, naming the primitive, or the equation inside a program."""
+    if not any(map(_has_nan, outs)):
+        return
+    inner = params.get("jaxpr")
+    if inner is not None:
+        check_nans_in(inner, outs, args)
+    here = core.source.describe_here()
+    raise FloatingPointError(f"nan in the result of '{primitive}'{f', at {here}' if here else ''}.")
+
+
+def check_nans_in(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
+    """Raises: FloatingPointError naming the equation of `jaxpr` that first gave nan, if a result is nan."""
+    if not any(map(_has_nan, outs)):
+        return
+    env = dict(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
+        with core.source.at(eqn.source), config.scope(debug_nans=True):
+            results = eqn.primitive.bind(*operands, **eqn.params)
+        env.update(zip(eqn.outvars, results))
+
+
+def _has_nan(x: DeviceArray) -> bool:
+    return dtypes.is_inexact(x.aval.dtype) and bool(np.isnan(np.asarray(x).astype(_WIDE[x.aval.dtype.kind])).any())
+
+
+_WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}
+_executables = core.program_cache()

@@ -1,0 +1,42 @@
+"""How random bits run: as plain integer operations, hence the same bits on every device."""
+
+from typing import Any
+
+from tapeless.lowering import emit
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.primitives.random import threefry2x32_p
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
+
+
+def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
+    """Twenty rounds, a word of the key schedule added before every fourth and after the last."""
+    key0, key1, x0, x1 = (f.broadcast(word, outs[0].shape) for word in words)
+    schedule = (key0, key1, _xor(f, _xor(f, key0, key1), f.constant(_PARITY, outs[0])))
+    x0, x1 = _add(f, x0, key0), _add(f, x1, key1)
+    for i in range(1, 6):
+        for bits in _ROTATIONS[(i - 1) % 2]:
+            x0 = _add(f, x0, x1)
+            x1 = _xor(f, _rotated(f, x1, bits), x0)
+        x0 = _add(f, x0, schedule[i % 3])
+        x1 = _add(f, x1, _add(f, schedule[(i + 1) % 3], f.constant(i, outs[0])))
+    return x0, x1
+
+
+def _add(f: Function, x: Value, y: Value) -> Value:
+    return f.op("add", [x, y], x.aval)
+
+
+def _xor(f: Function, x: Value, y: Value) -> Value:
+    return f.op("xor", [x, y], x.aval)
+
+
+def _rotated(f: Function, x: Value, bits: int) -> Value:
+    """x rotated to the left."""
+    left = f.op("shift_left", [x, f.constant(bits, x.aval)], x.aval)
+    right = f.op("shift_right_logical", [x, f.constant(32 - bits, x.aval)], x.aval)
+    return f.op("or", [left, right], x.aval)
+
+
+emit.rules[threefry2x32_p] = _threefry2x32

@@ -1,0 +1,261 @@
+"""Keys of random numbers: two words of 32 bits, and how other keys are made from them.
+
+A key is a value, not a generator: the same key gives the same numbers every time. So a key is used once, and `split`
+or `fold_in` make the next ones. Key number i of the keys that a key is split into is what it encrypts i to, hence
+`split(key, n)[i]` is `fold_in(key, i)`. The bits are those of jax.random ("partitionable" threefry).
+Left out: generators other than threefry2x32.
+"""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
+from tapeless.tracer.core import compound
+from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.primitives.elementwise import convert_element_type, shift_right_logical
+from tapeless.tracer.primitives.random import threefry2x32
+from tapeless.tracer.primitives.shape import broadcast_in_dim, iota, reshape
+from tapeless.tracer.types import aval_of, is_arraylike
+
+_WORD = np.dtype("uint32")
+_ZERO = np.zeros((), _WORD)
+
+
+class Key:
+    """One key, or an array of keys, with `shape` () or that of the array.
+
+    Indexed, iterated and compared like an array; a pytree of one leaf, the words [*shape, 2], uint32.
+    """
+
+    __slots__ = ("words",)
+    __hash__ = None  # type: ignore[assignment]  # as arrays, which are compared elementwise
+
+    def __init__(self, words: ArrayLike) -> None:
+        self.words = words
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes; () for one key."""
+        return self.words.shape[:-1]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of keys."""
+        return math.prod(self.shape)
+
+    def reshape(self, *shape: Any) -> "Key":
+        """The same keys in another shape."""
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        return Key(self.words.reshape((*sizes, 2)))
+
+    def __getitem__(self, index: Any) -> "Key":
+        indices = index if isinstance(index, tuple) else (index,)
+        rest = () if any(i is Ellipsis for i in indices) else (...,)
+        return Key(self.words[(*indices, *rest, slice(None))])
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of one key: only an array of keys, as split makes it, has a length.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator["Key"]:
+        if not self.shape:
+            raise TypeError("iteration over one key: only an array of keys, as split makes it, has items.")
+        return map(Key, self.words)
+
+    def __eq__(self, other: object) -> Any:
+        return tnp.all(tnp.equal(self.words, other.words), axis=-1) if isinstance(other, Key) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"Key({self.words})"
+
+
+pytree.register_pytree_with_keys(
+    Key,
+    lambda key: (((pytree.GetAttrKey("words"), key.words),), None),
+    lambda _, words: Key(*words),
+    lambda key: ((key.words,), None),
+)
+
+
+# ---- making keys ---------------------------------------------------------------------------------------------
+
+
+def key(seed: int | ArrayLike, *, impl: str | None = None) -> Key:
+    """A key from a seed.
+
+    Args:
+      seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
+        a dtype counts in full.
+      impl: the generator: threefry2x32, or None for the same.
+    Raises: TypeError if the seed is not one integer, OverflowError if it has more than 64 bits.
+    """
+    return Key(_seeded("key", seed, impl))
+
+
+def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
+    """Like `key`, as the bare words: uint32[2], the older form of a key."""
+    return _seeded("PRNGKey", seed, impl)
+
+
+def key_data(keys: Key | ArrayLike) -> Array:
+    """The words of keys, [*shape, 2], uint32."""
+    return keys.words if isinstance(keys, Key) else _checked("key_data", keys)
+
+
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Key:
+    """Keys from their words, [..., 2]. Raises: TypeError if these are not uint32[..., 2]."""
+    _check_impl("wrap_key_data", impl)
+    return Key(tnp.asarray(_checked("wrap_key_data", key_bits_array)))
+
+
+def clone[K: Key | Array](key: K) -> K:
+    """The same key: says that a second use of it is meant."""
+    return key
+
+
+def split(key: Key | ArrayLike, num: int | Sequence[int] = 2) -> Any:
+    """New keys from one.
+
+    Args:
+      key: one key, as `key` or as `PRNGKey` makes it.
+      num: how many, or the shape of the array of keys.
+    Returns: an array of keys in the form of `key`: Key of shape [num], or uint32[num, 2].
+    Raises: TypeError if `key` is not one key.
+    """
+    return _in_form_of(key, _split(words_of("split", key), shape=canonical_shape("split", num)))
+
+
+def fold_in(key: Key | ArrayLike, data: int | ArrayLike) -> Any:
+    """A new key from a key and an integer: `fold_in(key, step)` in a loop saves carrying keys along.
+
+    Args:
+      key: one key.
+      data: an integer from 0 to 2**32 - 1; of an array of integers only the low 32 bits count.
+    Returns: one key in the form of `key`.
+    Raises: TypeError if `key` is not one key or `data` not one integer, OverflowError if `data` does not fit.
+    """
+    words = words_of("fold_in", key)
+    _check_integer("fold_in", "data", data)
+    if not isinstance(data, Array):
+        dtypes.check_fits(int(data), _WORD) if not hasattr(data, "dtype") else None
+        data = np.array(int(data) % 2**32, _WORD)
+    return _in_form_of(key, _fold_in(words, data))
+
+
+# ---- words ---------------------------------------------------------------------------------------------------
+
+
+def words_of(name: str, key: Key | ArrayLike) -> Any:
+    """The words of one key, uint32[2]. Raises: TypeError in the name of `name` if it is anything else."""
+    words = _checked(name, key.words if isinstance(key, Key) else key)
+    shape = words.shape[:-1]
+    if shape:
+        raise TypeError(f"{name} takes one key, not {shape} of them: index the array, or vmap {name} over it.")
+    return words
+
+
+def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """What keys [*keys, 2] encrypt the row-major index of each element of `shape` to: two words, [*keys, *shape]."""
+    keys = words.shape[:-1]
+    whole, n = (*keys, *shape), len(keys)
+    key0, key1 = (broadcast_in_dim(words[..., i], whole, range(n)) for i in range(2))
+    high, low = _indices(shape)
+    return threefry2x32(key0, key1, high, broadcast_in_dim(low, whole, range(n, len(whole))))
+
+
+def children(words: Any, shape: tuple[int, ...]) -> Array:
+    """The words of the keys, [*shape, 2], that a key is split into."""
+    return tnp.stack(encrypted(words, shape), axis=-1)
+
+
+def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple. Raises: TypeError if it does not consist of integers, ValueError if one is negative."""
+    try:
+        sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(operator.index, shape))
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"{name}: a shape is a tuple of integers, not {shape!r}.") from None
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"{name}: the shape {sizes} has a negative length.")
+    return sizes
+
+
+def _indices(shape: tuple[int, ...]) -> tuple[Any, Array]:
+    """High and low word of the row-major index of each element."""
+    size = math.prod(shape)
+    if size <= 2**32:
+        return _ZERO, reshape(iota(_WORD, (size,)), shape)
+    index = reshape(iota(np.dtype("uint64"), (size,)), shape)
+    return convert_element_type(shift_right_logical(index, 32), _WORD), convert_element_type(index, _WORD)
+
+
+@compound
+def _split(words: Any, *, shape: tuple[int, ...]) -> Array:
+    return children(words, shape)
+
+
+@compound
+def _fold_in(words: Any, data: Any) -> Array:
+    return tnp.stack(threefry2x32(words[0], words[1], _ZERO, convert_element_type(data, _WORD)))
+
+
+def _seeded(name: str, seed: Any, impl: str | None) -> Array:
+    _check_impl(name, impl)
+    _check_integer(name, "the seed", seed)
+    if isinstance(seed, Array):
+        return _words_of_seed(seed)
+    if not hasattr(seed, "dtype"):
+        dtypes.check_fits(seed, np.dtype("int64"))
+    bits = max(32, 8 * seed.dtype.itemsize) if hasattr(seed, "dtype") else config.default_bits
+    value = int(seed) % 2**bits
+    return tnp.asarray(np.array([value >> 32, value % 2**32], _WORD))
+
+
+@compound
+def _words_of_seed(seed: Any) -> Array:
+    wide = aval_of(seed).dtype.itemsize == 8
+    high = convert_element_type(shift_right_logical(seed, 32), _WORD) if wide else _ZERO
+    return tnp.stack([high, convert_element_type(seed, _WORD)])
+
+
+def _in_form_of(key: Any, words: Array) -> Any:
+    return Key(words) if isinstance(key, Key) else words
+
+
+def _checked(name: str, words: Any) -> Any:
+    """The words of keys, if these are of the right type."""
+    if not isinstance(words, (Array, np.ndarray)):
+        raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).")
+    aval = aval_of(words)
+    if aval.dtype != _WORD or aval.shape[-1:] != (2,):
+        raise TypeError(f"{name}: a key is uint32[2], not {aval}. Make one with random.key(seed).")
+    return words
+
+
+def _check_integer(name: str, what: str, x: Any) -> None:
+    if isinstance(x, Key) or not is_arraylike(x):
+        raise TypeError(f"{name}: {what} must be an integer, not {x!r}.")
+    aval = aval_of(x)
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"{name}: {what} must be an integer, not {x!r} ({aval}).")
+    if aval.shape:
+        raise TypeError(f"{name}: {what} must be one integer, not {aval}: vmap {name} over an array of them.")
+
+
+def _check_impl(name: str, impl: str | None) -> None:
+    if impl not in (None, "threefry2x32"):
+        raise ValueError(f"{name}: the generator is threefry2x32; there is no {impl!r}.")

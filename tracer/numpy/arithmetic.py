@@ -1,0 +1,469 @@
+"""Arithmetic, elementwise: NumPy's ufuncs on numbers, with powers, rounding, extremes and complex parts."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import (
+    apply,
+    apply2,
+    apply2_inexact,
+    apply_inexact,
+    array_operand,
+    as_array,
+    cast,
+    inexact,
+    operand,
+    promoted,
+    promoted_inexact,
+)
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.types import aval_of
+
+# ---- the four operations -------------------------------------------------------------------------------------
+
+
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 + x2, elementwise; logical or for booleans."""
+    return apply2("add", lax.add_p, x1, x2, lax.or_p)
+
+
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 - x2, elementwise. Raises: TypeError for booleans."""
+    return apply2("subtract", lax.sub_p, x1, x2)
+
+
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 x2, elementwise; logical and for booleans."""
+    return apply2("multiply", lax.mul_p, x1, x2, lax.and_p)
+
+
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2, elementwise; of integers in the default float."""
+    return apply2_inexact("divide", lax.div_p, x1, x2)
+
+
+divide = true_divide
+
+
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The largest integer not above x1 / x2, elementwise, in the operands' dtype."""
+    x, y = _numbers("floor_divide", x1, x2)
+    return _floor_divide(x, y) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)[0]
+
+
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 - x2 floor(x1 / x2), elementwise: the remainder that has the sign of x2."""
+    return _remainder(*_numbers("remainder", x1, x2))
+
+
+mod = remainder
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """floor_divide and remainder, elementwise."""
+    x, y = _numbers("divmod", x1, x2)
+    return (_floor_divide(x, y), _remainder(x, y)) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)
+
+
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder of x1 / x2 that has the sign of x1, elementwise."""
+    return lax.rem(*_numbers("fmod", x1, x2))
+
+
+def modf(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Fractional and whole part of x, elementwise; both have the sign of x."""
+    x = inexact("modf", x)
+    whole = trunc(x)
+    return copysign(select(isinf(x), 0, lax.sub(x, whole)), x), whole
+
+
+def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+    """Promoted operands; booleans become the default integer, complex ones are refused."""
+    x, y = promoted(name, x, y)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError(f"{name}: complex numbers have no remainder; the operands are {aval_of(x)} and {aval_of(y)}.")
+    if dtypes.is_bool(x.dtype):
+        integer = dtypes.default_dtype("i")
+        return cast(x, integer), cast(y, integer)
+    return x, y
+
+
+@core.compound
+def _floor_divide(x: Any, y: Any) -> Array:
+    quotient = lax.div(x, y)
+    if not dtypes.is_signed(x.dtype) and dtypes.kind(x.dtype) == "u":
+        return quotient
+    opposite = lax.ne(lax.sign(x), lax.sign(y))
+    inexact_ = lax.ne(lax.rem(x, y), 0)
+    return select(lax.bitwise_and(opposite, inexact_), lax.sub(quotient, 1), quotient)
+
+
+@core.compound
+def _remainder(x: Any, y: Any) -> Array:
+    r = lax.rem(x, y)
+    if dtypes.kind(x.dtype) == "u":
+        return r
+    opposite = lax.ne(lax.lt(r, 0), lax.lt(y, 0))
+    return select(lax.bitwise_and(opposite, lax.ne(r, 0)), lax.add(r, y), r)
+
+
+@core.compound
+def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
+    r = _remainder(x, y)
+    quotient = lax.round(lax.div(lax.sub(x, r), y))
+    return select(lax.eq(y, 0), lax.div(x, y), quotient), r
+
+
+def select(where: Any, x: Any, y: Any) -> Array:
+    """x where `where`, else y; broadcasting rank 0 as the primitives do, numbers taking the other's dtype."""
+    like = aval_of(x) if not isinstance(x, (int, float)) else aval_of(y)
+    x, y = (cast(v, like.dtype, like.weak_type) for v in (x, y))
+    shape = where.shape
+    if shape and not x.shape and not y.shape:
+        x = full(shape, x)
+    return lax.select_n(where, y, x)
+
+
+# ---- signs and parts -----------------------------------------------------------------------------------------
+
+
+def negative(x: ArrayLike, /) -> Array:
+    """-x, elementwise. Raises: TypeError for booleans."""
+    x = operand("negative", x)
+    if x.dtype.kind == "b":
+        raise TypeError(f"negative: booleans have no negative: {aval_of(x)}. Use tnp.logical_not, or convert with astype.")
+    return lax.neg_p.bind(x)[0]
+
+
+def positive(x: ArrayLike, /) -> Array:
+    """x."""
+    return array_operand("positive", x)
+
+
+def absolute(x: ArrayLike, /) -> Array:
+    """|x|, elementwise; real for complex x."""
+    x = operand("absolute", x)
+    return as_array(x) if dtypes.kind(x.dtype) in "bu" else lax.abs_p.bind(x)[0]
+
+
+abs = absolute
+
+
+def fabs(x: ArrayLike, /) -> Array:
+    """|x|, elementwise, as floating point."""
+    return absolute(inexact("fabs", x))
+
+
+def sign(x: ArrayLike, /) -> Array:
+    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x."""
+    return apply("sign", lax.sign_p, x)
+
+
+@core.compound
+def signbit(x: ArrayLike, /) -> Array:
+    """Whether x is negative, -0.0 and negative NaNs included, elementwise."""
+    x = operand("signbit", x)
+    if not dtypes.is_float(x.dtype):
+        return lax.lt(x, 0) if dtypes.kind(x.dtype) == "i" else full(shape_of(x), False)
+    return lax.lt(lax.bitcast_convert_type(x, _bits_of(x.dtype)), 0)
+
+
+def _bits_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"int{8 * dtype.itemsize}")
+
+
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """|x1| with the sign of x2, elementwise."""
+    x, y = promoted_inexact("copysign", x1, x2)
+    return _copysign(x, y)
+
+
+@core.compound
+def _copysign(x: Any, y: Any) -> Array:
+    size = lax.abs(x)
+    return select(signbit(y), lax.neg(size), size)
+
+
+def real(val: ArrayLike, /) -> Array:
+    """Real part, elementwise."""
+    val = array_operand("real", val)
+    return lax.real_p.bind(val)[0] if dtypes.is_complex(val.dtype) else val
+
+
+def imag(val: ArrayLike, /) -> Array:
+    """Imaginary part, elementwise; zero for real numbers."""
+    val = array_operand("imag", val)
+    return lax.imag_p.bind(val)[0] if dtypes.is_complex(val.dtype) else full(val.shape, 0, val.dtype)
+
+
+def conjugate(x: ArrayLike, /) -> Array:
+    """Complex conjugate, elementwise."""
+    x = array_operand("conjugate", x)
+    return lax.conj_p.bind(x)[0] if dtypes.is_complex(x.dtype) else x
+
+
+conj = conjugate
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """Argument of complex numbers in radians, or degrees, elementwise."""
+    z = inexact("angle", z)
+    if dtypes.is_complex(z.dtype):
+        result = lax.atan2(lax.imag(z), lax.real(z))
+    else:
+        result = lax.atan2(lax.mul(z, 0.0), z)
+    return lax.mul(result, 180 / np.pi) if deg else result
+
+
+# ---- powers --------------------------------------------------------------------------------------------------
+
+
+def square(x: ArrayLike, /) -> Array:
+    """x², elementwise."""
+    return apply("square", lax.square_p, x)
+
+
+def sqrt(x: ArrayLike, /) -> Array:
+    """Square root, elementwise; nan for negative real numbers."""
+    return apply_inexact("sqrt", lax.sqrt_p, x)
+
+
+def cbrt(x: ArrayLike, /) -> Array:
+    """Cube root, elementwise; real."""
+    return apply_inexact("cbrt", lax.cbrt_p, x)
+
+
+def reciprocal(x: ArrayLike, /) -> Array:
+    """1 / x, elementwise."""
+    return lax.div(1.0, inexact("reciprocal", x))
+
+
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2, elementwise.
+
+    An integer known now is a power of its own kind (`x ** 2` multiplies); integers to the power of integer arrays
+    are computed by squaring, where negative exponents give 0 unless |x1| is 1, as integer division would.
+
+    Raises: TypeError for integers to a negative integer power that is known.
+    """
+    if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
+        x = operand("power", x1)
+        x = cast(x, dtypes.default_dtype("i")) if x.dtype.kind == "b" else x
+        return lax.integer_pow(x, int(x2))
+    if type(x2) is float and x2 == 0.5:
+        return sqrt(x1)
+    x, y = promoted("power", x1, x2)
+    if dtypes.is_inexact(x.dtype):
+        return lax.pow_p.bind(x, y)[0]
+    return _integer_power(*_numbers("power", x, y))
+
+
+pow = power
+
+
+@core.compound
+def _integer_power(x: Any, y: Any) -> Array:
+    """x^y = x^(y's lowest bit) (x²)^(y's others)."""
+    unsigned = dtypes.kind(x.dtype) == "u"
+    negative_ = full((), False) if unsigned else lax.lt(y, 0)
+    limit = select(lax.eq(lax.abs(x), 1), x if unsigned else lax.integer_pow(x, 1), 0) if not unsigned else 0
+    parity, exponent, result = lax.bitwise_and(y, 1), y, full(np.broadcast_shapes(x.shape, y.shape), 1, x.dtype)
+    base = lax.add(x, full(result.shape, 0, x.dtype))
+    for _ in range(8 * x.dtype.itemsize - (not unsigned)):
+        odd = lax.ne(lax.bitwise_and(exponent, 1), 0)
+        result = select(odd, lax.mul(result, base), result)
+        base, exponent = lax.mul(base, base), lax.shift_right_logical(exponent, 1)
+    if unsigned:
+        return result
+    inverse = select(lax.ne(parity, 0), lax.mul(limit, 1), lax.mul(limit, limit))
+    return select(negative_, inverse, result)
+
+
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2, elementwise, as floating point or complex."""
+    return apply2_inexact("float_power", lax.pow_p, x1, x2)
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """sqrt(x1² + x2²), elementwise, without overflow on the way."""
+    return _hypot(*promoted_inexact("hypot", x1, x2))
+
+
+@core.compound
+def _hypot(x: Any, y: Any) -> Array:
+    x, y = lax.abs(x), lax.abs(y)
+    high, low = lax.max(x, y), lax.min(x, y)
+    plain = lax.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
+    safe = select(plain, 1, high)
+    ratio = lax.div(select(plain, 0, low), safe)
+    return select(plain, high, lax.mul(safe, lax.sqrt(lax.add(lax.square(ratio), 1))))
+
+
+# ---- rounding ------------------------------------------------------------------------------------------------
+
+
+def floor(x: ArrayLike, /) -> Array:
+    """The largest integer not above x, elementwise, in the dtype of x."""
+    return _rounded("floor", lax.floor, x)
+
+
+def ceil(x: ArrayLike, /) -> Array:
+    """The smallest integer not below x, elementwise, in the dtype of x."""
+    return _rounded("ceil", lax.ceil, x)
+
+
+@core.compound
+def trunc(x: ArrayLike, /) -> Array:
+    """The nearest integer towards zero, elementwise, in the dtype of x."""
+    return _rounded("trunc", lambda v: select(lax.lt(v, 0), lax.ceil(v), lax.floor(v)), x)
+
+
+fix = trunc
+
+
+def rint(x: ArrayLike, /) -> Array:
+    """The nearest integer, ties to the even one, elementwise; floating point."""
+    return round(inexact("rint", x))
+
+
+def round(a: ArrayLike, decimals: int = 0) -> Array:
+    """x to so many decimals, ties to the even digit, elementwise."""
+    a = array_operand("round", a)
+    if dtypes.is_complex(a.dtype):
+        return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
+    if dtypes.is_integer(a.dtype) and decimals < 0:
+        raise NotImplementedError(f"round: integers to {decimals} decimals.")
+    return _round(a, decimals=decimals) if dtypes.is_float(a.dtype) else a
+
+
+around = round
+
+
+@core.compound
+def _round(x: Any, *, decimals: int) -> Array:
+    if decimals == 0:
+        return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    scale = 10.0 ** builtins_abs(decimals)
+    there, back = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
+    rounded = back(lax.round(there(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
+    return select(lax.is_finite(rounded), rounded, x)
+
+
+def _rounded(name: str, function: Any, x: ArrayLike) -> Array:
+    x = array_operand(name, x)
+    return x if dtypes.kind(x.dtype) in "biu" else function(x)
+
+
+# ---- extremes ------------------------------------------------------------------------------------------------
+
+
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The greater of both, elementwise; nan if either is."""
+    return apply2("maximum", lax.max_p, x1, x2)
+
+
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The lesser of both, elementwise; nan if either is."""
+    return apply2("minimum", lax.min_p, x1, x2)
+
+
+def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The greater of both, elementwise; the other one if one is nan."""
+    return _ignoring_nan(*promoted("fmax", x1, x2), primitive=lax.max_p)
+
+
+def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The lesser of both, elementwise; the other one if one is nan."""
+    return _ignoring_nan(*promoted("fmin", x1, x2), primitive=lax.min_p)
+
+
+@core.compound
+def _ignoring_nan(x: Any, y: Any, *, primitive: Any) -> Array:
+    found = primitive.bind(x, y)[0]
+    if not dtypes.is_inexact(x.dtype):
+        return found
+    x, y = (v if v.shape == found.shape else full(found.shape, v) for v in (x, y))
+    return select(lax.ne(x, x), y, select(lax.ne(y, y), x, found))
+
+
+def clip(
+    arr: ArrayLike,
+    /,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    *,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+) -> Array:
+    """arr with elements below `min` set to min, then those above `max` set to max.
+
+    Raises: TypeError for complex numbers.
+    """
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    arr = array_operand("clip", arr)
+    if dtypes.is_complex(arr.dtype):
+        raise TypeError(f"clip: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
+    if low is not None:
+        arr = maximum(low, arr)
+    return arr if high is None else minimum(high, arr)
+
+
+# ---- integers ------------------------------------------------------------------------------------------------
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Greatest common divisor of integers, elementwise; not negative."""
+    return _gcd(*_integers("gcd", x1, x2))
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Least common multiple of integers, elementwise; not negative."""
+    x, y = _integers("lcm", x1, x2)
+    return _lcm(x, y)
+
+
+def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+    x, y = promoted(name, x, y)
+    if not dtypes.is_integer(x.dtype):
+        raise TypeError(f"{name}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
+    return x, y
+
+
+@core.compound
+def _gcd(x: Any, y: Any) -> Array:
+    """Euclid's algorithm; its longest run is that of consecutive Fibonacci numbers, 1.44 steps a bit."""
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    x, y = (lax.add(full(shape, 0, v.dtype), absolute(v)) for v in (x, y))
+    for _ in range(int(1.45 * 8 * x.dtype.itemsize) + 2):
+        over = lax.eq(y, 0)
+        x, y = select(over, x, y), select(over, 0, lax.rem(x, select(over, 1, y)))
+    return x
+
+
+@core.compound
+def _lcm(x: Any, y: Any) -> Array:
+    divisor = _gcd(x, y)
+    none = lax.eq(divisor, 0)
+    product = lax.mul(absolute(x), lax.div(absolute(y), select(none, 1, divisor)))
+    return select(none, 0, product)
+
+
+# ---- the representation of floats ----------------------------------------------------------------------------
+
+
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The next number after x1 in the direction of x2, elementwise."""
+    return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
+
+
+def isinf(x: ArrayLike, /) -> Array:
+    """Whether x is infinite, elementwise."""
+    x = operand("isinf", x)
+    if not dtypes.is_inexact(x.dtype):
+        return full(x.shape, False)
+    return lax.eq(lax.abs(x), np.inf)

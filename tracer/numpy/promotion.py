@@ -1,0 +1,235 @@
+"""What NumPy functions do with operands before a primitive sees them: one dtype, one shape.
+
+Primitives want equal dtypes, and equal shapes or rank 0. Bare numbers become constants of the other operand's
+dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one type, or an array and a number that
+does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive, Tracer
+from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.primitives.elementwise import convert_element_type_p
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+# ---- applying a primitive ------------------------------------------------------------------------------------
+
+
+def apply(name: str, primitive: Primitive, x: ArrayLike) -> Array:
+    """A primitive of one operand, of any dtype it has a meaning for."""
+    if not isinstance(x, Array):
+        x = operand(name, x)
+    return primitive.bind(x)[0]
+
+
+def apply_inexact(name: str, primitive: Primitive, x: ArrayLike) -> Array:
+    """A primitive of one floating-point or complex operand; integers are converted."""
+    return primitive.bind(inexact(name, x))[0]
+
+
+def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool: Primitive | None = None) -> Array:
+    """A primitive of two operands, promoted and broadcast; another one for booleans."""
+    if isinstance(x, Array) and isinstance(y, Array):
+        if x.aval is not y.aval:
+            return _apply_mixed(x, y, name=name, primitive=primitive, on_bool=on_bool)
+    else:
+        x, y = promoted(name, x, y)
+    if on_bool is not None and x.dtype.kind == "b":
+        primitive = on_bool
+    return primitive.bind(x, y)[0]
+
+
+def apply2_inexact(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
+    """A primitive of two floating-point or complex operands, promoted and broadcast; integers are converted."""
+    return primitive.bind(*promoted_inexact(name, x, y))[0]
+
+
+@core.compound
+def _apply_mixed(x: Array, y: Array, *, name: str, primitive: Primitive, on_bool: Primitive | None) -> Array:
+    x, y = _promoted(name, x, y)
+    return (on_bool if on_bool is not None and x.dtype.kind == "b" else primitive).bind(x, y)[0]
+
+
+# ---- operands ------------------------------------------------------------------------------------------------
+
+
+def check_arrays(name: str, *xs: Any) -> None:
+    """Raise TypeError for the first of `xs` that is neither an array nor a number."""
+    for i, x in enumerate(xs):
+        if not isinstance(x, Array) and not is_arraylike(x):
+            hint = "\n  Write tnp.array(...) around a list: it is copied to the device." if _is_list(x) else ""
+            raise TypeError(f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}.{hint}")
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, (list, tuple))
+
+
+def operand(name: str, x: Any) -> Any:
+    """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
+    if isinstance(x, Array):
+        return x
+    check_arrays(name, x)
+    aval = aval_of(x)
+    return x if isinstance(x, np.ndarray) else constant(x, aval)
+
+
+def as_array(x: ArrayLike) -> Array:
+    """x as an array of ours: its elements go to the device, or into the program being traced."""
+    if isinstance(x, Array):
+        return x
+    aval = aval_of(x)
+    return convert_element_type_p.bind(x, dtype=aval.dtype, weak_type=aval.weak_type)[0]
+
+
+def array_operand(name: str, x: Any) -> Array:
+    """x as an array of ours. Raises: TypeError if it is neither an array nor a number."""
+    if isinstance(x, Array):
+        return x
+    check_arrays(name, x)
+    return as_array(x)
+
+
+def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
+    """x with elements of `dtype`; a number becomes a constant of it."""
+    if isinstance(x, Array):
+        if x.aval.dtype == dtype:
+            return x
+        return convert_element_type_p.bind(x, dtype=dtype, weak_type=weak_type)[0]
+    if isinstance(x, np.ndarray):
+        return x if x.dtype == dtype else x.astype(dtype)
+    return constant(x, ShapedArray((), dtype, weak_type))
+
+
+def inexact(name: str, x: Any) -> Any:
+    """x with floating-point or complex elements: integers and booleans become the default float."""
+    if isinstance(x, Array):
+        aval = x.aval
+        if dtypes.is_inexact(aval.dtype):
+            return x
+    else:
+        check_arrays(name, x)
+        aval = aval_of(x)
+    return cast(x, inexact_dtype(aval.dtype), aval.weak_type)
+
+
+def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """`dtype` if it is floating point or complex, else the default float."""
+    return dtype if dtypes.is_inexact(dtype) else dtypes.default_dtype("f")
+
+
+def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
+    if isinstance(x, Array):
+        if isinstance(y, Array):
+            if x.aval is y.aval:
+                return x, y
+        elif type(y) in _NUMBERS and _NUMBERS[type(y)] <= _RANK[dtypes.kind(x.aval.dtype)]:
+            return x, constant(y, x.aval)
+    elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= _RANK[dtypes.kind(y.aval.dtype)]:
+        return constant(x, y.aval), y
+    return _promoted(name, x, y)
+
+
+def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    check_arrays(name, x, y)
+    dtype, weak = dtypes.result_type(x, y)
+    return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
+
+
+def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two floating-point or complex operands in their common dtype and shape, up to rank 0."""
+    x, y = promoted(name, x, y)
+    aval = aval_of(x)
+    if dtypes.is_inexact(aval.dtype):
+        return x, y
+    dtype, weak = dtypes.default_dtype("f"), aval.weak_type and aval_of(y).weak_type
+    return cast(x, dtype, weak), cast(y, dtype, weak)
+
+
+def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
+    """Operands in their common dtype, their shapes as they are."""
+    check_arrays(name, *xs)
+    dtype, weak = dtypes.result_type(*xs)
+    return [cast(x, dtype, weak) for x in xs]
+
+
+def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
+    """Operands in their common floating-point or complex dtype, their shapes as they are."""
+    check_arrays(name, *xs)
+    dtype, weak = dtypes.result_type(*xs)
+    return [cast(x, inexact_dtype(dtype), weak) for x in xs]
+
+
+def promoted_all(name: str, *xs: Any) -> list[Any]:
+    """Operands in their common dtype and shape; those of rank 0 stay so."""
+    return broadcast(name, *promoted_dtypes(name, *xs))
+
+
+# ---- shapes --------------------------------------------------------------------------------------------------
+
+
+def _broadcast2(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    s, t = x.shape, y.shape
+    if s == t or not s or not t:
+        return x, y
+    shape = common_shape(name, s, t)
+    return stretched(x, shape), stretched(y, shape)
+
+
+def broadcast(name: str, *xs: Any) -> list[Any]:
+    """Operands in their common shape; those of rank 0 stay so."""
+    shape = common_shape(name, *[x.shape for x in xs])
+    return [stretched(x, shape) if x.shape else x for x in xs]
+
+
+def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
+    ndim = max(map(len, shapes), default=0)
+    padded = [(1,) * (ndim - len(s)) + tuple(s) for s in shapes]
+    found = []
+    for sizes in zip(*padded, strict=True):
+        wide = {n for n in sizes if n != 1}
+        if len(wide) > 1:
+            raise ValueError(f"{name}: shapes {' and '.join(map(format_shape, shapes))} do not broadcast.")
+        found.append(wide.pop() if wide else 1)
+    return tuple(found)
+
+
+def format_shape(shape: tuple[int, ...]) -> str:
+    """`(3,4)`."""
+    return f"({','.join(map(str, shape))})"
+
+
+def stretched(x: Any, shape: tuple[int, ...]) -> Any:
+    """x broadcast to `shape`, its axes the last ones; as it is if it has that shape."""
+    own = x.shape
+    if own == shape:
+        return x
+    n = len(shape)
+    return broadcast_in_dim_p.bind(x, shape=shape, dims=tuple(range(n - len(own), n)))[0]
+
+
+# ---- values that must be known -------------------------------------------------------------------------------
+
+
+def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
+    """The elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
+    while isinstance(x, Tracer):
+        known = x.known()
+        if known is None:
+            raise ConcretizationTypeError(
+                f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.\n  {advice}"
+            )
+        x = known
+    return np.asarray(x)

@@ -1,0 +1,127 @@
+"""Operations on the representation of numbers: bitwise logic, shifts, counts, bit casts, precision. None has a derivative
+but `reduce_precision`, whose tangents are rounded like its operand.
+
+Operands have one shape and dtype, or rank 0. Source: the StableHLO specification.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import kinds
+from tapeless.tracer.primitives.kinds import joint_type, same
+from tapeless.tracer.primitives.operands import matched
+from tapeless.tracer.types import ShapedArray
+
+not_p = same("not", kinds.BITS)
+and_p = same("and", kinds.BITS)
+or_p = same("or", kinds.BITS)
+xor_p = same("xor", kinds.BITS)
+shift_left_p = same("shift_left", kinds.INTEGER)
+shift_right_logical_p = same("shift_right_logical", kinds.INTEGER)
+shift_right_arithmetic_p = same("shift_right_arithmetic", kinds.INTEGER)
+population_count_p = same("population_count", kinds.INTEGER)
+clz_p = same("clz", kinds.INTEGER)
+
+
+def bitwise_not(x: ArrayLike) -> Array:
+    """Every bit inverted, elementwise; integers, and booleans, of which it is the negation."""
+    return not_p.bind(x)[0]
+
+
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
+    """Bits that are set in both, elementwise; integers or booleans."""
+    return and_p.bind(*matched(x, y))[0]
+
+
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
+    """Bits that are set in either, elementwise; integers or booleans."""
+    return or_p.bind(*matched(x, y))[0]
+
+
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
+    """Bits that are set in one of them, elementwise; integers or booleans."""
+    return xor_p.bind(*matched(x, y))[0]
+
+
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
+    """x with its bits moved up by y, elementwise; integers. All are lost if y is negative or their number."""
+    return shift_left_p.bind(*matched(x, y))[0]
+
+
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """x with its bits moved down by y and zeros moved in, elementwise; integers."""
+    return shift_right_logical_p.bind(*matched(x, y))[0]
+
+
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
+    """x with its bits moved down by y and its sign moved in, elementwise; integers."""
+    return shift_right_arithmetic_p.bind(*matched(x, y))[0]
+
+
+def population_count(x: ArrayLike) -> Array:
+    """Number of bits that are set, elementwise; integers."""
+    return population_count_p.bind(x)[0]
+
+
+def clz(x: ArrayLike) -> Array:
+    """Number of leading bits that are not set, elementwise; integers."""
+    return clz_p.bind(x)[0]
+
+
+# ---- representation ------------------------------------------------------------------------------------------
+
+
+def bitcast_convert_type(x: ArrayLike, dtype: Any) -> Array:
+    """The bits of x read as another dtype.
+
+    Args:
+      x: [...], or [..., n] if `dtype` is n times wider.
+      dtype: not boolean or complex, unless it is that of x.
+    Returns: [...] if widths are equal or `dtype` is wider, [..., n] if it is n times narrower, lowest bits first.
+    Raises: TypeError if a dtype has no such bits; ValueError if the last axis of x does not fill elements of `dtype`.
+    Source: StableHLO spec, bitcast_convert.
+    """
+    return bitcast_convert_type_p.bind(x, dtype=dtypes.canonical(dtype))[0]
+
+
+def _bitcast_type(x: ShapedArray, *, dtype: np.dtype[Any]) -> tuple[ShapedArray, ...]:
+    if x.dtype == dtype:
+        return (x.strong(),)
+    if any(dtypes.is_bool(d) or dtypes.is_complex(d) for d in (x.dtype, dtype)):
+        raise TypeError(f"bitcast_convert_type: booleans and complex numbers cannot be read as others: {x} as {dtype}.")
+    old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(dtype)
+    if old >= new:
+        shape = x.shape if old == new else (*x.shape, old // new)
+        return (ShapedArray(shape, dtype),)
+    if not x.shape or x.shape[-1] != new // old:
+        raise ValueError(f"bitcast_convert_type: the last axis of {x} must have {new // old} elements to make a {dtype}.")
+    return (ShapedArray(x.shape[:-1], dtype),)
+
+
+bitcast_convert_type_p = Primitive("bitcast_convert_type", _bitcast_type)
+
+
+def reduce_precision(x: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """x rounded to a floating point format of fewer bits, in its own dtype, elementwise.
+
+    Args:
+      x: [...], floating point.
+      exponent_bits: at least 1.
+      mantissa_bits: at least 0.
+    Raises: TypeError if x is not floating point; ValueError if there are too few bits.
+    Source: StableHLO spec, reduce_precision.
+    """
+    return reduce_precision_p.bind(x, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))[0]
+
+
+def _reduce_precision_type(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> tuple[ShapedArray, ...]:
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise ValueError(f"reduce_precision: {x} cannot have {exponent_bits} exponent, {mantissa_bits} mantissa bits.")
+    return (joint_type("reduce_precision", (x,), kinds.FLOAT),)
+
+
+reduce_precision_p = Primitive("reduce_precision", _reduce_precision_type)

@@ -1,0 +1,36 @@
+"""Counter-based random bits: the one primitive that everything random is made of.
+
+A generator without state: bits are a function of a key and a position, so any part of a stream can be computed
+by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+"""
+
+import numpy as np
+
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.elementwise import joint_type
+from tapeless.tracer.types import ShapedArray
+
+
+def threefry2x32(key0: ArrayLike, key1: ArrayLike, count0: ArrayLike, count1: ArrayLike) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds: a pair of 32-bit words encrypted under a key of two words, elementwise.
+
+    Args:
+      key0, key1: words of the key, [...] or scalars; uint32.
+      count0, count1: words of the position, [...] or scalars; uint32.
+    Returns: two words of 32 random bits each, [...], uint32.
+    Raises: TypeError if a dtype is not uint32, ValueError if shapes differ; all are named.
+    Source: Salmon et al. 2011, section 3.2; test vectors of the library Random123.
+    """
+    word0, word1 = threefry2x32_p.bind(key0, key1, count0, count1)
+    return word0, word1
+
+
+def _threefry2x32_type(*words: ShapedArray) -> tuple[ShapedArray, ...]:
+    out = joint_type("threefry2x32", words)
+    if out.dtype != np.uint32:
+        raise TypeError(f"threefry2x32: keys and positions must be uint32, not {' and '.join(map(str, words))}.")
+    return out.strong(), out.strong()
+
+
+threefry2x32_p = Primitive("threefry2x32", _threefry2x32_type)

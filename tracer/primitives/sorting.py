@@ -1,0 +1,75 @@
+"""Sorting: of several arrays by the first of them, and the largest elements."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.operands import canonical_axis, ndim
+from tapeless.tracer.primitives.shape import transpose
+from tapeless.tracer.types import ShapedArray
+
+
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """Sort along `dimension`, ascending. Of several arrays the first `num_keys` are compared, in order of precedence.
+
+    nan comes last, -0.0 equals 0.0, complex numbers are ordered by real, then imaginary part, False before True.
+
+    Args:
+      operand: an array, or a sequence of arrays [...] of one shape, which are permuted together.
+      is_stable: whether elements that compare equal stay in order.
+    Returns: an array, or a tuple of as many as given; a tuple if and only if a sequence was given.
+    Raises: ValueError if shapes differ, `dimension` is out of range, or num_keys not between 1 and their number.
+    Source: StableHLO spec, sort.
+    """
+    several = isinstance(operand, (list, tuple))
+    operands: Sequence[Any] = operand if several else (operand,)  # type: ignore[assignment]
+    if not operands:
+        raise ValueError("sort: there is nothing to sort, an empty sequence of arrays.")
+    axis = canonical_axis(dimension, ndim(operands[0]), "dimension")
+    outs = sort_p.bind(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=int(num_keys))
+    return outs if several else outs[0]
+
+
+def _sort_type(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> tuple[ShapedArray, ...]:
+    if any(x.shape != xs[0].shape for x in xs):
+        raise ValueError(f"sort: operands differ in shape: {' and '.join(map(str, xs))}.")
+    if not 1 <= num_keys <= len(xs):
+        raise ValueError(f"sort: num_keys must be from 1 to {len(xs)}, the number of operands, not {num_keys}.")
+    return xs
+
+
+sort_p = Primitive("sort", _sort_type)
+
+
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
+    """The k largest elements along `axis`, from the largest on, and their positions; nan is largest, ties keep order.
+
+    Args:
+      operand: [..., n, ...], real.
+      k: from 0 to n.
+    Returns: values [..., k, ...] of operand's dtype, and positions of the same shape, int32.
+    Raises: ValueError if the axis is out of range, or k is not from 0 to n; TypeError for complex or boolean.
+    """
+    rank = ndim(operand)
+    axis = canonical_axis(axis, rank)
+    if axis == rank - 1:
+        return top_k_p.bind(operand, k=int(k))  # type: ignore[return-value]
+    swap = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
+    values, positions = top_k_p.bind(transpose(operand, swap), k=int(k))
+    return transpose(values, swap), transpose(positions, swap)
+
+
+def _top_k_type(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
+    if dtypes.is_complex(x.dtype) or dtypes.is_bool(x.dtype):
+        raise TypeError(f"top_k: the operand must be real, not {x}.")
+    if not x.shape or not 0 <= k <= x.shape[-1]:
+        raise ValueError(f"top_k: k = {k} is not from 0 to the length of the axis of {x} that is searched.")
+    out = x.update(shape=(*x.shape[:-1], k))
+    return out, out.update(dtype=dtypes.canonical("int32"), weak_type=False)
+
+
+top_k_p = Primitive("top_k", _top_k_type)

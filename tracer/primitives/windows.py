@@ -1,0 +1,305 @@
+"""Windows that move over an array: sums and extremes in them, and what the derivative of a maximum needs.
+
+A window of n elements, `dilation` apart, moves by `stride` over an axis that is first dilated and padded.
+Source: StableHLO spec, reduce_window and select_and_scatter.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.primitives.reduction import require
+from tapeless.tracer.types import ShapedArray
+
+Padding = tuple[tuple[int, int], ...]
+
+# ---- sizes ---------------------------------------------------------------------------------------------------
+
+
+def dilated(size: int, dilation: int) -> int:
+    """Length of an axis with `dilation - 1` holes between its elements."""
+    return (size - 1) * dilation + 1 if size else 0
+
+
+def count(size: int, window: int, stride: int, padding: tuple[int, int], base_dilation: int, dilation: int) -> int:
+    """How many positions a window has along an axis of length `size`."""
+    room = dilated(size, base_dilation) + sum(padding) - dilated(window, dilation)
+    return room // stride + 1 if room >= 0 else 0
+
+
+def explicit_padding(
+    name: str, padding: str | Sequence[Sequence[int]], shape: Sequence[int], window: Sequence[int], strides: Sequence[int]
+) -> Padding:
+    """Padding as (before, after) for each axis; shape and window are dilated.
+
+    "VALID" pads nothing; with "SAME" a window starts at every stride-th element, the padding shared between both
+    ends, the odd one after, or before if "SAME_LOWER".
+    Raises: ValueError for other strings, or if there is not a pair per axis.
+    """
+    if isinstance(padding, str):
+        return _named_padding(name, padding.upper(), shape, window, strides)
+    pairs = tuple(tuple(map(int, pair)) for pair in padding)
+    if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"{name}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows.")
+    return pairs  # type: ignore[return-value]
+
+
+def _named_padding(name: str, kind: str, shape: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Padding:
+    if kind == "VALID":
+        return ((0, 0),) * len(shape)
+    if kind not in ("SAME", "SAME_LOWER"):
+        raise ValueError(f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, not {kind!r}.")
+    total = [max(0, (-(-n // s) - 1) * s + w - n) for n, w, s in zip(shape, window, strides)]
+    if kind == "SAME":
+        return tuple((t // 2, t - t // 2) for t in total)
+    return tuple((t - t // 2, t // 2) for t in total)
+
+
+def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tuple[int, ...]:
+    """One positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
+    exact = (1,) * n if values is None else tuple(map(int, values))
+    if len(exact) != n or any(v < 1 for v in exact):
+        raise ValueError(f"{name}: {what} {exact} must be positive, one for each of {n} axes.")
+    return exact
+
+
+def _params(
+    name: str,
+    shape: tuple[int, ...],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None,
+    padding: str | Sequence[Sequence[int]],
+    base_dilation: Sequence[int] | None,
+    window_dilation: Sequence[int] | None,
+) -> dict[str, Any]:
+    """The params of a window, normalised."""
+    n = len(shape)
+    window = per_axis(name, "window_dimensions", window_dimensions, n)
+    strides = per_axis(name, "window_strides", window_strides, n)
+    base = per_axis(name, "base_dilation", base_dilation, n)
+    dilation = per_axis(name, "window_dilation", window_dilation, n)
+    pairs = explicit_padding(name, padding, [*map(dilated, shape, base)], [*map(dilated, window, dilation)], strides)
+    return {
+        "window_dimensions": window,
+        "window_strides": strides,
+        "padding": pairs,
+        "base_dilation": base,
+        "window_dilation": dilation,
+    }
+
+
+def _windowed_type(
+    x: ShapedArray,
+    *,
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: Padding,
+    base_dilation: tuple[int, ...],
+    window_dilation: tuple[int, ...],
+) -> ShapedArray:
+    sizes = map(count, x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    return x.update(shape=tuple(sizes))
+
+
+# ---- reductions in windows -----------------------------------------------------------------------------------
+
+
+def reduce_window(
+    operand: ArrayLike,
+    init_value: Any,
+    computation: Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Windows of `operand` reduced by `computation`: lax.add, lax.mul, lax.max or lax.min.
+
+    Args:
+      init_value: 0 for add, 1 for mul; for max and min any number, which takes part in every window.
+      others: as for `reduce_window_sum`.
+    Raises: ValueError for another computation, or another init_value than the one that changes nothing.
+    """
+    if computation not in (e.add, e.mul, e.max, e.min):
+        raise ValueError(f"reduce_window: the computation is lax.add, lax.mul, lax.max or lax.min, not {computation!r}.")
+    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    if computation in (e.add, e.mul):
+        neutral = 0 if computation is e.add else 1
+        if init_value != neutral:
+            raise ValueError(f"reduce_window: init_value of lax.{computation.__name__} is {neutral}, not {init_value!r}.")
+        return (reduce_window_sum if computation is e.add else reduce_window_prod)(operand, *window)
+    out = (reduce_window_max if computation is e.max else reduce_window_min)(operand, *window)
+    neutral = -float("inf") if computation is e.max else float("inf")
+    return out if init_value == neutral else computation(out, init_value)
+
+
+def reduce_window_sum(
+    operand: ArrayLike,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Sums of the elements in windows of `operand`.
+
+    Args:
+      operand: [n..], numbers.
+      window_dimensions: lengths of the window, one per axis.
+      window_strides: by how much it moves; 1 if None.
+      padding: "VALID", "SAME", "SAME_LOWER", or (before, after) per axis, which may be negative; zeros are added.
+      base_dilation: distance of the elements of `operand` from each other; 1 if None.
+      window_dilation: distance of the elements of the window from each other; 1 if None.
+    Returns: an element for each position of the window, dtype of operand.
+    Raises: ValueError if these are not one per axis, or not positive; TypeError for booleans.
+    Source: StableHLO spec, reduce_window.
+    """
+    window = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return reduce_window_sum_p.bind(operand, **_params("reduce_window_sum", shape_of(operand), *window))[0]
+
+
+def reduce_window_prod(
+    operand: ArrayLike,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Products of the elements in windows of `operand`, padded with ones: see `reduce_window_sum`."""
+    window = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return reduce_window_prod_p.bind(operand, **_params("reduce_window_prod", shape_of(operand), *window))[0]
+
+
+def reduce_window_max(
+    operand: ArrayLike,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Maxima in windows of `operand`, real, padded with the least value: see `reduce_window_sum`.
+
+    The first of ties, in row-major order, has the derivative.
+    """
+    window = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return reduce_window_max_p.bind(operand, **_params("reduce_window_max", shape_of(operand), *window))[0]
+
+
+def reduce_window_min(
+    operand: ArrayLike,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array:
+    """Minima in windows of `operand`, real, padded with the greatest value: see `reduce_window_max`."""
+    window = window_dimensions, window_strides, padding, base_dilation, window_dilation
+    return reduce_window_min_p.bind(operand, **_params("reduce_window_min", shape_of(operand), *window))[0]
+
+
+def _windowed(name: str, what: str, allowed: Callable[[Any], bool]) -> Primitive:
+    def typing_rule(x: ShapedArray, **window: Any) -> tuple[ShapedArray, ...]:
+        require(name, x, what, allowed)
+        return (_windowed_type(x, **window),)
+
+    return Primitive(name, typing_rule)
+
+
+reduce_window_sum_p = _windowed("reduce_window_sum", "a number", lambda dtype: not dtypes.is_bool(dtype))
+reduce_window_prod_p = _windowed("reduce_window_prod", "a number", lambda dtype: not dtypes.is_bool(dtype))
+reduce_window_max_p = _windowed("reduce_window_max", "real", lambda dtype: not dtypes.is_complex(dtype))
+reduce_window_min_p = _windowed("reduce_window_min", "real", lambda dtype: not dtypes.is_complex(dtype))
+
+
+# ---- by the position of an extreme ---------------------------------------------------------------------------
+
+
+def select_and_gather_add(
+    tangents: ArrayLike,
+    operand: ArrayLike,
+    select: str,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+) -> Array:
+    """For every window, the element of `tangents` at the place of the window's extreme in `operand`.
+
+    Args:
+      tangents, operand: [n..] of one type, floating point.
+      select: "ge" for the maximum, "le" for the minimum; the first of ties.
+      others: as for `reduce_window_sum`.
+    Returns: an element for each position of the window; 0 if all of the window is padding.
+    Raises: TypeError, ValueError if types differ, or `select` is something else.
+    """
+    params = _select_params("select_and_gather_add", operand, select, window_dimensions, window_strides, padding)
+    return select_and_gather_add_p.bind(tangents, operand, **params)[0]
+
+
+def select_and_scatter_add(
+    source: ArrayLike,
+    operand: ArrayLike,
+    select: str,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[Sequence[int]] = "VALID",
+) -> Array:
+    """Every element of `source` added to zeros like `operand`, at the place of its window's extreme in `operand`.
+
+    Args:
+      source: an element for each position of the window, dtype of operand.
+      operand: [n..], floating point.
+      select: "ge" for the maximum, "le" for the minimum; the first of ties.
+      others: as for `reduce_window_sum`.
+    Returns: [n..].
+    Raises: TypeError, ValueError if types do not fit, or `select` is something else; both types are named.
+    Source: StableHLO spec, select_and_scatter.
+    """
+    params = _select_params("select_and_scatter_add", operand, select, window_dimensions, window_strides, padding)
+    return select_and_scatter_add_p.bind(source, operand, **params)[0]
+
+
+def _select_params(name: str, operand: Any, select: str, *window: Any) -> dict[str, Any]:
+    if select not in ("ge", "le"):
+        raise ValueError(f"{name}: select is 'ge' or 'le', not {select!r}.")
+    params = _params(name, shape_of(operand), *window, None, None)
+    del params["base_dilation"], params["window_dilation"]
+    return {"select": select, **params}
+
+
+def _undilated(x: ShapedArray, window: dict[str, Any]) -> ShapedArray:
+    ones = (1,) * x.ndim
+    return _windowed_type(x, base_dilation=ones, window_dilation=ones, **window)
+
+
+def _select_and_gather_add_type(
+    tangents: ShapedArray, x: ShapedArray, *, select: str, **window: Any
+) -> tuple[ShapedArray, ...]:
+    require("select_and_gather_add", x, "floating point", dtypes.is_float)
+    if tangents.dtype != x.dtype:
+        raise TypeError(f"select_and_gather_add: dtypes differ: tangents are {tangents}, the operand {x}.")
+    if tangents.shape != x.shape:
+        raise ValueError(f"select_and_gather_add: shapes differ: tangents are {tangents}, the operand {x}.")
+    return (_undilated(tangents, window),)
+
+
+def _select_and_scatter_add_type(
+    source: ShapedArray, x: ShapedArray, *, select: str, **window: Any
+) -> tuple[ShapedArray, ...]:
+    require("select_and_scatter_add", x, "floating point", dtypes.is_float)
+    if source.dtype != x.dtype:
+        raise TypeError(f"select_and_scatter_add: dtypes differ: the source is {source}, the operand {x}.")
+    if source.shape != _undilated(x, window).shape:
+        raise ValueError(f"select_and_scatter_add: {x} has windows {_undilated(x, window).shape}, the source is {source}.")
+    return (x.update(weak_type=source.weak_type),)
+
+
+select_and_gather_add_p = Primitive("select_and_gather_add", _select_and_gather_add_type)
+select_and_scatter_add_p = Primitive("select_and_scatter_add", _select_and_scatter_add_type)
