@@ -85,14 +85,13 @@ class Jitted:
         self._traces: dict[Any, Traced] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not kwargs and core.is_evaluating():
-            for x in args:
-                if type(x) is not DeviceArray:
-                    break
-            else:
-                program = self._fast.get((tuple([x.aval for x in args]), config.default_bits))
+        if not kwargs and _current() is _BOTTOM:
+            try:
+                program = self._fast.get((_settings(), *[x.aval for x in args]))
                 if program is not None:
                     return program.call_arrays(args)
+            except AttributeError:  # an argument is not an array of ours
+                pass
         return self._call(args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -124,9 +123,9 @@ class Jitted:
         if not core.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
-        if self._plain and not kwargs and tree.num_leaves == len(args) and all(type(x) is DeviceArray for x in args):
+        if self._plain and not kwargs and not config.debug_nans and all(type(x) is DeviceArray for x in args):
             if dispatch.devices.only_one():
-                self._fast[tuple([x.aval for x in args]), config.default_bits] = program
+                self._fast[(_settings(), *[x.aval for x in args])] = program
         return program.call(leaves)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
@@ -158,7 +157,7 @@ class Jitted:
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
         avals = tuple([x.aval if type(x) is DeviceArray else _type_of(x) for x in leaves])
-        return avals, tree, statics, device, config.default_bits
+        return avals, tree, statics, device, _settings()
 
     def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> "Traced":
         avals = [_type_of(x) for x in leaves]
@@ -188,6 +187,10 @@ class Jitted:
             if not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, (args, kwargs), self._fun))
         return statics, leaves, tree
+
+
+_current, _BOTTOM = core.current_trace, core.bottom_trace()
+_settings = config.trace_key
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

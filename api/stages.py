@@ -26,16 +26,18 @@ class Program:
         self._single = traced.out_tree is pytree.LEAF
 
     def call_arrays(self, args: Sequence[Any]) -> Any:
-        """Call with arrays of ours on the right device."""
+        """Call with arrays of ours on the right device, without the checks of `call`."""
         bufs = [x.buf for x in args]
         outs = self._call([*self._consts, *bufs] if self._consts else bufs)
-        if config.debug_nans:
-            dispatch.check_nans_in(self._jaxpr.jaxpr, outs, [*map(DeviceArray, self._consts), *args])
         return outs[0] if self._single else pytree.unflatten(self._tree, outs)
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
-        return self.call_arrays([x if type(x) is DeviceArray else self._put(x) for x in leaves])
+        arrays = [x if type(x) is DeviceArray else self._put(x) for x in leaves]
+        outs = self._call([*self._consts, *[x.buf for x in arrays]])
+        if config.debug_nans:
+            dispatch.check_nans_in(self._jaxpr.jaxpr, outs, [*map(DeviceArray, self._consts), *arrays])
+        return pytree.unflatten(self._tree, outs)
 
     def _put(self, x: Any) -> DeviceArray:
         return DeviceArray(dispatch.buffer_on(x, self._device))

@@ -1,42 +1,388 @@
-"""Arrays on a device."""
+"""`DeviceArray`: an array on a device, and the ways in and out: NumPy, dlpack, Python numbers, pickles.
 
-from typing import Any
+A value goes in by copy, whatever it is: mutating what it came from later does not show (but see `from_dlpack`). It
+comes out read-only, without a copy where the device's memory is the host's. A deleted or donated array says so.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import compat
+from tapeless.lowering import compat, devices
+from tapeless.lowering.devices import Device
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class DeviceArray(Array):
+    """An array on a device. Made from results in C++, one call each: what the constructor does is the price of that."""
+
     __slots__ = ("__weakref__", "aval", "buf")
 
     def __init__(self, buf: Any) -> None:
-        self.buf, self.aval = buf, buf.aval
+        self.buf = buf
+        self.aval: ShapedArray = buf.aval
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        x = np.asarray(memoryview(self.buf))
-        return x if dtype is None else x.astype(dtype)
+    # ---- where and whether
 
-    def __repr__(self) -> str:
-        return f"Array({np.array2string(np.asarray(self), separator=', ')}, dtype={self.dtype})"
+    @property
+    def device(self) -> Device:
+        """The device it is on."""
+        return devices.device_of_handle(self.live()._sharding._internal_device_list[0])
 
-    def __float__(self) -> float:
-        return float(np.asarray(self))
+    def devices(self) -> set[Device]:
+        """The devices it is on."""
+        return {self.device}
 
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
+    def is_deleted(self) -> bool:
+        """Whether its memory was given up: by `delete`, or by donating it to a program."""
+        return self.buf.is_deleted()
 
-    def __int__(self) -> int:
-        return int(np.asarray(self))
+    def live(self) -> Any:
+        """The buffer. Raises: RuntimeError if it was deleted or donated."""
+        buf = self.buf
+        if buf.is_deleted():
+            raise deleted_error(self.aval)
+        return buf
 
-    def __index__(self) -> int:
-        return np.asarray(self).__index__()
+    def delete(self) -> None:
+        """Give up the memory: now, or with the last NumPy view of it or array of another library that shares it.
+
+        Giving up the reference is all that is done, because freeing memory that a dlpack consumer holds aborts.
+        """
+        self.buf = _Deleted(self.aval)
+
+    def is_ready(self) -> bool:
+        """Whether it is computed; asking does not wait."""
+        return self.live().is_ready()
 
     def block_until_ready(self) -> "DeviceArray":
-        self.buf.block_until_ready()
+        """Itself, once it is computed. Raises: what went wrong while computing it."""
+        self.live().block_until_ready()
         return self
 
+    def on_device_size_in_bytes(self) -> int:
+        """The memory it takes on its device, padding and packing included."""
+        return self.live().on_device_size_in_bytes()
 
-def to_device(value: Any, aval: Any, device: Any) -> DeviceArray:
-    return DeviceArray(compat.put(np.asarray(value, aval.dtype), aval, device.sharding, device.handle))
+    def unsafe_buffer_pointer(self) -> int:
+        """Address of the elements on the device; valid for as long as the array is."""
+        if self.device.platform == "cpu":
+            return self._host().ctypes.data
+        return self.live().unsafe_buffer_pointer()
+
+    # ---- out: NumPy and Python
+
+    def _host(self) -> np.ndarray[Any, Any]:
+        return compat.to_numpy(self.live())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        host = self._host()
+        if dtype is not None and dtype != host.dtype:
+            if copy is False:
+                raise ValueError(f"np.asarray(..., copy=False): {self.aval} cannot become {np.dtype(dtype)} uncopied.")
+            return host.astype(dtype)
+        return host.copy() if copy else host
+
+    def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+        """One element as a Python number: that at `index`, or the only one. Raises: ValueError if there are more."""
+        return self._host().item(*index)
+
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in lists as deep as the array has axes."""
+        return self._host().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self._host())
+
+    def __int__(self) -> int:
+        return int(self._scalar())
+
+    def __float__(self) -> float:
+        return float(self._scalar())
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        return self._host().__index__()
+
+    def _scalar(self) -> Any:
+        if self.aval.shape:
+            raise TypeError(
+                f"only 0-dimensional arrays can be converted to Python scalars, not {self.aval}: use item()."
+            )
+        return self._host()[()]
+
+    def __iter__(self) -> Iterator["DeviceArray"]:
+        if not self.aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        return self._rows()
+
+    def _rows(self) -> Iterator["DeviceArray"]:
+        """The parts along the first axis, by way of the host: one read, and for each a put, cheaper than a program."""
+        host, device, aval = self._host(), self.device, self.aval.update(shape=self.aval.shape[1:])
+        for i in range(len(host)):
+            yield _put(host[i, ...], aval, device)
+
+    def __hash__(self) -> int:
+        raise TypeError(
+            f"an array is not hashable: {self.aval}. Use its elements, x.item() or tuple(x.tolist()), or id(x)."
+        )
+
+    def __format__(self, spec: str) -> str:
+        host = self._host()
+        return format(host if host.ndim else host[()], spec)
+
+    def __str__(self) -> str:
+        return repr(self) if self.is_deleted() else str(self._host())
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"<deleted Array: {self.aval}>"
+        return _described(self._host(), self.aval)
+
+    # ---- out: other libraries, copies, files
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A capsule that shares the memory, which nobody may write to (the form in use has no way to say so).
+
+        Raises: BufferError for dtypes that dlpack does not have, and for other devices.
+        """
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"__dlpack__: the array is on {self.device}; move it with device_put first.")
+        try:
+            return compat.export_dlpack(duplicate(self).buf if copy else self.live(), stream)
+        except compat.XlaRuntimeError as error:
+            self.live()
+            raise BufferError(f"__dlpack__: dlpack has no form for {self.aval}: {error}") from None
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device = self.device
+        return (_DLPACK_OF_PLATFORM[device.platform], device.handle.local_hardware_id or 0)
+
+    def __copy__(self) -> "DeviceArray":
+        return duplicate(self)
+
+    def __deepcopy__(self, memo: Any) -> "DeviceArray":
+        return duplicate(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self._host(), self.aval.weak_type)
+
+
+class _Deleted:
+    """Stands where the buffer of a deleted array was."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    def is_deleted(self) -> bool:
+        return True
+
+
+def deleted_error(aval: ShapedArray, who: str = "this array") -> RuntimeError:
+    """The error for an array that was deleted or donated."""
+    return RuntimeError(
+        f"{who} has been deleted or donated: {aval}.\n"
+        "  A program that took it by donate_argnums reused its memory, or delete() was called.\n"
+        "  Use the program's result instead, or pass a copy."
+    )
+
+
+def _described(host: np.ndarray[Any, Any], aval: ShapedArray) -> str:
+    """`Array([1., 2.], dtype=float32)`: the type is on a line of its own where it would not fit."""
+    width = np.get_printoptions()["linewidth"]
+    kind = f"dtype={aval.dtype.name}{', weak_type=True' if aval.weak_type else ''})"
+    elements = f"[], shape={aval.shape}"
+    if aval.size:
+        elements = np.array2string(host, prefix="Array(", suffix=",", separator=", ", max_line_width=width)
+    last_line = len(elements) - elements.rfind("\n") - 1
+    fits = last_line + len(kind) + 3 <= width
+    return f"Array({elements},{' ' if fits else ' ' * len('Array(')}{kind}"
+
+
+# ---- in
+
+
+def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
+    """`value` as an array of type `aval` on `device`, by copy. An array of ours that is there already is returned.
+
+    Args:
+      value: an array of ours, a NumPy array of any byte order and strides, a NumPy or Python scalar.
+      aval: its type; a weakly typed number may take another width than its own by it.
+    Raises: OverflowError if a Python integer does not fit.
+    """
+    if isinstance(value, DeviceArray):
+        return _moved(value, aval, device)
+    if isinstance(value, np.ndarray):
+        return _put(value, aval, device) if value.ndim else scalar_constant(value[()], aval, device)
+    return scalar_constant(value, aval, device)
+
+
+def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
+    """A copy of NumPy's elements. The dtype of `aval` is native: that is what a big-endian array is made, too."""
+    host = np.asarray(host, aval.dtype)
+    return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
+
+
+def _moved(x: DeviceArray, aval: ShapedArray, device: Device) -> DeviceArray:
+    if x.aval.dtype != aval.dtype:
+        return _put(x._host(), aval, device)
+    if x.device is device:
+        return with_type(x, aval)
+    if x.device.client is not device.client:
+        return _put(x._host(), aval, device)
+    return DeviceArray(compat.transfer(x.live(), aval, device.sharding, device.handle))
+
+
+def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
+    """The same memory under another type, of the same shape and dtype: weak or strong."""
+    if x.aval is aval:
+        return x
+    other = DeviceArray(x.live())
+    other.aval = aval
+    return other
+
+
+def duplicate(x: DeviceArray) -> DeviceArray:
+    """An array equal to `x` in memory of its own, on the same device."""
+    device = x.device
+    return with_type(DeviceArray(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
+
+
+_SCALARS_LIMIT = 512
+_scalars: dict[Any, DeviceArray] = {}
+
+
+def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
+    """A number as an array. The last few hundred are kept: `x * 2.0` in a loop transfers nothing."""
+    # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
+    key = (value if value and not isinstance(value, (complex, np.complexfloating)) else repr(value), aval, device)
+    found = _scalars.pop(key, None)
+    if found is None or found.is_deleted():
+        found = _put(value, aval, device)
+        if len(_scalars) >= _SCALARS_LIMIT:
+            _scalars.pop(next(iter(_scalars), None), None)
+    _scalars[key] = found  # the newest is last, the first to go is first
+    return found
+
+
+def device_put(value: Any, device: Device | None = None) -> DeviceArray:
+    """`value` as an array on `device`: a number, a NumPy array, one of ours, or any that speaks dlpack.
+
+    By copy, except that an array of ours which is on `device` is returned; with no device, on whichever it is.
+    """
+    if isinstance(value, DeviceArray):
+        return value if device is None else _moved(value, value.aval, device)
+    device = device or devices.current_device()
+    if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
+        imported = from_dlpack(value, copy=True)
+        return _moved(imported, imported.aval, device)
+    return to_device(value, aval_of(value), device)
+
+
+def device_get(x: Any) -> np.ndarray[Any, Any]:
+    """The elements as a NumPy array, read-only if `x` is ours."""
+    return np.asarray(x)
+
+
+def _unpickled(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
+    return _put(host, ShapedArray(host.shape, host.dtype, weak_type), devices.current_device())
+
+
+# ---- dlpack
+
+_DLPACK_CPU, _DLPACK_CUDA, _DLPACK_CUDA_HOST = 1, 2, 3
+_DLPACK_OF_PLATFORM = {"cpu": _DLPACK_CPU, "gpu": _DLPACK_CUDA}
+
+
+def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = None) -> DeviceArray:
+    """An array of another library, as ours.
+
+    It shares the memory where it can, and then what the other library writes to it shows here: arrays are immutable
+    only as far as we write to them. `copy=True` never shares.
+
+    Args:
+      x: has `__dlpack__` and `__dlpack_device__`.
+      device: where to put it; by default where it is.
+      copy: None to share if the elements are contiguous, in C order and aligned; False to share or fail; True to copy.
+    Raises: BufferError if it cannot be shared and `copy` is False, or cannot be read at all.
+    """
+    there = _copied(x) if copy else _shared(x, copy)
+    if device is None or there.device is device:
+        return there
+    if copy is False:
+        raise BufferError(f"from_dlpack: {there.aval} is on {there.device}: it can come to {device} by copy only.")
+    return _moved(there, there.aval, device)
+
+
+def _copied(x: Any) -> DeviceArray:
+    if isinstance(x, DeviceArray):
+        return duplicate(x)
+    if isinstance(x, np.ndarray):
+        return to_device(x, aval_of(x), devices.devices("cpu")[0])
+    return duplicate(_shared(x, None))
+
+
+def _shared(x: Any, copy: bool | None) -> DeviceArray:
+    if isinstance(x, DeviceArray):
+        return x
+    device, stream = _place(x)
+    try:
+        buf = compat.import_dlpack(_capsule(x, stream), device.handle, stream, copy)
+    except (compat.XlaRuntimeError, BufferError) as error:
+        return _by_copy(x, copy, str(error))
+    aval = _imported_type(x, buf, device)
+    if compat.has_default_layout(buf, aval.dtype, aval.shape, device.handle):
+        return DeviceArray(compat.result_handler(aval, device.sharding)(buf))
+    if copy is False:
+        raise _unshareable(x, "its elements are not in C order")
+    return _put(compat.to_numpy(buf), aval, device)
+
+
+def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
+    """What jaxlib cannot import (any strides, read-only NumPy arrays), if a copy will do and NumPy can read it."""
+    if copy is False:
+        raise _unshareable(x, reason)
+    try:
+        host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        raise _unshareable(x, reason) from None
+    return to_device(host, aval_of(host), devices.devices("cpu")[0])
+
+
+def _unshareable(x: Any, reason: str) -> BufferError:
+    return BufferError(
+        f"from_dlpack: this {type(x).__name__} cannot be shared: {reason}.\n"
+        "  Make it contiguous and aligned to 64 bytes, or copy it with copy=True."
+    )
+
+
+def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:
+    """The type of an imported buffer, which does not know it: on the CPU that of its elements, else what `x` says."""
+    if device.platform == "cpu":
+        return aval_of(compat.to_numpy(buf))
+    return ShapedArray(tuple(x.shape), dtypes.canonical(str(x.dtype).rpartition(".")[2]))
+
+
+def _place(x: Any) -> tuple[Device, Any]:
+    """The device that an array is on, and the stream on which we want it to be ready."""
+    kind, number = x.__dlpack_device__()
+    if kind in (_DLPACK_CPU, _DLPACK_CUDA_HOST):
+        return devices.devices("cpu")[0], None
+    if kind == _DLPACK_CUDA:
+        device = next(d for d in devices.local_devices("gpu") if d.handle.local_hardware_id == number)
+        return device, device.handle.get_stream_for_external_ready_events()
+    raise BufferError(f"from_dlpack: arrays of dlpack device type {int(kind)} cannot be read, only CPU's and CUDA's.")
+
+
+def _capsule(x: Any, stream: Any) -> Any:
+    export: Callable[..., Any] = x.__dlpack__
+    return export() if stream is None else export(stream=stream)

@@ -25,9 +25,12 @@ jaxlib_core: Any = _jax
 XlaRuntimeError: type[RuntimeError] = xc.XlaRuntimeError
 
 
+JAXLIB_VERSION: str = version.__version__
+
+
 def jaxlib_identity() -> str:
     """What tells one build of jaxlib from another: compiled programs of one are no programs of the other."""
-    return f"jaxlib {version.__version__}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
+    return f"jaxlib {JAXLIB_VERSION}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
 
 
 # ---- buffers

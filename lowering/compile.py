@@ -1,23 +1,244 @@
-"""Compiling modules."""
+"""Compiling modules, and calling what comes out.
 
-from typing import Any
+`compile_module` gives an `Executable`. Its `call` is the fast path, for callers who know what the buffers are; calling
+the object checks first, because XLA compares sizes in bytes and nothing else.
+"""
 
-from jaxlib import xla_client as xc
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
 
 from tapeless.lowering import compat
-from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.array import DeviceArray, deleted_error
+from tapeless.lowering.compat import XlaRuntimeError, xc
+from tapeless.lowering.compilation_cache import default_cache, program_key
+from tapeless.lowering.devices import Device
+from tapeless.tracer.types import ShapedArray
+
+Options = Mapping[str, Any]
+
+# What we set differently from XLA. An option that the user sets, here or in XLA_FLAGS, is the user's.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "cpu": {
+        # Merges what an optimization barrier keeps apart, and with it the recomputation of `checkpoint`.
+        "xla_disable_hlo_passes": "cse_barrier_expander",
+        # Without it a loop that writes one element of a carried array copies the array: n² for n steps.
+        "xla_cpu_copy_insertion_use_region_analysis": True,
+    }
+}
+_unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
+
+
+def compile_module(
+    text: str | bytes,
+    *,
+    out_avals: Sequence[ShapedArray],
+    device: Device,
+    in_avals: Sequence[ShapedArray] | None = None,
+    options: Options | None = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    use_cache: bool = True,
+) -> "Executable":
+    """Compile a StableHLO module for one device, or find it in the cache on disk.
+
+    Args:
+      text: the module, with a public `@main`.
+      out_avals: types of the results, which they carry from then on.
+      device: where it will run.
+      in_avals: types of the arguments, for calls that check.
+      options: XLA's compiler options by name, such as {"xla_cpu_enable_fast_math": True}.
+      callbacks: functions on the host, which the module refers to by index.
+      use_cache: whether the cache on disk may be asked, and given the result.
+    Raises: ValueError for an option that XLA does not have or a value that it refuses; XlaRuntimeError, a
+      RuntimeError, for a module that it does.
+    """
+    given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
+    loaded = _load_or_compile(text, device, given, callbacks, use_cache)
+    return Executable(loaded, device, out_avals, in_avals)
 
 
 class Executable:
-    def __init__(self, exe: Any, device: Any) -> None:
-        self._exe, self._device, self._handlers = exe, device, None
+    """A compiled program on one device."""
 
-    def call(self, bufs: Any) -> Any:
-        return self._exe.execute_sharded(bufs).consume_with_handlers(self._handlers)
+    __slots__ = ("__weakref__", "_execute", "_handlers", "device", "in_avals", "loaded", "out_avals")
+
+    def __init__(
+        self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], in_avals: Sequence[ShapedArray] | None
+    ) -> None:
+        self.loaded, self.device = loaded, device
+        self.out_avals = tuple(out_avals)
+        self.in_avals = None if in_avals is None else tuple(in_avals)
+        self._execute = loaded.execute_sharded
+        self._handlers = [compat.result_handler(aval, device.sharding).wrap(DeviceArray) for aval in self.out_avals]
+
+    def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
+        """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""
+        try:
+            return self._execute(bufs).consume_with_handlers(self._handlers)
+        except (XlaRuntimeError, TypeError) as error:
+            self._explain(bufs, error)
+
+    def __call__(self, *arrays: DeviceArray) -> list[DeviceArray]:
+        """Run on arrays. Raises: TypeError or ValueError if they are not what was compiled for."""
+        self._check(arrays)
+        return self.call([x.buf for x in arrays])
+
+    def _check(self, arrays: Sequence[Any]) -> None:
+        if self.in_avals is not None and len(arrays) != len(self.in_avals):
+            raise TypeError(f"a compiled program of {len(self.in_avals)} array(s) was called with {len(arrays)}.")
+        for i, x in enumerate(arrays):
+            if not isinstance(x, DeviceArray):
+                raise TypeError(f"argument {i} of a compiled program is no array on a device, but {type(x).__name__}.")
+            if x.is_deleted():
+                raise deleted_error(x.aval, f"argument {i}")
+            if x.device is not self.device:
+                raise ValueError(f"argument {i} is on {x.device}, the program was compiled for {self.device}.")
+            if self.in_avals is not None and (x.shape, x.dtype) != (self.in_avals[i].shape, self.in_avals[i].dtype):
+                raise TypeError(f"argument {i} is {x.aval}, the program was compiled for {self.in_avals[i]}.")
+
+    def _explain(self, bufs: Sequence[Any], error: Exception) -> NoReturn:
+        for i, buf in enumerate(bufs):
+            if buf.is_deleted():
+                raise deleted_error(buf.aval, f"argument {i}") from None
+        raise type(error)(clean_message(str(error))) from None
+
+    # ---- what it is
+
+    def as_text(self) -> str:
+        """The program that XLA made of the module: optimised HLO."""
+        return self.loaded.hlo_modules()[0].to_string()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimates by name: "flops", "bytes accessed", "transcendentals", ..."""
+        return dict(self.loaded.cost_analysis())
+
+    def memory_analysis(self) -> "MemoryAnalysis":
+        """The memory that running it takes."""
+        stats = self.loaded.get_compiled_memory_stats()
+        return MemoryAnalysis(**{name: compat.memory_field(stats, name) for name in MemoryAnalysis.__annotations__})
+
+    def serialize(self) -> bytes:
+        """The compiled program, for this build of jaxlib and this kind of device only."""
+        return self.loaded.serialize()
 
 
-def compile_module(text: str, *, out_avals: Any, device: Any, options: Any = None) -> Executable:
-    exe = device.client.compile_and_load(text, device.list, xc.CompileOptions())
-    e = Executable(exe, device)
-    e._handlers = [compat.result_handler(a, device.sharding).wrap(DeviceArray) for a in out_avals]
-    return e
+@dataclass(frozen=True)
+class MemoryAnalysis:
+    """Bytes on the device; a field that this jaxlib does not tell is None. The names are JAX's."""
+
+    generated_code_size_in_bytes: int
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    alias_size_in_bytes: int
+    temp_size_in_bytes: int
+    peak_memory_in_bytes: int | None
+
+
+# ---- from a module to jaxlib's executable
+
+
+def _load_or_compile(
+    text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any], use_cache: bool
+) -> Any:
+    cache = default_cache() if use_cache else None
+    if cache is None:
+        return _compile(text, device, given, callbacks)
+    key = program_key(text, device, compile_options(device, given))
+    blob = cache.get(key)
+    if blob is not None:
+        try:
+            return compat.deserialize(device.client, blob, device.list, callbacks)
+        except Exception:  # a blob that its checksum vouches for and jaxlib refuses: of no use, whatever it says
+            cache.remove(key)
+    loaded = _compile(text, device, given, callbacks)
+    with suppress(XlaRuntimeError):  # not every platform can serialise
+        cache.put(key, loaded.serialize())
+    return loaded
+
+
+def _compile(text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any]) -> Any:
+    """Compile, without the defaults that turn out to be unknown to this jaxlib: options come and go."""
+    try:
+        return _compile_once(text, device, compile_options(device, given), callbacks)
+    except XlaRuntimeError as error:
+        name = _option_named(str(error))
+        if name is None:
+            raise type(error)(clean_message(str(error))) from None
+        if name in given:
+            raise ValueError(_option_message(name, given[name], str(error))) from None
+        if name in _unknown_defaults:
+            raise
+        _unknown_defaults.add(name)
+    return _compile(text, device, given, callbacks)
+
+
+def _compile_once(text: str | bytes, device: Device, options: Any, callbacks: Sequence[Any]) -> Any:
+    if callbacks:  # only this form of the call takes them
+        return device.client.compile_and_load(parse(text), device.list, options, host_callbacks=list(callbacks))
+    return device.client.compile_and_load(text, device.list, options)
+
+
+def parse(text: str | bytes) -> Any:
+    """The module as MLIR's object. Loads the MLIR bindings, which nothing else needs, on first use."""
+    ir: Any = importlib.import_module("jaxlib.mlir.ir")
+    context = ir.Context()
+    registry = ir.DialectRegistry()
+    importlib.import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for name in ("stablehlo", "chlo", "sdy"):
+        importlib.import_module(f"jaxlib.mlir.dialects.{name}").register_dialect(context)
+    with context:
+        return ir.Module.parse(text)
+
+
+# ---- options
+
+
+def compile_options(device: Device, given: Options) -> Any:
+    """The compiler's options: for this device, with our defaults and on top of them `given`."""
+    options = xc.CompileOptions()
+    options.device_assignment = xc.DeviceAssignment.create(np.array([[device.id]]))
+    options.env_option_overrides = list({**_defaults(device.platform), **given}.items())
+    return options
+
+
+def _defaults(platform: str) -> Options:
+    flags = os.environ.get("XLA_FLAGS", "")
+    ours = DEFAULTS.get(platform, {})
+    return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
+
+
+def _option_value(value: Any) -> Any:
+    """XLA wants booleans as such; on command lines they are words."""
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+
+
+_UNKNOWN_OPTION = re.compile(r"No such compile option: '([^']*)'")
+_REFUSED_VALUE = re.compile(r"While setting option ([^,\s]+),")
+
+
+def _option_named(message: str) -> str | None:
+    """The option that the compiler complains of, if that is what it does."""
+    found = _UNKNOWN_OPTION.search(message) or _REFUSED_VALUE.search(message)
+    return found[1] if found else None
+
+
+def _option_message(name: str, value: Any, message: str) -> str:
+    if _UNKNOWN_OPTION.search(message):
+        return f"compiler_options: XLA (jaxlib {compat.JAXLIB_VERSION}) has no option {name!r}. Check its spelling."
+    return f"compiler_options: XLA refuses {name} = {value!r}: {clean_message(message)}"
+
+
+_MISLEADING = re.compile(r"\n?[^\n]*Failed to parse using StableHLO v[^\n]*\n?")
+
+
+def clean_message(message: str) -> str:
+    """The compiler's message without the line that blames versions for every error there is."""
+    return _MISLEADING.sub("", message).strip()

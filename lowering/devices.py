@@ -233,7 +233,7 @@ _CUDA_LIBRARIES = {
 
 
 def _has_cuda() -> bool:
-    """Whether there is a plugin and a driver: the plugin is often installed where there is no GPU, which is no fault."""
+    """Whether there is a plugin and a driver; without a driver the plugin is often installed all the same."""
     return _cuda_plugin() is not None and (Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists())
 
 
@@ -248,7 +248,9 @@ def _cuda_plugin() -> Any:
 def _cuda_client() -> Any:
     plugin = _cuda_plugin()
     if plugin is None:
-        raise RuntimeError("there is no CUDA plugin: pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version.")
+        raise RuntimeError(
+            "there is no CUDA plugin: pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version."
+        )
     major = plugin.name[-2:]
     if not xc.pjrt_plugin_loaded("cuda"):  # jax may have loaded it
         _preload_cuda_libraries(major)
@@ -340,5 +342,3 @@ def _collect_garbage(phase: str, info: dict[str, int]) -> None:
     """Python objects that buffers held on to are released in jaxlib's time; the collector's is better."""
     if phase == "stop":
         jaxlib_core.collect_garbage()
-
-

@@ -15,10 +15,9 @@ T = TypeVar("T")
 class Field(Generic[T]):
     """One setting: its name, its allowed values, its value for the process and for the current scope."""
 
-    def __init__(self, default: T, allowed: tuple[T, ...], *, traced: bool) -> None:
+    def __init__(self, default: T, allowed: tuple[T, ...]) -> None:
         self.everywhere = default
         self.allowed = allowed
-        self.traced = traced
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -30,6 +29,7 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
+        _everywhere[0] = tuple([f.everywhere for f in _fields.values()])
 
     def checked(self, value: Any) -> T:
         """The allowed value equal to `value`. Raises: ValueError if there is none."""
@@ -58,8 +58,8 @@ class Config:
 
     __slots__ = ()
 
-    default_bits = Field(32, (32, 64), traced=True)
-    debug_nans = Field(False, (False, True), traced=True)
+    default_bits = Field(32, (32, 64))
+    debug_nans = Field(False, (False, True))
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process. JAX's `jax_enable_x64` and `jax_debug_nans` are understood too.
@@ -86,11 +86,16 @@ class Config:
         with ExitStack() as scopes:
             for name, value in values.items():
                 scopes.enter_context(_field(name).scope(value))
-            yield
+            token = _overrides.set(tuple({**dict(_overrides.get()), **values}.items()))
+            try:
+                yield
+            finally:
+                _overrides.reset(token)
 
-    def trace_key(self) -> tuple[Any, ...]:
-        """What a cache of traced programs must be keyed by: the fields that tracing or compiling depends on."""
-        return tuple([f.everywhere if (value := f.scoped.get()) is None else value for f in _traced])
+    @staticmethod
+    def trace_key() -> tuple[Any, ...]:
+        """What a cache of traced programs must be keyed by. Read at every call of a jitted function: kept cheap."""
+        return _everywhere[0], _overrides.get()
 
     def __getattr__(self, name: str) -> Any:
         return _field(name)
@@ -103,7 +108,8 @@ class Config:
 
 
 _fields: dict[str, Field[Any]] = {name: field for name, field in vars(Config).items() if isinstance(field, Field)}
-_traced = tuple(field for field in _fields.values() if field.traced)
+_everywhere: list[tuple[Any, ...]] = [tuple(field.everywhere for field in _fields.values())]
+_overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 
 config = Config()
 

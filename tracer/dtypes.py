@@ -39,7 +39,14 @@ def _named(name: str) -> DType:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-_KINDS: dict[DType, str] = {_named(name): kind for kind, names in _NAMES_OF_KIND.items() for name in names}
+class _Kinds(dict[DType, str]):
+    """Kinds by dtype; of a class, a name or a dtype that is unknown, that of its canonical form."""
+
+    def __missing__(self, given: Any) -> str:
+        return self[canonical(given)]
+
+
+_KINDS = _Kinds({_named(name): kind for kind, names in _NAMES_OF_KIND.items() for name in names})
 _KINDS[float0] = "0"
 _NAMES = {dtype: dtype.name for dtype in _KINDS} | {float0: "float0"}
 _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
@@ -47,7 +54,7 @@ _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
 # ---- what a dtype is
 
 
-def kind_of(dtype: DType) -> str:
+def kind(dtype: DType) -> str:
     """b, i, u, f or c as in NumPy, but for the types of ml_dtypes too, whose `dtype.kind` is V; 0 is float0."""
     return _KINDS[dtype]
 
@@ -272,7 +279,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 # ---- promotion
 
 
-def result_dtype(*operands: Any) -> tuple[DType, bool]:
+def result_type(*operands: Any) -> tuple[DType, bool]:
     """The dtype in which operands meet, and whether it is weak.
 
     Args:
@@ -282,9 +289,9 @@ def result_dtype(*operands: Any) -> tuple[DType, bool]:
       default width; among weak operands the widest.
     Raises: TypeError if there is no common dtype, or an operand is none of these.
 
-    >>> result_dtype(np.ones(3, np.float32), np.float64(0.1))
+    >>> result_type(np.ones(3, np.float32), np.float64(0.1))
     (dtype('float32'), False)
-    >>> result_dtype(np.ones(3, np.int8), 2.0)
+    >>> result_type(np.ones(3, np.int8), 2.0)
     (dtype('float32'), True)
     """
     known = _results[config.default_bits]

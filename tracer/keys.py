@@ -7,9 +7,8 @@ Left out: generators other than threefry2x32.
 """
 
 import math
-import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,12 +17,22 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.core import compound
-from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.primitives.elementwise import convert_element_type, shift_right_logical
+from tapeless.tracer.primitives.bits import shift_right_logical
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.operands import ndim
 from tapeless.tracer.primitives.random import threefry2x32
-from tapeless.tracer.primitives.shape import broadcast_in_dim, iota, reshape
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    concatenate,
+    expand_dims,
+    index_in_dim,
+    iota,
+    reshape,
+    static_shape,
+)
 from tapeless.tracer.types import aval_of, is_arraylike
 
+AnyKey = TypeVar("AnyKey")
 _WORD = np.dtype("uint32")
 _ZERO = np.zeros((), _WORD)
 
@@ -121,7 +130,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Key:
     return Key(tnp.asarray(_checked("wrap_key_data", key_bits_array)))
 
 
-def clone[K: Key | Array](key: K) -> K:
+def clone(key: AnyKey) -> AnyKey:
     """The same key: says that a second use of it is meant."""
     return key
 
@@ -135,7 +144,7 @@ def split(key: Key | ArrayLike, num: int | Sequence[int] = 2) -> Any:
     Returns: an array of keys in the form of `key`: Key of shape [num], or uint32[num, 2].
     Raises: TypeError if `key` is not one key.
     """
-    return _in_form_of(key, _split(words_of("split", key), shape=canonical_shape("split", num)))
+    return _in_form_of(key, _split(words_of("split", key), shape=shape_of_result("split", num)))
 
 
 def fold_in(key: Key | ArrayLike, data: int | ArrayLike) -> Any:
@@ -149,9 +158,9 @@ def fold_in(key: Key | ArrayLike, data: int | ArrayLike) -> Any:
     """
     words = words_of("fold_in", key)
     _check_integer("fold_in", "data", data)
-    if not isinstance(data, Array):
-        dtypes.check_fits(int(data), _WORD) if not hasattr(data, "dtype") else None
-        data = np.array(int(data) % 2**32, _WORD)
+    if isinstance(data, int):
+        dtypes.check_fits(data, _WORD)
+        data = np.array(data, _WORD)
     return _in_form_of(key, _fold_in(words, data))
 
 
@@ -171,27 +180,22 @@ def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """What keys [*keys, 2] encrypt the row-major index of each element of `shape` to: two words, [*keys, *shape]."""
     keys = words.shape[:-1]
     whole, n = (*keys, *shape), len(keys)
-    key0, key1 = (broadcast_in_dim(words[..., i], whole, range(n)) for i in range(2))
+    key0, key1 = (broadcast_in_dim(index_in_dim(words, i, -1, keepdims=False), whole, range(n)) for i in range(2))
     high, low = _indices(shape)
     return threefry2x32(key0, key1, high, broadcast_in_dim(low, whole, range(n, len(whole))))
 
 
 def children(words: Any, shape: tuple[int, ...]) -> Array:
     """The words of the keys, [*shape, 2], that a key is split into."""
-    return tnp.stack(encrypted(words, shape), axis=-1)
+    return _paired(*encrypted(words, shape))
 
 
-def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple. Raises: TypeError if it does not consist of integers, ValueError if one is negative."""
-    try:
-        sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(operator.index, shape))
-    except ConcretizationTypeError:
-        raise
-    except TypeError:
-        raise TypeError(f"{name}: a shape is a tuple of integers, not {shape!r}.") from None
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"{name}: the shape {sizes} has a negative length.")
-    return sizes
+def shape_of_result(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple; an integer stands for one axis.
+
+    Raises: TypeError if it does not consist of known integers, ValueError if one is negative.
+    """
+    return static_shape((shape,) if isinstance(shape, (int, np.integer)) else shape, name)
 
 
 def _indices(shape: tuple[int, ...]) -> tuple[Any, Array]:
@@ -210,7 +214,8 @@ def _split(words: Any, *, shape: tuple[int, ...]) -> Array:
 
 @compound
 def _fold_in(words: Any, data: Any) -> Array:
-    return tnp.stack(threefry2x32(words[0], words[1], _ZERO, convert_element_type(data, _WORD)))
+    key0, key1 = (index_in_dim(words, i, keepdims=False) for i in range(2))
+    return _paired(*threefry2x32(key0, key1, _ZERO, convert_element_type(data, _WORD)))
 
 
 def _seeded(name: str, seed: Any, impl: str | None) -> Array:
@@ -221,15 +226,21 @@ def _seeded(name: str, seed: Any, impl: str | None) -> Array:
     if not hasattr(seed, "dtype"):
         dtypes.check_fits(seed, np.dtype("int64"))
     bits = max(32, 8 * seed.dtype.itemsize) if hasattr(seed, "dtype") else config.default_bits
-    value = int(seed) % 2**bits
-    return tnp.asarray(np.array([value >> 32, value % 2**32], _WORD))
+    high, low = divmod(int(seed) % 2**bits, 2**32)
+    return tnp.asarray(np.array([high, low], _WORD))
 
 
 @compound
 def _words_of_seed(seed: Any) -> Array:
     wide = aval_of(seed).dtype.itemsize == 8
     high = convert_element_type(shift_right_logical(seed, 32), _WORD) if wide else _ZERO
-    return tnp.stack([high, convert_element_type(seed, _WORD)])
+    return _paired(high, convert_element_type(seed, _WORD))
+
+
+def _paired(word0: Any, word1: Any) -> Array:
+    """Two words [...] as [..., 2]."""
+    axis = ndim(word0)
+    return concatenate([expand_dims(word, (axis,)) for word in (word0, word1)], axis)
 
 
 def _in_form_of(key: Any, words: Array) -> Any:

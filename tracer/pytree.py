@@ -1,432 +1,332 @@
-"""Pytrees: nested containers of leaves. Tuples, lists, dicts (sorted by key), named tuples, None, and what users register.
+"""Pytrees: nested containers of arrays, taken apart into leaves and a structure, and put together again.
 
-flatten(tree) -> (leaves, structure); unflatten(structure, leaves) -> tree. A structure is hashable and equal
-to that of any tree of the same form. Meanings and names are JAX's (jax.tree, jax.tree_util).
+Nodes are tuples, lists, dicts (in the order of their sorted keys), OrderedDict, defaultdict, deque, named tuples, None,
+and registered classes; a type counts exactly, so an instance of a subclass is a leaf. Everything else is a leaf. Names
+and meanings are JAX's (jax.tree, jax.tree_util). Knowingly different: a deque is a node, and auxiliary data are equal
+only if their types are (1, 1.0 and True are three), so that no structure is taken for one with another dtype in it.
+
+Paths are in keypath.py, structures in treedef.py, the kinds of nodes and their registration in treenodes.py.
 """
 
-import collections
-import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
-# ---- structures ----------------------------------------------------------------------------------------------
-
-
-class PyTreeDef:
-    """The structure of a pytree: a leaf, or a node of some type with auxiliary data and children."""
-
-    __slots__ = ("_hash", "aux", "children", "kind", "num_leaves", "num_nodes")
-
-    def __init__(self, kind: Any, aux: Any, children: tuple["PyTreeDef", ...]) -> None:
-        self.kind, self.aux, self.children = kind, aux, children
-        self.num_leaves: int = sum([c.num_leaves for c in children]) if kind is not None else 1
-        self.num_nodes: int = 1 + sum([c.num_nodes for c in children])
-        self._hash: int | None = None
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, PyTreeDef):
-            return NotImplemented
-        same = self.kind is other.kind and self.num_leaves == other.num_leaves
-        return same and self.aux == other.aux and self.children == other.children
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash((self.kind, self.aux if self.kind is not dict else tuple(self.aux), self.children))
-        return self._hash
-
-    def __reduce__(self) -> Any:
-        return (_leaf, ()) if self.kind is None else (PyTreeDef, (self.kind, self.aux, self.children))
-
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves."""
-        return unflatten(self, leaves)
-
-    def __repr__(self) -> str:
-        return f"PyTreeDef({_text(self)})"
-
-
-LEAF = PyTreeDef(None, None, ())
-
-
-def _leaf() -> PyTreeDef:
-    return LEAF
-
-
-def _text(tree: PyTreeDef) -> str:
-    parts = [_text(c) for c in tree.children]
-    if tree.kind is None:
-        return "*"
-    if tree.kind is type(None):
-        return "None"
-    if tree.kind is tuple:
-        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-    if tree.kind is list:
-        return f"[{', '.join(parts)}]"
-    if tree.kind is dict:
-        return f"{{{', '.join(f'{k!r}: {p}' for k, p in zip(tree.aux, parts))}}}"
-    return f"CustomNode({tree.kind.__name__}[{tree.aux}], [{', '.join(parts)}])"
-
-
-# ---- registration --------------------------------------------------------------------------------------------
-
-
-class _Node(NamedTuple):
-    flatten: Callable[[Any], tuple[Iterable[Any], Hashable]]
-    unflatten: Callable[[Any, Any], Any]
-    keys: Callable[[Any], Iterable[Any]] | None
-
-
-_nodes: dict[type, _Node] = {}
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]] | None = None,
-) -> None:
-    """Make instances of a class nodes: `flatten_func(x) -> (children, aux)`, `unflatten_func(aux, children) -> x`.
-
-    Raises: ValueError if the class is registered already.
-    """
-    if nodetype in _nodes:
-        raise ValueError(f"{nodetype.__name__} is registered as a pytree node already.")
-    with_keys = flatten_with_keys_func
-    keys = None if with_keys is None else lambda x: [key for key, _ in with_keys(x)[0]]
-    _nodes[nodetype] = _Node(flatten_func, unflatten_func, keys)
-
-
-def register_pytree_with_keys(
-    nodetype: type,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Hashable]] | None = None,
-) -> None:
-    """Like `register_pytree_node`, from a function that gives (key, child) pairs."""
-
-    def plain(x: Any) -> tuple[Iterable[Any], Hashable]:
-        pairs, aux = flatten_with_keys(x)
-        return [child for _, child in pairs], aux
-
-    register_pytree_node(nodetype, flatten_func or plain, unflatten_func, flatten_with_keys)
-
-
-def register_pytree_node_class(cls: Any) -> Any:
-    """Class decorator: the class has `tree_flatten(self)` and the class method `tree_unflatten(aux, children)`."""
-    register_pytree_node(cls, lambda x: x.tree_flatten(), cls.tree_unflatten)
-    return cls
-
-
-def register_pytree_with_keys_class(cls: Any) -> Any:
-    """Class decorator: the class has `tree_flatten_with_keys` and `tree_unflatten`."""
-    register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten)
-    return cls
-
-
-def register_dataclass(
-    nodetype: Any, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None
-) -> Any:
-    """Make a dataclass a node: `data_fields` are children, `meta_fields` auxiliary (hashable) data.
-
-    Without fields given, those whose metadata says `static=True` are auxiliary.
-    """
-    fields = [f for f in dataclasses.fields(nodetype) if f.init]
-    static = tuple(f.name for f in fields if f.metadata.get("static"))
-    meta = tuple(meta_fields) if meta_fields is not None else static
-    data = tuple(data_fields) if data_fields is not None else tuple(f.name for f in fields if f.name not in meta)
-
-    def parts(x: Any) -> tuple[Iterable[Any], Hashable]:
-        return [getattr(x, name) for name in data], tuple(getattr(x, name) for name in meta)
-
-    def build(aux: Any, children: Any) -> Any:
-        return nodetype(**dict(zip(data, children)), **dict(zip(meta, aux)))
-
-    register_pytree_node(nodetype, parts, build)
-    _nodes[nodetype] = _nodes[nodetype]._replace(keys=lambda x: [GetAttrKey(name) for name in data])
-    return nodetype
-
-
-def register_static(cls: Any) -> Any:
-    """Make instances of a class auxiliary data without leaves; they must be hashable."""
-    register_pytree_node(cls, lambda x: ((), x), lambda aux, _: aux)
-    return cls
-
-
-_nodes[tuple] = _Node(lambda x: (x, None), lambda aux, xs: tuple(xs), None)
-_nodes[list] = _Node(lambda x: (x, None), lambda aux, xs: list(xs), None)
-_nodes[type(None)] = _Node(lambda x: ((), None), lambda aux, xs: None, None)
-
-
-def _sorted_keys(x: Any) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(x))
-    except TypeError:
-        raise ValueError(f"the keys of a dict in a pytree must be sortable, not {list(x)!r}.") from None
-
-
-def _flatten_dict(x: Any) -> tuple[Iterable[Any], Hashable]:
-    keys = _sorted_keys(x)
-    return [x[k] for k in keys], keys
-
-
-_nodes[dict] = _Node(_flatten_dict, lambda aux, xs: dict(zip(aux, xs)), lambda x: map(DictKey, _sorted_keys(x)))
-_nodes[collections.OrderedDict] = _Node(
-    lambda x: (list(x.values()), tuple(x)),
-    lambda aux, xs: collections.OrderedDict(zip(aux, xs)),
-    lambda x: map(DictKey, x),
+from tapeless.tracer.keypath import (
+    DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
+    KeyEntry,
+    KeyPath,
+    SequenceKey,
+    keystr,
 )
-_nodes[collections.defaultdict] = _Node(
-    lambda x: (_flatten_dict(x)[0], (x.default_factory, _sorted_keys(x))),
-    lambda aux, xs: collections.defaultdict(aux[0], zip(aux[1], xs)),
-    lambda x: map(DictKey, _sorted_keys(x)),
+from tapeless.tracer.treedef import LEAF, PyTreeDef, classify, flatten_into, flatten_up_to, node_types
+from tapeless.tracer.treenodes import (
+    Partial,
+    is_tree_node,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    static,
 )
-_nodes[collections.deque] = _Node(lambda x: (x, x.maxlen), lambda aux, xs: collections.deque(xs, aux), None)
+
+__all__ = [
+    "LEAF",
+    "PyTreeDef",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "SequenceKey",
+    "keystr",
+    "flatten",
+    "unflatten",
+    "leaves",
+    "structure",
+    "flatten_with_path",
+    "leaves_with_path",
+    "flatten_up_to",
+    "flatten_one_level",
+    "all_leaves",
+    "flatten_one_level_with_keys",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_reduce",
+    "tree_reduce_associative",
+    "tree_all",
+    "tree_transpose",
+    "broadcast_prefix",
+    "tree_broadcast",
+    "compose",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
+    "Partial",
+    "is_tree_node",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "static",
+]
+
+IsLeaf: TypeAlias = Callable[[Any], bool]
+_UNGIVEN: Any = object()
+
+# ---- apart and together
 
 
-def _node(x: Any) -> _Node | None:
-    """How `type(x)` is taken apart; None for a leaf."""
-    kind = type(x)
-    found = _nodes.get(kind)
-    if found is None and isinstance(x, tuple) and hasattr(kind, "_fields"):
-        fields = kind._fields  # type: ignore[attr-defined]
-        found = _nodes[kind] = _Node(
-            lambda x: (tuple(x), None), lambda aux, xs: kind(*xs), lambda x: map(GetAttrKey, fields)
-        )
-    return found
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """Leaves of a tree, in order, and its structure.
 
+    Args:
+      tree: any object.
+      is_leaf: makes a node a leaf where it says so.
+    Raises: ValueError if a dict's keys cannot be sorted; RecursionError if the tree is too deep or contains itself.
 
-# ---- flatten and unflatten -----------------------------------------------------------------------------------
-
-
-def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves of a tree, in order, and its structure."""
-    leaves: list[Any] = []
+    >>> flatten({"b": [1, 2], "a": None})
+    ([1, 2], PyTreeDef({'a': None, 'b': [*, *]}))
+    """
+    found: list[Any] = []
     try:
-        return leaves, _flatten_into(tree, leaves, is_leaf)
-    except RecursionError:
-        raise ValueError("the pytree is nested too deeply, or contains itself.") from None
+        return found, flatten_into(tree, found) if is_leaf is None else _flatten_until(tree, found, is_leaf)
+    except RecursionError as error:
+        raise _too_deep(error) from None
 
 
-def _flatten_into(x: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
-    node = _nodes.get(type(x)) or _node(x)
-    if node is None or (is_leaf is not None and is_leaf(x)):
-        leaves.append(x)
+def _flatten_until(tree: Any, found: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
+    opened = None if is_leaf(tree) else classify(type(tree))
+    if opened is None:
+        found.append(tree)
         return LEAF
-    children, aux = node.flatten(x)
-    parts = tuple([_flatten_into(child, leaves, is_leaf) for child in children])
-    kind = type(x)
-    if aux is None and parts.count(LEAF) == len(parts):
-        key = (kind, len(parts))
-        return _flat_defs.get(key) or _flat_defs.setdefault(key, PyTreeDef(kind, None, parts))
-    return PyTreeDef(kind, aux, parts)
+    children, node = opened(tree)
+    return node.nest([_flatten_until(child, found, is_leaf) for child in children])
 
 
-_flat_defs: dict[Any, PyTreeDef] = {}
+def _too_deep(error: RecursionError) -> RecursionError:
+    return RecursionError(f"the pytree is nested too deeply, or contains itself ({error}).")
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves. Raises: ValueError if there are too many or too few."""
-    given = list(leaves)
-    if len(given) != treedef.num_leaves:
-        raise ValueError(f"{treedef} has {treedef.num_leaves} leaves, but {len(given)} were given.")
-    return _build(treedef, iter(given))
+    """The tree of a structure with these leaves. Raises: ValueError if there are too many or too few."""
+    return treedef.unflatten(leaves)
 
 
-def _build(treedef: PyTreeDef, leaves: Any) -> Any:
-    if treedef.kind is None:
-        return next(leaves)
-    return _nodes[treedef.kind].unflatten(treedef.aux, [_build(c, leaves) for c in treedef.children])
-
-
-def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     """Leaves of a tree, in order."""
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
     """Structure of a tree."""
     return flatten(tree, is_leaf)[1]
 
 
-def all_leaves(items: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether no item is a node."""
-    return all(_node(x) is None or (is_leaf is not None and is_leaf(x)) for x in items)
+    return all(classify(type(x)) is None or (is_leaf is not None and is_leaf(x)) for x in iterable)
 
 
-# ---- paths ---------------------------------------------------------------------------------------------------
+def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
+    """Children and auxiliary data of a node. Raises: ValueError if it is a leaf."""
+    opened = classify(type(tree))
+    if opened is None:
+        raise ValueError(f"flatten_one_level: a {type(tree).__name__} is a leaf, which has no children.")
+    children, node = opened(tree)
+    return tuple(children), node.aux
 
 
-class DictKey(NamedTuple):
-    """Position in a dict."""
-
-    key: Any
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
+def flatten_one_level_with_keys(tree: Any) -> tuple[tuple[tuple[KeyEntry, Any], ...], Any]:
+    """Pairs of a key and a child, and auxiliary data, of a node. Raises: ValueError if it is a leaf."""
+    children, aux = flatten_one_level(tree)
+    keys = node_types[type(tree)].keys(tree, aux, len(children))
+    return tuple(zip(keys, children, strict=True)), aux
 
 
-class SequenceKey(NamedTuple):
-    """Position in a tuple or list."""
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx}]"
-
-
-class GetAttrKey(NamedTuple):
-    """Name of an attribute."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-
-class FlattenedIndexKey(NamedTuple):
-    """Position among the children of a registered node without keys."""
-
-    key: int
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
-
-
-KeyPath = tuple[Any, ...]
-
-
-def keystr(path: KeyPath) -> str:
-    """`['a'][0].x`."""
-    return "".join(map(str, path))
-
-
-def _child_keys(x: Any, node: _Node, n: int) -> Iterable[Any]:
-    if node.keys is not None:
-        return node.keys(x)
-    return map(SequenceKey if isinstance(x, (tuple, list, collections.deque)) else FlattenedIndexKey, range(n))
+# ---- with paths
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """(path, leaf) pairs of a tree, in order, and its structure."""
+    """Pairs of a path and a leaf, in order, and the structure.
+
+    Args:
+      tree, is_leaf: as of `flatten`.
+      is_leaf_takes_path: whether `is_leaf` is called with (path, node) instead of (node).
+
+    >>> flatten_with_path({"a": [1]})[0]
+    [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
+    """
     pairs: list[tuple[KeyPath, Any]] = []
 
-    def visit(x: Any, path: KeyPath) -> None:
-        node = _node(x)
-        if node is None or (is_leaf is not None and is_leaf(x)):
-            pairs.append((path, x))
-            return
-        children = list(node.flatten(x)[0])
-        for key, child in zip(_child_keys(x, node, len(children)), children, strict=True):
-            visit(child, (*path, key))
+    def stops(path: KeyPath, part: Any) -> bool:
+        return is_leaf is not None and (is_leaf(path, part) if is_leaf_takes_path else is_leaf(part))
 
-    visit(tree, ())
-    return pairs, structure(tree, is_leaf)
+    def visit(path: KeyPath, part: Any) -> PyTreeDef:
+        opened = None if stops(path, part) else classify(type(part))
+        if opened is None:
+            pairs.append((path, part))
+            return LEAF
+        children, node = opened(part)
+        keys = node.type.keys(part, node.aux, len(children))
+        return node.nest([visit((*path, key), child) for key, child in zip(keys, children, strict=True)])
 
-
-def leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[KeyPath, Any]]:
-    """(path, leaf) pairs of a tree, in order."""
-    return flatten_with_path(tree, is_leaf)[0]
-
-
-# ---- maps ----------------------------------------------------------------------------------------------------
+    try:
+        return pairs, visit((), tree)
+    except RecursionError as error:
+        raise _too_deep(error) from None
 
 
-def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The tree with `f` applied to its leaves, and to the subtrees of `rest` at the same places.
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath, Any]]:
+    """Pairs of a path and a leaf, in order."""
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
-    Raises: ValueError if a tree of `rest` has not the structure of the first; the path and both sides are named.
+
+# ---- over leaves
+
+
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """The tree whose leaves are `f` of the leaves of `tree`, and of what the trees in `rest` have at the same places.
+
+    Raises: ValueError if a tree of `rest` lacks a node of `tree`; names the path and both trees.
+
+    >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
     """
     first, treedef = flatten(tree, is_leaf)
-    others = [flatten_up_to(treedef, other) for other in rest]
-    return unflatten(treedef, map(f, first, *others))
+    return treedef.unflatten([f(*xs) for xs in zip(first, *_alike("tree_map", treedef, rest), strict=True)])
 
 
 def tree_map_with_path(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
 ) -> Any:
-    """Like `tree_map`, with the path of each leaf as first argument of `f`."""
-    pairs, treedef = flatten_with_path(tree, is_leaf)
-    others = [flatten_up_to(treedef, other) for other in rest]
-    return unflatten(treedef, [f(path, x, *more) for (path, x), *more in zip(pairs, *others)])
+    """`tree_map` of a function that is called with the path of the leaves first."""
+    pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    others = _alike("tree_map_with_path", treedef, rest)
+    return treedef.unflatten([f(*pair, *xs) for pair, *xs in zip(pairs, *others, strict=True)])
 
 
-def flatten_up_to(treedef: PyTreeDef, tree: Any) -> list[Any]:
-    """The subtrees of `tree` at the leaves of `treedef`. Raises: ValueError naming the path where they differ."""
-    found: list[Any] = []
-
-    def visit(part: PyTreeDef, x: Any, path: KeyPath) -> None:
-        if part.kind is None:
-            found.append(x)
-            return
-        node = _node(x)
-        if node is None or type(x) is not part.kind:
-            raise ValueError(_mismatch(path, part, x))
-        children, aux = node.flatten(x)
-        children = list(children)
-        if aux != part.aux or len(children) != len(part.children):
-            raise ValueError(_mismatch(path, part, x))
-        for key, p, child in zip(_child_keys(x, node, len(children)), part.children, children):
-            visit(p, child, (*path, key))
-
-    visit(treedef, tree, ())
-    return found
+def _alike(who: str, treedef: PyTreeDef, rest: tuple[Any, ...]) -> list[list[Any]]:
+    return [flatten_up_to(treedef, tree, who, ("tree 1", f"tree {i}")) for i, tree in enumerate(rest, 2)]
 
 
-def _mismatch(path: KeyPath, want: PyTreeDef, have: Any) -> str:
-    where = keystr(path) or "the top"
-    return f"pytrees differ in structure at {where}: {want} and {structure(have)}."
+def tree_reduce(
+    function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _UNGIVEN, is_leaf: IsLeaf | None = None
+) -> Any:
+    """`functools.reduce` over the leaves."""
+    found = leaves(tree, is_leaf)
+    return (
+        functools.reduce(function, found) if initializer is _UNGIVEN else functools.reduce(function, found, initializer)
+    )
 
 
-def broadcast_prefix(prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """Leaves of `prefix`, each repeated for every leaf of `full` below it.
+def tree_reduce_associative(
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _UNGIVEN, is_leaf: IsLeaf | None = None
+) -> Any:
+    """The leaves combined by an associative operation, in a balanced way: of depth log(n).
 
-    Raises: ValueError naming the path where `prefix` is not a prefix of `full`.
+    Raises: TypeError if there is no leaf and no `identity`.
     """
-    marks, treedef = flatten(prefix, is_leaf)
-    result: list[Any] = []
-    for mark, subtree in zip(marks, flatten_up_to(treedef, full), strict=True):
-        result += [mark] * structure(subtree).num_leaves
-    return result
+    found = leaves(tree, is_leaf)
+    if not found and identity is _UNGIVEN:
+        raise TypeError("tree_reduce_associative: a tree without leaves needs an identity.")
+    while len(found) > 1:
+        pairs = [operation(x, y) for x, y in zip(found[::2], found[1::2], strict=False)]
+        found = [*pairs, found[-1]] if len(found) % 2 else pairs
+    return found[0] if found else identity
 
 
-def tree_reduce(f: Callable[[Any, Any], Any], tree: Any, *initializer: Any, is_leaf: Any = None) -> Any:
-    """`f` folded over the leaves."""
-    return functools.reduce(f, leaves(tree, is_leaf), *initializer)
-
-
-def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether all leaves are true."""
     return all(leaves(tree, is_leaf))
 
 
+# ---- prefixes
+
+
+def broadcast_prefix(
+    prefix: Any, full: Any, is_leaf: IsLeaf | None = None, *, who: str = "broadcast_prefix", name: str = "the prefix"
+) -> list[Any]:
+    """Leaves of `prefix`, each repeated for every leaf of `full` below its place.
+
+    Args:
+      prefix: a tree that ends where `full` does, or earlier.
+      full: a tree.
+      is_leaf: which nodes of `prefix` are leaves, for instance None.
+      who, name: the function and the argument that an error is about.
+    Raises: ValueError where `prefix` has a node and `full` has not; names the path and both trees.
+
+    >>> broadcast_prefix({"a": 0, "b": 1}, {"a": [10, 20], "b": 30})
+    [0, 0, 1]
+    """
+    marks, treedef = flatten(prefix, is_leaf)
+    subtrees = flatten_up_to(treedef, full, who, (name, "the full tree"))
+    return [mark for mark, subtree in zip(marks, subtrees, strict=True) for _ in leaves(subtree)]
+
+
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """A tree like `full_tree` whose leaves are those of `prefix_tree`, repeated. Raises: as `broadcast_prefix`."""
+    treedef = structure(full_tree)
+    return treedef.unflatten(
+        broadcast_prefix(prefix_tree, full_tree, is_leaf, who="tree_broadcast", name="prefix_tree")
+    )
+
+
+# ---- structures
+
+
 def compose(outer: PyTreeDef, inner: PyTreeDef) -> PyTreeDef:
-    """The structure of `outer` with `inner` at each leaf."""
-    if outer.kind is None:
-        return inner
-    return PyTreeDef(outer.kind, outer.aux, tuple(compose(c, inner) for c in outer.children))
+    """`outer` with `inner` at each leaf."""
+    return outer.compose(inner)
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, tree: Any) -> Any:
-    """From an outer tree of inner trees to an inner tree of outer trees."""
-    inner = inner_treedef or structure(flatten_up_to(outer_treedef, tree)[0])
-    flat, treedef = flatten(tree)
-    if treedef != compose(outer_treedef, inner):
-        raise ValueError(f"tree_transpose: {treedef} is not {inner} inside {outer_treedef}.")
-    n = inner.num_leaves
-    return unflatten(inner, [unflatten(outer_treedef, flat[i::n]) for i in range(n)])
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """Structures of the children."""
+    return list(treedef.children)
 
 
-class Partial(functools.partial[Any]):
-    """functools.partial as a pytree: its arguments are children, its function is auxiliary data."""
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a leaf, or a node without children, as in JAX."""
+    return treedef.num_nodes == 1
 
 
-register_pytree_with_keys(
-    Partial,
-    lambda p: (((GetAttrKey("args"), p.args), (GetAttrKey("keywords"), p.keywords)), p.func),
-    lambda func, children: Partial(func, *children[0], **children[1]),
-)
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """Structure of a tuple of trees with these structures."""
+    return structure(()).node.nest(list(treedefs))
+
+
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+    """From an outer tree of inner trees, an inner tree of outer trees.
+
+    Args:
+      outer_treedef: structure whose leaves are inner trees.
+      inner_treedef: structure of those; that of the first if None.
+      pytree_to_transpose: the tree.
+    Raises: ValueError if the tree is not of these structures, or if there is no inner tree to see the structure of.
+
+    >>> tree_transpose(structure([0, 0]), structure({"a": 0}), [{"a": 1}, {"a": 2}])
+    {'a': [1, 2]}
+    """
+    inner_trees = flatten_up_to(outer_treedef, pytree_to_transpose, "tree_transpose", ("outer_treedef", "the tree"))
+    if inner_treedef is None and not inner_trees:
+        raise ValueError(f"tree_transpose: {outer_treedef} has no leaves to see inner_treedef of: give it.")
+    inner = structure(inner_trees[0]) if inner_treedef is None else inner_treedef
+    rows = [
+        flatten_up_to(inner, tree, "tree_transpose", ("inner_treedef", f"inner tree {i}"))
+        for i, tree in enumerate(inner_trees)
+    ]
+    return inner.unflatten([outer_treedef.unflatten(column) for column in zip(*rows, strict=True)])

@@ -1,14 +1,47 @@
-"""How elementwise operations transform. A row per operand: `t` is its tangent, the letters are the operands."""
+"""How elementwise operations transform. A row per operand: `t` is its tangent, the letters are the operands.
 
+Complex operations are holomorphic, or linear over the reals, or sums of such; cotangents pair with tangents as
+Re(ct t), without conjugation, so that a holomorphic function's rule is that of the real one. At a kink the rows give
+what JAX gives: half to each side of a tie of max and min, nothing at a bound of clamp, 0 for |x| at 0.
+"""
+
+import math
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import Linear
 from tapeless.interpreters.zero import Zero
+from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.elementwise import add, cos, div, integer_pow, log, mul, neg, sin, sub
+from tapeless.tracer.primitives.bits import bitwise_and
+from tapeless.tracer.primitives.elementwise import (
+    add,
+    complex,
+    conj,
+    convert_element_type,
+    cos,
+    cosh,
+    div,
+    eq,
+    gt,
+    imag,
+    integer_pow,
+    log,
+    lt,
+    mul,
+    neg,
+    real,
+    rsqrt,
+    select_n,
+    sign,
+    sin,
+    sinh,
+    square,
+    sub,
+)
+from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, full
+from tapeless.tracer.primitives.shape import broadcast_in_dim
 from tapeless.tracer.types import aval_of
 
 
@@ -24,7 +57,16 @@ def _spread(t: Any, *operands: Any) -> Any:
     return broadcast_in_dim(t, shape, ()) if aval_of(t).shape != shape else t
 
 
-# ---- linear --------------------------------------------------------------------------------------------------
+def _only_where(mask: Any, t: Any) -> Any:
+    """t where the mask holds, else 0."""
+    return select_n(mask, constant(0, aval_of(t)), t)
+
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.is_complex(aval_of(x).dtype)
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------
 
 jvp.linear(e.neg_p)
 transpose.unary(e.neg_p, lambda ct, x: neg(ct))
@@ -38,41 +80,158 @@ transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit
 jvp.multilinear(e.mul_p)
 transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(mul(ct, y), x), lambda ct, x, y: _fit(mul(ct, x), y))
 
-jvp.partials(e.div_p, lambda t, x, y: div(t, y), lambda t, x, y: mul(neg(t), div(div(x, y), y)))
+jvp.partials(e.div_p, lambda t, x, y: div(t, y), lambda t, x, y: mul(t, neg(div(div(x, y), y))))
 transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.never)
 
-# ---- one operand ---------------------------------------------------------------------------------------------
+jvp.partials_of_result(
+    e.rem_p,
+    lambda t, r, x, y: _spread(t, x, y),
+    lambda t, r, x, y: mul(t, e.round(div(sub(r, x), y))),  # the quotient, which is an integer but for rounding
+)
+
+
+def _share(extreme: Any, x: Any, other: Any) -> Any:
+    """How much of max or min is x: all, half of it in a tie, or nothing."""
+    aval = aval_of(extreme)
+    of_tie = select_n(eq(other, extreme), constant(1, aval), constant(0.5, aval))
+    return select_n(eq(x, extreme), constant(0, aval), of_tie)
+
+
+for _extreme in (e.max_p, e.min_p):
+    jvp.partials_of_result(
+        _extreme,
+        lambda t, m, x, y: mul(t, _share(m, x, y)),
+        lambda t, m, x, y: mul(t, _share(m, y, x)),
+    )
+
+
+def _sign_of_complex(t: Any, s: Any, z: Any) -> Any:
+    """z/|z| turns: d s = i s Im(conj(s) dz) / |z|, and at 0, where s = 0, not at all."""
+    modulus = e.abs(z)
+    angle = div(imag(mul(t, conj(s))), select_n(eq(modulus, 0.0), modulus, constant(1, aval_of(modulus))))
+    return mul(complex(constant(0, aval_of(angle)), angle), s)
+
+
+jvp.partials_of_result(e.sign_p, lambda t, s, x: _sign_of_complex(t, s, x) if _is_complex(x) else Zero(aval_of(x)))
+jvp.partials(e.abs_p, lambda t, x: real(mul(t, conj(sign(x)))) if _is_complex(x) else mul(t, sign(x)))
+
+# ---- powers --------------------------------------------------------------------------------------------------
+
+jvp.partials_of_result(e.sqrt_p, lambda t, y, x: mul(t, div(0.5, y)))
+jvp.partials_of_result(e.rsqrt_p, lambda t, y, x: mul(t, mul(-0.5, div(y, x))))
+jvp.partials_of_result(e.cbrt_p, lambda t, y, x: mul(t, div(1.0 / 3.0, square(y))))
+jvp.partials(e.square_p, lambda t, x: mul(t, mul(2.0, x)))
+
+
+def _integer_pow(t: Any, x: Any, *, y: int) -> Any:
+    if y == 0:
+        return Zero(aval_of(x))
+    return t if y == 1 else mul(t, mul(float(y), integer_pow(x, y - 1)))
+
+
+def _pow_base(t: Any, x: Any, y: Any) -> Any:
+    """y x^(y-1), which is 0 for y = 0, also where x is 0."""
+    if dtypes.is_integer(aval_of(y).dtype):
+        factor = convert_element_type(y, aval_of(x).dtype)
+        below = e.pow(x, sub(y, constant(1, aval_of(y))))
+    else:
+        factor, below = y, e.pow(x, sub(y, 1.0))
+    slope = mul(factor, below)
+    return mul(t, select_n(eq(y, constant(0, aval_of(y))), slope, constant(0, aval_of(slope))))
+
+
+def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:
+    """x^y log x, which is 0 for x = 0 where it has a limit."""
+    if dtypes.is_integer(aval_of(y).dtype):
+        return Zero(aval_of(y).tangent())
+    nonzero = select_n(eq(x, 0.0), x, constant(1, aval_of(x)))
+    return mul(t, mul(power, log(nonzero)))
+
+
+jvp.partials(e.integer_pow_p, _integer_pow)
+jvp.partials_of_result(e.pow_p, lambda t, power, x, y: _pow_base(t, x, y), _pow_exponent)
+
+# ---- elementary functions ------------------------------------------------------------------------------------
+
+jvp.partials_of_result(e.exp_p, lambda t, y, x: mul(t, y))
+jvp.partials_of_result(e.exp2_p, lambda t, y, x: mul(t, mul(math.log(2.0), y)))
+jvp.partials_of_result(e.expm1_p, lambda t, y, x: mul(t, add(y, 1.0)))
+jvp.partials(e.log_p, lambda t, x: div(t, x))
+jvp.partials(e.log1p_p, lambda t, x: div(t, add(x, 1.0)))
+jvp.partials_of_result(e.logistic_p, lambda t, y, x: mul(t, mul(y, sub(1.0, y))))
 
 jvp.partials(e.sin_p, lambda t, x: mul(t, cos(x)))
-jvp.partials(e.cos_p, lambda t, x: neg(mul(t, sin(x))))
-jvp.partials_of_result(e.exp_p, lambda t, y, x: mul(t, y))
-jvp.partials(e.log_p, lambda t, x: div(t, x))
-jvp.partials_of_result(e.tanh_p, lambda t, y, x: mul(t, sub(1.0, mul(y, y))))
-jvp.partials_of_result(e.sqrt_p, lambda t, y, x: div(mul(0.5, t), y))
-jvp.partials(e.integer_pow_p, lambda t, x, y: mul(t, mul(float(y), integer_pow(x, y - 1))))
+jvp.partials(e.cos_p, lambda t, x: mul(t, neg(sin(x))))
+jvp.partials_of_result(e.tan_p, lambda t, y, x: mul(t, add(square(y), 1.0)))
+jvp.partials(e.sinh_p, lambda t, x: mul(t, cosh(x)))
+jvp.partials(e.cosh_p, lambda t, x: mul(t, sinh(x)))
+jvp.partials_of_result(e.tanh_p, lambda t, y, x: mul(t, _one_less_square(y)))
+
+
+def _one_less_square(x: Any) -> Any:
+    """1 - x^2, without cancellation near 1."""
+    return mul(add(1.0, x), sub(1.0, x))
+
+
+jvp.partials(e.asin_p, lambda t, x: mul(t, rsqrt(_one_less_square(x))))
+jvp.partials(e.acos_p, lambda t, x: mul(t, neg(rsqrt(_one_less_square(x)))))
+jvp.partials(e.atan_p, lambda t, x: div(t, add(square(x), 1.0)))
+jvp.partials(e.asinh_p, lambda t, x: mul(t, rsqrt(add(square(x), 1.0))))
+jvp.partials(e.acosh_p, lambda t, x: mul(t, mul(rsqrt(add(x, 1.0)), rsqrt(sub(x, 1.0)))))
+jvp.partials(e.atanh_p, lambda t, x: div(t, _one_less_square(x)))
+jvp.partials(
+    e.atan2_p,
+    lambda t, x, y: mul(t, div(y, add(square(x), square(y)))),
+    lambda t, x, y: mul(t, neg(div(x, add(square(x), square(y))))),
+)
+
+# ---- complex numbers -----------------------------------------------------------------------------------------
+
+jvp.linear(e.conj_p)
+transpose.unary(e.conj_p, lambda ct, x: conj(ct))
+
+jvp.linear(e.real_p)
+transpose.unary(e.real_p, lambda ct, x: complex(ct, constant(0, aval_of(ct))))
+
+jvp.linear(e.imag_p)
+transpose.unary(e.imag_p, lambda ct, x: complex(constant(0, aval_of(ct)), neg(ct)))
+
+
+def _complex_jvp(primals: Any, tangents: Any) -> Any:
+    out = complex(*primals)
+    t, u = tangents
+    if type(t) is Zero and type(u) is Zero:
+        return (out,), (Zero(aval_of(out)),)
+    if type(u) is Zero:
+        return (out,), (convert_element_type(_spread(t, out), out.dtype),)
+    if type(t) is Zero:
+        return (out,), (mul(1j, convert_element_type(_spread(u, out), out.dtype)),)
+    return (out,), (complex(t, u),)
+
+
+jvp.rules[e.complex_p] = _complex_jvp
+jvp.structurally_linear[e.complex_p] = None
+transpose.joint(e.complex_p, lambda ct, x, y: _fit(real(ct), x), lambda ct, x, y: _fit(neg(imag(ct)), y))
 
 # ---- choice --------------------------------------------------------------------------------------------------
 
 
 def _select_n_jvp(primals: Any, tangents: Any) -> Any:
-    which, *cases = primals
-    out = e.select_n(which, *cases)
+    out = select_n(*primals)
     ts = tangents[1:]
     if all(type(t) is Zero for t in ts):
         return (out,), (Zero(aval_of(out).tangent()),)
-    shape = aval_of(out).shape
-    dense = [full(shape, 0, t.aval.dtype) if type(t) is Zero else _spread(t, out) for t in ts]
-    return (out,), (e.select_n(which, *dense),)
+    cases = [constant(0, t.aval) if type(t) is Zero else _spread(t, out) for t in ts]
+    return (out,), (select_n(primals[0], *cases),)
 
 
 def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
-    ct = cts[0]
-    zero = full(aval_of(ct).shape, 0, aval_of(ct).dtype)
+    ct, zero = cts[0], constant(0, aval_of(cts[0]))
 
     def pulled(k: int, case: Any) -> Any:
         if type(case) is not Linear:
             return None
-        return _fit(e.select_n(which, *[ct if i == k else zero for i in range(len(cases))]), case)
+        return _fit(select_n(which, *[ct if i == k else zero for i in range(len(cases))]), case)
 
     return None, *[pulled(k, case) for k, case in enumerate(cases)]
 
@@ -80,13 +239,20 @@ def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
 jvp.rules[e.select_n_p] = _select_n_jvp
 transpose.rules[e.select_n_p] = _select_n_transpose
 
-# ---- conversions ---------------------------------------------------------------------------------------------
+jvp.partials(
+    e.clamp_p,
+    lambda t, lower, x, upper: _only_where(bitwise_and(gt(lower, x), lt(lower, upper)), t),
+    lambda t, lower, x, upper: _only_where(bitwise_and(gt(x, lower), lt(x, upper)), t),
+    lambda t, lower, x, upper: _only_where(lt(upper, x), t),
+)
+
+# ---- conversion ----------------------------------------------------------------------------------------------
 
 
 def _convert_jvp(primals: Any, tangents: Any, *, dtype: Any, weak_type: bool) -> Any:
     out = e.convert_element_type_p.bind(*primals, dtype=dtype, weak_type=weak_type)
     zero = Zero(aval_of(out[0]).tangent())
-    if type(tangents[0]) is Zero or dtype.kind in "biu":
+    if type(tangents[0]) is Zero or not dtypes.is_inexact(dtype):
         return out, (zero,)
     return out, e.convert_element_type_p.bind(tangents[0], dtype=dtype, weak_type=weak_type)
 
@@ -94,10 +260,15 @@ def _convert_jvp(primals: Any, tangents: Any, *, dtype: Any, weak_type: bool) ->
 jvp.rules[e.convert_element_type_p] = _convert_jvp
 transpose.unary(
     e.convert_element_type_p,
-    lambda ct, x, **_: e.convert_element_type(ct, x.aval.dtype, x.aval.weak_type),
+    lambda ct, x, **_: convert_element_type(ct, x.aval.dtype, x.aval.weak_type),
 )
+
+jvp.linear(e.copy_p)
+transpose.unary(e.copy_p, lambda ct, x: ct)
 
 # ---- piecewise constant --------------------------------------------------------------------------------------
 
-for _primitive in (e.sign_p, e.floor_p, e.eq_p, e.lt_p):
+for _primitive in (e.floor_p, e.ceil_p, e.round_p, e.nextafter_p, e.is_finite_p, e.stop_gradient_p):
+    jvp.zero(_primitive)
+for _primitive in (e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p):
     jvp.zero(_primitive)

@@ -1,10 +1,22 @@
-"""How operations that move elements transform: tangents move along, cotangents move back."""
+"""How operations that move elements transform: tangents move along, cotangents move back.
 
+The cotangent of a part is an `Update`: added in place to the running cotangent of the whole, padded only if
+there is none.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters.transpose import Update, is_linear
+from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.elementwise import add, select_n
+from tapeless.tracer.primitives.indexing import dynamic_update_slice
 from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.types import aval_of
+
+# ---- creation and broadcasting -------------------------------------------------------------------------------
 
 
 def _broadcast_in_dim_transpose(cts: Any, x: Any, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
@@ -16,15 +28,111 @@ def _broadcast_in_dim_transpose(cts: Any, x: Any, *, shape: tuple[int, ...], dim
 jvp.linear(s.broadcast_in_dim_p)
 transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
 
-jvp.linear(s.reshape_p)
-transpose.unary(s.reshape_p, lambda ct, x, *, shape: s.reshape(ct, x.aval.shape))
+jvp.zero(s.iota_p)
+
+# ---- the same elements in another shape ----------------------------------------------------------------------
 
 
 def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
-jvp.linear(s.transpose_p)
+for _primitive in (s.reshape_p, s.transpose_p, s.rev_p):
+    jvp.linear(_primitive)
+transpose.unary(s.reshape_p, lambda ct, x, *, shape: s.reshape(ct, x.aval.shape))
 transpose.unary(s.transpose_p, lambda ct, x, *, permutation: s.transpose(ct, _inverse(permutation)))
+transpose.unary(s.rev_p, lambda ct, x, *, dimensions: s.rev(ct, dimensions))
 
-jvp.zero(s.iota_p)
+# ---- joining -------------------------------------------------------------------------------------------------
+
+
+def _concatenate_transpose(cts: Any, *xs: Any, dimension: int) -> Any:
+    """Of several linear operands, one split; of one among constants (which are zeros), its slice."""
+    sizes = [aval_of(x).shape[dimension] for x in xs]
+    if sum(map(is_linear, xs)) > 1:
+        parts: Sequence[Any] = s.split(cts[0], sizes, dimension)
+        return tuple(part if is_linear(x) else None for part, x in zip(parts, xs))
+    ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
+    return tuple(
+        s.slice_in_dim(cts[0], end - n, end, axis=dimension) if is_linear(x) else None
+        for x, n, end in zip(xs, sizes, ends)
+    )
+
+
+jvp.linear(s.concatenate_p)
+transpose.rules[s.concatenate_p] = _concatenate_transpose
+
+
+def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
+    ct = cts[0]
+    return (
+        _unpad(ct, padding_config) if is_linear(x) else None,
+        _sum_of_padding(ct, aval_of(x).shape, padding_config) if is_linear(value) else None,
+    )
+
+
+def _unpad(ct: Any, config: Any) -> Any:
+    """The elements of ct that padding took from its operand: low and high undone, then every (interior+1)st."""
+    whole = s.pad(ct, 0, [(-low, -high, 0) for low, high, _ in config])
+    shape = aval_of(whole).shape
+    return s.slice(whole, (0,) * len(shape), shape, [gap + 1 for _, _, gap in config])
+
+
+def _sum_of_padding(ct: Any, shape: tuple[int, ...], config: Any) -> Any:
+    """The sum of those elements of ct that came from the padding value, not from an operand of `shape`."""
+    zero = s.full((), 0, aval_of(ct).dtype)
+    from_operand = s.pad(s.full(shape, True), s.full((), False), config)
+    return reduce_sum(select_n(from_operand, ct, zero), range(len(shape)))
+
+
+jvp.linear(s.pad_p)
+transpose.rules[s.pad_p] = _pad_transpose
+
+# ---- cutting -------------------------------------------------------------------------------------------------
+
+
+def place(ct: Any, starts: Sequence[int], shape: tuple[int, ...]) -> Any:
+    """ct at `starts` in zeros of `shape`."""
+    ends = [n - start - k for n, start, k in zip(shape, starts, aval_of(ct).shape)]
+    return s.pad(ct, 0, [(start, end, 0) for start, end in zip(starts, ends)])
+
+
+def add_at(whole: Any, ct: Any, starts: Sequence[int]) -> Any:
+    """`whole` with ct added to the window that begins at `starts`, in place."""
+    limits = [start + k for start, k in zip(starts, aval_of(ct).shape)]
+    window = s.slice(whole, starts, limits)
+    return dynamic_update_slice(whole, add(window, ct), starts)
+
+
+def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    """A strided cotangent is spread to its window first, so the work is that of the window, not of x."""
+    ct = cts[0]
+    if any(step > 1 for step in strides):
+        ct = s.pad(ct, 0, [(0, 0, step - 1) for step in strides])
+    return (Update(lambda: place(ct, start_indices, x.aval.shape), lambda whole: add_at(whole, ct, start_indices)),)
+
+
+jvp.linear(s.slice_p)
+transpose.rules[s.slice_p] = _slice_transpose
+
+
+def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
+    """Zero parts are not added; alone, they are filled in."""
+    starts = [tuple(sum(sizes[:k]) if d == axis else 0 for d in range(x.aval.ndim)) for k in range(len(sizes))]
+    parts = [(ct, start) for ct, start in zip(cts, starts) if type(ct) is not Zero]
+
+    def dense() -> Any:
+        if len(parts) == 1:
+            return place(*parts[0], x.aval.shape)
+        return s.concatenate([instantiate(ct) for ct in cts], axis)
+
+    def onto(whole: Any) -> Any:
+        for ct, start in parts:
+            whole = add_at(whole, ct, start)
+        return whole
+
+    return (dense() if len(parts) == len(cts) else Update(dense, onto),)
+
+
+jvp.linear(s.split_p)
+transpose.rules[s.split_p] = _split_transpose

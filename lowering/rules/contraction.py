@@ -1,20 +1,74 @@
 """How contractions run."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from tapeless.lowering import emit
+from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import contraction as c
 
 
-def _dot_general(f: Function, outs: Any, x: Value, y: Value, *, dims: c.Dims, preferred_element_type: Any) -> Any:
-    (cx, cy), (bx, by) = dims
+def _dot_general(
+    f: Function,
+    outs: Any,
+    x: Value,
+    y: Value,
+    *,
+    dimension_numbers: c.Dims,
+    precision: c.Precisions,
+    preferred_element_type: Any,
+) -> Any:
+    (cx, cy), (bx, by) = dimension_numbers
     numbers = (
         f"lhs_batching_dimensions = {list(bx)}, rhs_batching_dimensions = {list(by)}, "
         f"lhs_contracting_dimensions = {list(cx)}, rhs_contracting_dimensions = {list(cy)}"
     )
-    precision = "precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]"
-    return (f.op("dot_general", [x, y], outs[0], f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, {precision}"),)
+    attributes = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, {_precision(precision)}"
+    return (f.op("dot_general", [x, y], outs[0], attributes),)
+
+
+def _conv_general_dilated(
+    f: Function,
+    outs: Any,
+    x: Value,
+    y: Value,
+    *,
+    window_strides: tuple[int, ...],
+    padding: Any,
+    lhs_dilation: tuple[int, ...],
+    rhs_dilation: tuple[int, ...],
+    dimension_numbers: c.ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: c.Precisions,
+    preferred_element_type: Any,
+) -> Any:
+    lhs, rhs, out = dimension_numbers
+    numbers = f"{_axes('bf', lhs)}x{_axes('oi', rhs)}->{_axes('bf', out)}"
+    attributes = ", ".join(
+        [
+            f"window_strides = {hlo.array(window_strides)}",
+            f"padding = {hlo.pairs(padding)}",
+            f"lhs_dilation = {hlo.array(lhs_dilation)}",
+            f"rhs_dilation = {hlo.array(rhs_dilation)}",
+            f"dimension_numbers = #stablehlo.conv<{numbers}>",
+            f"feature_group_count = {feature_group_count} : i64",
+            f"batch_group_count = {batch_group_count} : i64",
+            _precision(precision),
+        ]
+    )
+    return (f.op("convolution", [x, y], outs[0], attributes),)
+
+
+def _axes(heads: str, spec: Sequence[int]) -> str:
+    """`[b, 0, 1, f]`: the meaning of each axis."""
+    meanings = [*heads, *map(str, range(len(spec) - 2))]
+    return f"[{', '.join(m for _, m in sorted(zip(spec, meanings)))}]"
+
+
+def _precision(precision: c.Precisions) -> str:
+    return f"precision_config = [{', '.join(f'#stablehlo<precision {p.name}>' for p in precision)}]"
 
 
 emit.rules[c.dot_general_p] = _dot_general
+emit.rules[c.conv_general_dilated_p] = _conv_general_dilated

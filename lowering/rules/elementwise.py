@@ -1,14 +1,15 @@
-"""How elementwise operations run: most are one StableHLO operation of the same or a similar name."""
+"""How elementwise operations run: most are one operation of StableHLO, or of chlo, which decomposes it."""
 
 from collections.abc import Callable
 from typing import Any
 
 from tapeless.lowering import emit
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import elementwise as e
 
 
-def _operation(name: str) -> Callable[..., Any]:
+def operation(name: str) -> Callable[..., Any]:
     """The rule for what StableHLO (or chlo) has: operands of rank 0 are broadcast first."""
 
     def rule(f: Function, outs: Any, *operands: Value) -> Any:
@@ -26,25 +27,85 @@ def _comparison(direction: str) -> Callable[..., Any]:
     return rule
 
 
+def _itself(f: Function, outs: Any, x: Value) -> Any:
+    return (x,)
+
+
 _OPERATIONS = {
     e.neg_p: "negate",
-    e.sign_p: "sign",
-    e.floor_p: "floor",
-    e.exp_p: "exponential",
-    e.log_p: "log",
-    e.sin_p: "sine",
-    e.cos_p: "cosine",
-    e.tanh_p: "tanh",
-    e.sqrt_p: "sqrt",
     e.add_p: "add",
     e.sub_p: "subtract",
     e.mul_p: "multiply",
     e.div_p: "divide",
+    e.rem_p: "remainder",
+    e.max_p: "maximum",
+    e.min_p: "minimum",
+    e.floor_p: "floor",
+    e.ceil_p: "ceil",
+    e.nextafter_p: "chlo.next_after",
+    e.sqrt_p: "sqrt",
+    e.rsqrt_p: "rsqrt",
+    e.cbrt_p: "cbrt",
+    e.exp_p: "exponential",
+    e.expm1_p: "exponential_minus_one",
+    e.log_p: "log",
+    e.log1p_p: "log_plus_one",
+    e.logistic_p: "logistic",
+    e.sin_p: "sine",
+    e.cos_p: "cosine",
+    e.tan_p: "tan",
+    e.asin_p: "chlo.asin",
+    e.acos_p: "chlo.acos",
+    e.atan_p: "chlo.atan",
+    e.atan2_p: "atan2",
+    e.sinh_p: "chlo.sinh",
+    e.cosh_p: "chlo.cosh",
+    e.tanh_p: "tanh",
+    e.asinh_p: "chlo.asinh",
+    e.acosh_p: "chlo.acosh",
+    e.atanh_p: "chlo.atanh",
+    e.real_p: "real",
+    e.imag_p: "imag",
+    e.complex_p: "complex",
+    e.conj_p: "chlo.conj",
+    e.is_finite_p: "is_finite",
 }
+_COMPARISONS = {e.eq_p: "EQ", e.ne_p: "NE", e.lt_p: "LT", e.le_p: "LE", e.gt_p: "GT", e.ge_p: "GE"}
 for _primitive, _name in _OPERATIONS.items():
-    emit.rules[_primitive] = _operation(_name)
-emit.rules[e.eq_p] = _comparison("EQ")
-emit.rules[e.lt_p] = _comparison("LT")
+    emit.rules[_primitive] = operation(_name)
+for _primitive, _name in _COMPARISONS.items():
+    emit.rules[_primitive] = _comparison(_name)
+emit.rules[e.copy_p] = emit.rules[e.stop_gradient_p] = _itself
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------
+
+
+def _sign(f: Function, outs: Any, x: Value) -> Any:
+    if dtypes.is_integer(x.aval.dtype) and not dtypes.is_signed(x.aval.dtype):
+        return (f.op("minimum", [x, f.constant(1, x.aval)], outs[0]),)
+    return (f.op("sign", [x], outs[0]),)
+
+
+def _abs(f: Function, outs: Any, x: Value) -> Any:
+    return (f.op("abs", [x], outs[0]) if dtypes.is_signed(x.aval.dtype) else x,)
+
+
+_ROUNDING = {
+    e.RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz",
+    e.RoundingMethod.TO_NEAREST_EVEN: "round_nearest_even",
+}
+
+
+def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMethod) -> Any:
+    return (f.op(_ROUNDING[rounding_method], [x], outs[0]),)
+
+
+emit.rules[e.sign_p] = _sign
+emit.rules[e.abs_p] = _abs
+emit.rules[e.round_p] = _round
+
+# ---- powers --------------------------------------------------------------------------------------------------
 
 
 def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
@@ -61,7 +122,24 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
     return (f.op("divide", [one, result], aval) if y < 0 else result,)
 
 
+def _pow(f: Function, outs: Any, x: Value, y: Value) -> Any:
+    return _power(f, outs, x, f.convert(y, x.aval.dtype))
+
+
+_power = operation("power")
+
+
+def _exp2(f: Function, outs: Any, x: Value) -> Any:
+    """2^x, exact for integers x, as exp(x log 2) would not be."""
+    return (f.op("power", [f.constant(2, x.aval), x], outs[0]),)
+
+
 emit.rules[e.integer_pow_p] = _integer_pow
+emit.rules[e.square_p] = lambda f, outs, x: (f.op("multiply", [x, x], outs[0]),)
+emit.rules[e.pow_p] = _pow
+emit.rules[e.exp2_p] = _exp2
+
+# ---- choice --------------------------------------------------------------------------------------------------
 
 
 def _select_n(f: Function, outs: Any, which: Value, *cases: Value) -> Any:
@@ -77,14 +155,17 @@ def _select_n(f: Function, outs: Any, which: Value, *cases: Value) -> Any:
 
 
 emit.rules[e.select_n_p] = _select_n
+emit.rules[e.clamp_p] = lambda f, outs, lower, x, upper: (f.op("clamp", [lower, x, upper], outs[0]),)
+
+# ---- conversion ----------------------------------------------------------------------------------------------
 
 
 def _convert(f: Function, outs: Any, x: Value, *, dtype: Any, weak_type: bool) -> Any:
-    if x.aval.dtype.kind == "c" and dtype.kind != "c":
-        x = f.op("real", [x], x.aval.update(dtype=x.aval.dtype.type(0).real.dtype))
-    if dtype == bool:
+    if dtypes.is_bool(dtype):
         return (f.compare(x, f.constant(0, x.aval), "NE"),)
-    return (f.op("convert", [x], outs[0]),)
+    if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
+        x = f.op("real", [x], x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype)))
+    return (f.convert(x, dtype),)
 
 
 emit.rules[e.convert_element_type_p] = _convert

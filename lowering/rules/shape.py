@@ -1,14 +1,28 @@
-"""How operations that move elements run."""
+"""How operations that move elements run: each is one StableHLO operation, but a split is several slices."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.types import ShapedArray
+
+
+def slice(
+    f: Function, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int], out: ShapedArray
+) -> Value:
+    """The elements of x from `starts`, below `limits`, in steps of `strides`."""
+    cut = f"limit_indices = {hlo.array(limits)}, start_indices = {hlo.array(starts)}, strides = {hlo.array(strides)}"
+    return f.op("slice", [x], out, cut)
 
 
 def _broadcast_in_dim(f: Function, outs: Any, x: Value, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     return (f.broadcast(x, shape, dims),)
+
+
+def _iota(f: Function, outs: Any, *, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
+    return (f.op("iota", [], outs[0], f"iota_dimension = {dimension} : i64"),)
 
 
 def _reshape(f: Function, outs: Any, x: Value, *, shape: tuple[int, ...]) -> Any:
@@ -19,11 +33,39 @@ def _transpose(f: Function, outs: Any, x: Value, *, permutation: tuple[int, ...]
     return (f.op("transpose", [x], outs[0], f"permutation = {hlo.array(permutation)}"),)
 
 
-def _iota(f: Function, outs: Any, *, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
-    return (f.op("iota", [], outs[0], f"iota_dimension = {dimension} : i64"),)
+def _rev(f: Function, outs: Any, x: Value, *, dimensions: tuple[int, ...]) -> Any:
+    return (f.op("reverse", [x], outs[0], f"dimensions = {hlo.array(dimensions)}"),)
+
+
+def _concatenate(f: Function, outs: Any, *xs: Value, dimension: int) -> Any:
+    return (f.op("concatenate", xs, outs[0], f"dimension = {dimension} : i64"),)
+
+
+def _pad(f: Function, outs: Any, x: Value, value: Value, *, padding_config: Any) -> Any:
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    sizes = zip(*padding_config) if padding_config else ((), (), ())
+    return (f.op("pad", [x, value], outs[0], ", ".join(f"{name} = {hlo.array(n)}" for name, n in zip(names, sizes))),)
+
+
+def _slice(f: Function, outs: Any, x: Value, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    return (slice(f, x, start_indices, limit_indices, strides, outs[0]),)
+
+
+def _split(f: Function, outs: Any, x: Value, *, sizes: tuple[int, ...], axis: int) -> Any:
+    def part(start: int, out: ShapedArray) -> Value:
+        starts = [start if d == axis else 0 for d in range(out.ndim)]
+        limits = [a + n for a, n in zip(starts, out.shape)]
+        return slice(f, x, starts, limits, [1] * out.ndim, out)
+
+    return [part(sum(sizes[:k]), out) for k, out in enumerate(outs)]
 
 
 emit.rules[s.broadcast_in_dim_p] = _broadcast_in_dim
+emit.rules[s.iota_p] = _iota
 emit.rules[s.reshape_p] = _reshape
 emit.rules[s.transpose_p] = _transpose
-emit.rules[s.iota_p] = _iota
+emit.rules[s.rev_p] = _rev
+emit.rules[s.concatenate_p] = _concatenate
+emit.rules[s.pad_p] = _pad
+emit.rules[s.slice_p] = _slice
+emit.rules[s.split_p] = _split

@@ -1,5 +1,6 @@
 """Arithmetic, elementwise: NumPy's ufuncs on numbers, with powers, rounding, extremes and complex parts."""
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,17 @@ from tapeless.tracer.numpy.promotion import (
     apply_inexact,
     array_operand,
     as_array,
+    broadcast,
     cast,
     inexact,
     operand,
     promoted,
     promoted_inexact,
 )
+from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import shape_of
-from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.primitives.shape import broadcast_in_dim, full
 from tapeless.tracer.types import aval_of
 
 # ---- the four operations -------------------------------------------------------------------------------------
@@ -29,7 +32,7 @@ from tapeless.tracer.types import aval_of
 
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 + x2, elementwise; logical or for booleans."""
-    return apply2("add", lax.add_p, x1, x2, lax.or_p)
+    return apply2("add", lax.add_p, x1, x2, bits.or_p)
 
 
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -39,7 +42,7 @@ def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 x2, elementwise; logical and for booleans."""
-    return apply2("multiply", lax.mul_p, x1, x2, lax.and_p)
+    return apply2("multiply", lax.mul_p, x1, x2, bits.and_p)
 
 
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -79,7 +82,7 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """Fractional and whole part of x, elementwise; both have the sign of x."""
     x = inexact("modf", x)
     whole = trunc(x)
-    return copysign(select(isinf(x), 0, lax.sub(x, whole)), x), whole
+    return copysign(select(lax.eq(lax.abs(x), np.inf), 0, lax.sub(x, whole)), x), whole
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
@@ -96,11 +99,11 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 @core.compound
 def _floor_divide(x: Any, y: Any) -> Array:
     quotient = lax.div(x, y)
-    if not dtypes.is_signed(x.dtype) and dtypes.kind(x.dtype) == "u":
+    if dtypes.kind(x.dtype) == "u":
         return quotient
     opposite = lax.ne(lax.sign(x), lax.sign(y))
-    inexact_ = lax.ne(lax.rem(x, y), 0)
-    return select(lax.bitwise_and(opposite, inexact_), lax.sub(quotient, 1), quotient)
+    uneven = lax.ne(lax.rem(x, y), 0)
+    return select(bits.bitwise_and(opposite, uneven), lax.sub(quotient, 1), quotient)
 
 
 @core.compound
@@ -109,7 +112,7 @@ def _remainder(x: Any, y: Any) -> Array:
     if dtypes.kind(x.dtype) == "u":
         return r
     opposite = lax.ne(lax.lt(r, 0), lax.lt(y, 0))
-    return select(lax.bitwise_and(opposite, lax.ne(r, 0)), lax.add(r, y), r)
+    return select(bits.bitwise_and(opposite, lax.ne(r, 0)), lax.add(r, y), r)
 
 
 @core.compound
@@ -123,10 +126,14 @@ def select(where: Any, x: Any, y: Any) -> Array:
     """x where `where`, else y; broadcasting rank 0 as the primitives do, numbers taking the other's dtype."""
     like = aval_of(x) if not isinstance(x, (int, float)) else aval_of(y)
     x, y = (cast(v, like.dtype, like.weak_type) for v in (x, y))
-    shape = where.shape
-    if shape and not x.shape and not y.shape:
-        x = full(shape, x)
+    if where.shape and not x.shape and not y.shape:
+        x = filled(x, where.shape)
     return lax.select_n(where, y, x)
+
+
+def filled(x: Any, shape: tuple[int, ...]) -> Array:
+    """x broadcast to `shape`, which is its own or it is a scalar."""
+    return x if x.shape == shape else broadcast_in_dim(x, shape, ())
 
 
 # ---- signs and parts -----------------------------------------------------------------------------------------
@@ -136,7 +143,9 @@ def negative(x: ArrayLike, /) -> Array:
     """-x, elementwise. Raises: TypeError for booleans."""
     x = operand("negative", x)
     if x.dtype.kind == "b":
-        raise TypeError(f"negative: booleans have no negative: {aval_of(x)}. Use tnp.logical_not, or convert with astype.")
+        raise TypeError(
+            f"negative: booleans have no negative: {aval_of(x)}. Use tnp.logical_not, or convert with astype."
+        )
     return lax.neg_p.bind(x)[0]
 
 
@@ -164,13 +173,16 @@ def sign(x: ArrayLike, /) -> Array:
     return apply("sign", lax.sign_p, x)
 
 
-@core.compound
 def signbit(x: ArrayLike, /) -> Array:
     """Whether x is negative, -0.0 and negative NaNs included, elementwise."""
-    x = operand("signbit", x)
+    return _signbit(operand("signbit", x))
+
+
+@core.compound
+def _signbit(x: Any) -> Array:
     if not dtypes.is_float(x.dtype):
         return lax.lt(x, 0) if dtypes.kind(x.dtype) == "i" else full(shape_of(x), False)
-    return lax.lt(lax.bitcast_convert_type(x, _bits_of(x.dtype)), 0)
+    return lax.lt(bits.bitcast_convert_type(x, _bits_of(x.dtype)), 0)
 
 
 def _bits_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -246,10 +258,9 @@ def reciprocal(x: ArrayLike, /) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2, elementwise.
 
-    An integer known now is a power of its own kind (`x ** 2` multiplies); integers to the power of integer arrays
-    are computed by squaring, where negative exponents give 0 unless |x1| is 1, as integer division would.
-
-    Raises: TypeError for integers to a negative integer power that is known.
+    A Python integer x2 multiplies (`x ** 2` is `x * x`, of any dtype); so do integer arrays, where a negative x2 gives
+    no meaningful number unless x1 is 1 or -1.
+    Raises: TypeError for integers to the power of a negative Python integer.
     """
     if isinstance(x2, (int, np.integer)) and not isinstance(x2, bool):
         x = operand("power", x1)
@@ -268,20 +279,14 @@ pow = power
 
 @core.compound
 def _integer_power(x: Any, y: Any) -> Array:
-    """x^y = x^(y's lowest bit) (x²)^(y's others)."""
-    unsigned = dtypes.kind(x.dtype) == "u"
-    negative_ = full((), False) if unsigned else lax.lt(y, 0)
-    limit = select(lax.eq(lax.abs(x), 1), x if unsigned else lax.integer_pow(x, 1), 0) if not unsigned else 0
-    parity, exponent, result = lax.bitwise_and(y, 1), y, full(np.broadcast_shapes(x.shape, y.shape), 1, x.dtype)
-    base = lax.add(x, full(result.shape, 0, x.dtype))
-    for _ in range(8 * x.dtype.itemsize - (not unsigned)):
-        odd = lax.ne(lax.bitwise_and(exponent, 1), 0)
+    """By squaring, one bit of y at a time; all bits, since arithmetic is modulo a power of two."""
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    result, base = full(shape, 1, x.dtype), filled(x, shape)
+    for _ in range(8 * x.dtype.itemsize):
+        odd = lax.ne(bits.bitwise_and(y, 1), 0)
         result = select(odd, lax.mul(result, base), result)
-        base, exponent = lax.mul(base, base), lax.shift_right_logical(exponent, 1)
-    if unsigned:
-        return result
-    inverse = select(lax.ne(parity, 0), lax.mul(limit, 1), lax.mul(limit, limit))
-    return select(negative_, inverse, result)
+        base, y = lax.square(base), bits.shift_right_logical(y, 1)
+    return result
 
 
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -298,7 +303,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _hypot(x: Any, y: Any) -> Array:
     x, y = lax.abs(x), lax.abs(y)
     high, low = lax.max(x, y), lax.min(x, y)
-    plain = lax.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
+    plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
     safe = select(plain, 1, high)
     ratio = lax.div(select(plain, 0, low), safe)
     return select(plain, high, lax.mul(safe, lax.sqrt(lax.add(lax.square(ratio), 1))))
@@ -317,10 +322,14 @@ def ceil(x: ArrayLike, /) -> Array:
     return _rounded("ceil", lax.ceil, x)
 
 
-@core.compound
 def trunc(x: ArrayLike, /) -> Array:
     """The nearest integer towards zero, elementwise, in the dtype of x."""
-    return _rounded("trunc", lambda v: select(lax.lt(v, 0), lax.ceil(v), lax.floor(v)), x)
+    return _rounded("trunc", _trunc, x)
+
+
+@core.compound
+def _trunc(x: Any) -> Array:
+    return select(lax.lt(x, 0), lax.ceil(x), lax.floor(x))
 
 
 fix = trunc
@@ -348,7 +357,7 @@ around = round
 def _round(x: Any, *, decimals: int) -> Array:
     if decimals == 0:
         return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-    scale = 10.0 ** builtins_abs(decimals)
+    scale = 10.0 ** builtins.abs(decimals)
     there, back = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
     rounded = back(lax.round(there(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
     return select(lax.is_finite(rounded), rounded, x)
@@ -387,7 +396,7 @@ def _ignoring_nan(x: Any, y: Any, *, primitive: Any) -> Array:
     found = primitive.bind(x, y)[0]
     if not dtypes.is_inexact(x.dtype):
         return found
-    x, y = (v if v.shape == found.shape else full(found.shape, v) for v in (x, y))
+    x, y = filled(x, found.shape), filled(y, found.shape)
     return select(lax.ne(x, x), y, select(lax.ne(y, y), x, found))
 
 
@@ -438,7 +447,7 @@ def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 def _gcd(x: Any, y: Any) -> Array:
     """Euclid's algorithm; its longest run is that of consecutive Fibonacci numbers, 1.44 steps a bit."""
     shape = np.broadcast_shapes(x.shape, y.shape)
-    x, y = (lax.add(full(shape, 0, v.dtype), absolute(v)) for v in (x, y))
+    x, y = (filled(absolute(v), shape) for v in (x, y))
     for _ in range(int(1.45 * 8 * x.dtype.itemsize) + 2):
         over = lax.eq(y, 0)
         x, y = select(over, x, y), select(over, 0, lax.rem(x, select(over, 1, y)))
@@ -461,9 +470,51 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
 
 
-def isinf(x: ArrayLike, /) -> Array:
-    """Whether x is infinite, elementwise."""
-    x = operand("isinf", x)
-    if not dtypes.is_inexact(x.dtype):
-        return full(x.shape, False)
-    return lax.eq(lax.abs(x), np.inf)
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 times 2 to the integer power x2, elementwise."""
+    x2 = operand("ldexp", x2)
+    if not dtypes.is_integer(x2.dtype):
+        raise TypeError(f"ldexp: the exponent must be an integer, not {aval_of(x2)}.")
+    x = inexact("ldexp", x1)
+    return _ldexp(*broadcast("ldexp", x, cast(x2, np.dtype("int32"))))
+
+
+@core.compound
+def _ldexp(x: Any, n: Any) -> Array:
+    """In three factors: one alone can be infinite where the product is not."""
+    low, high = int(dtypes.finfo(x.dtype).minexp), int(dtypes.finfo(x.dtype).maxexp) - 1
+    for _ in range(3):
+        step = lax.min(lax.max(n, low), high)
+        x, n = lax.mul(x, _power_of_two(step, x.dtype)), lax.sub(n, step)
+    return x
+
+
+def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
+    info = dtypes.finfo(dtype)
+    biased = lax.convert_element_type(lax.add(n, 1 - int(info.minexp)), _bits_of(dtype))
+    return bits.bitcast_convert_type(bits.shift_left(biased, int(info.nmant)), dtype)
+
+
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
+    """Fraction f in [0.5, 1) and exponent n with x = f 2^n, elementwise; (x, 0) for 0, inf and nan."""
+    x = inexact("frexp", x)
+    if not dtypes.is_float(x.dtype):
+        raise TypeError(f"frexp: the operand must be real, not {aval_of(x)}.")
+    return _frexp(x)
+
+
+@core.compound
+def _frexp(x: Any) -> tuple[Array, Array]:
+    """Numbers below the normal ones are scaled up first."""
+    info, integer = dtypes.finfo(x.dtype), _bits_of(x.dtype)
+    mantissa, bias = int(info.nmant), 1 - int(info.minexp)
+    small = lax.lt(lax.abs(x), float(info.smallest_normal))
+    scaled = select(small, lax.mul(x, 2.0**mantissa), x)
+    pattern = bits.bitcast_convert_type(scaled, integer)
+    field = ((1 << (int(info.bits) - mantissa - 1)) - 1) << mantissa
+    exponent = lax.sub(bits.shift_right_logical(bits.bitwise_and(pattern, field), mantissa), bias - 1)
+    exponent = lax.sub(exponent, select(small, mantissa, full(x.shape, 0, integer)))
+    halved = bits.bitwise_or(bits.bitwise_and(pattern, ~field), (bias - 1) << mantissa)
+    plain = bits.bitwise_or(lax.eq(x, 0), bits.bitwise_not(lax.is_finite(x)))
+    fraction = select(plain, x, bits.bitcast_convert_type(halved, x.dtype))
+    return fraction, lax.convert_element_type(select(plain, 0, exponent), np.int32)

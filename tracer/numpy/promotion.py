@@ -13,7 +13,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.primitives.elementwise import convert_element_type_p
+from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -68,7 +68,9 @@ def check_arrays(name: str, *xs: Any) -> None:
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
             hint = "\n  Write tnp.array(...) around a list: it is copied to the device." if _is_list(x) else ""
-            raise TypeError(f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}.{hint}")
+            raise TypeError(
+                f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}.{hint}"
+            )
 
 
 def _is_list(x: Any) -> bool:
@@ -88,8 +90,7 @@ def as_array(x: ArrayLike) -> Array:
     """x as an array of ours: its elements go to the device, or into the program being traced."""
     if isinstance(x, Array):
         return x
-    aval = aval_of(x)
-    return convert_element_type_p.bind(x, dtype=aval.dtype, weak_type=aval.weak_type)[0]
+    return copy_p.bind(x if isinstance(x, np.ndarray) else constant(x, aval_of(x)))[0]
 
 
 def array_operand(name: str, x: Any) -> Array:

@@ -1,7 +1,7 @@
-"""Operations on the representation of numbers: bitwise logic, shifts, counts, bit casts, precision. None has a derivative
-but `reduce_precision`, whose tangents are rounded like its operand.
+"""Operations on the representation of numbers: bitwise logic, shifts, counts, bit casts, rounding to fewer bits.
 
-Operands have one shape and dtype, or rank 0. Source: the StableHLO specification.
+None has a derivative but `reduce_precision`, whose tangents are rounded like its operand. Operands have one shape and
+dtype, or rank 0. Source: the StableHLO specification.
 """
 
 from typing import Any
@@ -98,7 +98,9 @@ def _bitcast_type(x: ShapedArray, *, dtype: np.dtype[Any]) -> tuple[ShapedArray,
         shape = x.shape if old == new else (*x.shape, old // new)
         return (ShapedArray(shape, dtype),)
     if not x.shape or x.shape[-1] != new // old:
-        raise ValueError(f"bitcast_convert_type: the last axis of {x} must have {new // old} elements to make a {dtype}.")
+        raise ValueError(
+            f"bitcast_convert_type: the last axis of {x} must have {new // old} elements to make a {dtype}."
+        )
     return (ShapedArray(x.shape[:-1], dtype),)
 
 

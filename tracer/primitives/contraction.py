@@ -1,48 +1,429 @@
-"""Contractions: dot_general and convolution."""
+"""Contractions: products of matrices in general (dot_general) and convolutions.
 
-from typing import Any
+Both are linear in each operand, take a precision, and may accumulate in another dtype than they are given.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives.operands import without
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
+from tapeless.tracer.primitives.shape import rev, transpose
+from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
 
-def dot_general(x: ArrayLike, y: ArrayLike, dims: Any, *, preferred_element_type: Any = None) -> Array:
+class Precision(Enum):
+    """How exactly a device multiplies float32: as fast as it can, in between, or in full float32."""
+
+    DEFAULT = "default"
+    HIGH = "high"
+    HIGHEST = "highest"
+
+
+Precisions = tuple[Precision, Precision]
+_PRECISIONS = {
+    None: Precision.DEFAULT, "default": Precision.DEFAULT, "high": Precision.HIGH, "highest": Precision.HIGHEST,
+    "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "tensorfloat32": Precision.HIGH,
+    "float32": Precision.HIGHEST,
+}  # fmt: skip
+
+
+def canonical_precision(precision: Any) -> Precisions:
+    """One precision for each operand, from a Precision, its name, None, or a pair of these. Raises: ValueError."""
+    pair = tuple(precision) if isinstance(precision, (tuple, list)) else (precision, precision)
+    if len(pair) != 2:
+        raise ValueError(f"precision is one for both operands or a pair, not {precision!r}.")
+    return _one_precision(pair[0]), _one_precision(pair[1])
+
+
+def _one_precision(precision: Any) -> Precision:
+    if isinstance(precision, Precision):
+        return precision
+    try:
+        return _PRECISIONS[precision]
+    except (KeyError, TypeError):
+        names = ", ".join(repr(name) for name in _PRECISIONS if name)
+        raise ValueError(f"precision {precision!r} is none of Precision's members, None, {names}.") from None
+
+
+# ---- dot -----------------------------------------------------------------------------------------------------
+
+
+def dot_general(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
     """Contract some axes of two arrays, batch others.
 
     Args:
-      x: [b.., m.., k..] in any axis order, numbers.
-      y: [b.., n.., k..], dtype of x.
-      dims: ((contract_x, contract_y), (batch_x, batch_y)).
-      preferred_element_type: dtype of the sum and the result; that of x if None.
+      lhs: [b.., m.., k..] in any axis order.
+      rhs: [b.., n.., k..], dtype of lhs.
+      dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
+      precision: Precision or its name, or a pair of these; the default one if None.
+      preferred_element_type: dtype of the sum and the result; that of lhs if None.
     Returns: [b.., m.., n..].
-    Raises: TypeError if dtypes, contracted sizes or batch sizes differ; both shapes are named.
+    Raises: TypeError if dtypes, contracted sizes or batch sizes differ; ValueError if contracted or batch axes are not
+      as many, are out of range or named twice. Both operands are named.
     Source: StableHLO spec, dot_general, C9 and C10.
     """
-    (cx, cy), (bx, by) = dims
-    exact = (tuple(map(int, cx)), tuple(map(int, cy))), (tuple(map(int, bx)), tuple(map(int, by)))
-    dtype = None if preferred_element_type is None else dtypes.canonical(preferred_element_type)
-    return dot_general_p.bind(x, y, dims=exact, preferred_element_type=dtype)[0]
+    dims = _canonical_dims("dot_general", lhs, rhs, dimension_numbers)
+    return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
 
-def _dot_general_type(x: ShapedArray, y: ShapedArray, *, dims: Dims, preferred_element_type: Any) -> tuple[ShapedArray, ...]:
+def dot(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Contract the last axis of `lhs` with the first of `rhs`: vectors and matrices.
+
+    Args:
+      lhs: [k] or [m, k].
+      rhs: [k] or [k, n], dtype of lhs.
+      dimension_numbers: if given, arrays of any rank as in `dot_general`.
+      others: as for `dot_general`.
+    Returns: [], [m], [n] or [m, n].
+    Raises: TypeError if there are more axes or none; else as `dot_general`.
+    """
+    if dimension_numbers is not None:
+        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+    x, y = aval_of(lhs), aval_of(rhs)
+    if not 1 <= x.ndim <= 2 or not 1 <= y.ndim <= 2:
+        raise TypeError(f"dot: operands must be vectors or matrices, not {x} and {y}. Use dot_general.")
+    dims = (((x.ndim - 1,), (0,)), ((), ()))
+    check_contraction("dot", x, y, dims)
+    return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
+
+
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+    """Products of matrices, for every index of the leading axes.
+
+    Args:
+      lhs: [b.., m, k].
+      rhs: [b.., k, n], dtype of lhs.
+      precision: as for `dot_general`.
+    Returns: [b.., m, n].
+    Raises: TypeError if ranks, dtypes or sizes do not fit; both operands are named.
+    """
+    x, y = aval_of(lhs), aval_of(rhs)
+    if x.ndim != y.ndim or x.ndim < 2:
+        raise TypeError(f"batch_matmul: operands must have one rank, at least 2, not {x} and {y}.")
+    batch = tuple(range(x.ndim - 2))
+    dims = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
+    check_contraction("batch_matmul", x, y, dims)
+    return _dot_general(lhs, rhs, dims, precision, None)
+
+
+def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> None:
+    """Raises: TypeError if x and y cannot be contracted so; `name` is the function the user called.
+
+    For callers of `dot_general` that users know by another name, such as matmul.
+    """
     (cx, cy), (bx, by) = dims
-    for what, i, j in [*(("contracted", i, j) for i, j in zip(cx, cy)), *(("batch", i, j) for i, j in zip(bx, by))]:
-        if x.shape[i] != y.shape[j]:
-            raise TypeError(
-                f"dot_general: {what} axes differ in size: axis {i} of {x} has {x.shape[i]}, "
-                f"axis {j} of {y} has {y.shape[j]}."
-            )
+    for what, axes_x, axes_y in (("contracted", cx, cy), ("batch", bx, by)):
+        for i, j in zip(axes_x, axes_y):
+            if x.shape[i] != y.shape[j]:
+                raise TypeError(
+                    f"{name}: {what} axes differ in size: axis {i} of {x} has {x.shape[i]}, "
+                    f"axis {j} of {y} has {y.shape[j]}."
+                )
     if x.dtype != y.dtype:
-        raise TypeError(f"dot_general: operands differ in dtype: {x} and {y}. Convert with astype.")
-    batch = tuple(x.shape[i] for i in bx)
-    shape = batch + without(x.shape, cx + bx) + without(y.shape, cy + by)
-    weak = x.weak_type and y.weak_type and preferred_element_type is None
-    return (ShapedArray(shape, preferred_element_type or x.dtype, weak),)
+        raise TypeError(f"{name}: operands differ in dtype: {x} and {y}. Convert with astype.")
+
+
+def _canonical_dims(name: str, lhs: Any, rhs: Any, dimension_numbers: Any) -> Dims:
+    (cx, cy), (bx, by) = dimension_numbers
+    dims = (_axes(cx, ndim(lhs)), _axes(cy, ndim(rhs))), (_axes(bx, ndim(lhs)), _axes(by, ndim(rhs)))
+    for what, (axes_x, axes_y) in zip(("contracted", "batch"), dims):
+        if len(axes_x) != len(axes_y):
+            raise ValueError(
+                f"{name}: {what} axes {axes_x} of {aval_of(lhs)} and {axes_y} of {aval_of(rhs)} are not as many."
+            )
+    for x, axes in ((lhs, dims[0][0] + dims[1][0]), (rhs, dims[0][1] + dims[1][1])):
+        if len(set(axes)) < len(axes):
+            raise ValueError(f"{name}: {dims} names an axis of {aval_of(x)} twice.")
+    return dims
+
+
+def _axes(axes: Any, rank: int) -> tuple[int, ...]:
+    return tuple([canonical_axis(a, rank) for a in axes])
+
+
+def _dot_general(lhs: Any, rhs: Any, dims: Dims, precision: Any, preferred_element_type: Any) -> Array:
+    dtype = None if preferred_element_type is None else dtypes.canonical(preferred_element_type)
+    both = canonical_precision(precision)
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=dims, precision=both, preferred_element_type=dtype)[0]
+
+
+def _dot_general_type(
+    x: ShapedArray,
+    y: ShapedArray,
+    *,
+    dimension_numbers: Dims,
+    precision: Precisions,
+    preferred_element_type: np.dtype[Any] | None,
+) -> tuple[ShapedArray, ...]:
+    check_contraction("dot_general", x, y, dimension_numbers)
+    (cx, cy), (bx, by) = dimension_numbers
+    shape = tuple(x.shape[i] for i in bx) + without(x.shape, cx + bx) + without(y.shape, cy + by)
+    return (_product(x, y, shape, preferred_element_type),)
+
+
+def _product(x: ShapedArray, y: ShapedArray, shape: tuple[int, ...], preferred: Any) -> ShapedArray:
+    """Type of a sum of products."""
+    return ShapedArray(shape, preferred or x.dtype, x.weak_type and y.weak_type and preferred is None)
 
 
 dot_general_p = Primitive("dot_general", _dot_general_type)
+
+
+# ---- convolution ---------------------------------------------------------------------------------------------
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axes mean what: (batch, feature, space..) of lhs and out, (out feature, in feature, space..) of rhs."""
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any = None
+) -> ConvDimensionNumbers:
+    """The axes that a convolution's dimension numbers name.
+
+    Args:
+      dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC"), of the letters N, C for lhs and out, O, I
+        for rhs, and the same further letters, one per axis of space, in each; or None for NCHW.., OIHW.., NCHW...
+    Raises: ValueError if ranks differ or are less than 2, or the strings are not so.
+    """
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape) or rank < 2:
+        raise ValueError(f"convolution: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have one rank, at least 2.")
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    return _named_dimensions(tuple(map(tuple, dimension_numbers)), rank)
+
+
+def _named_dimensions(specs: Any, rank: int) -> ConvDimensionNumbers:
+    if len(specs) != 3 or any(len(spec) != rank or len(set(spec)) != rank for spec in specs):
+        raise ValueError(f"convolution: dimension numbers {_joined(specs)} must be three words of {rank} distinct letters.")
+    heads = ("NC", "OI", "NC")
+    space = [a for a in specs[1] if a not in "OI"]  # the order of the axes of space is that of rhs
+    for spec, head in zip(specs, heads):
+        if set(spec) != {*head, *space}:
+            raise ValueError(
+                f"convolution: dimension numbers {_joined(specs)} must have N and C in the first and last, O and I in the "
+                "second, and the same other letters in each."
+            )
+    return ConvDimensionNumbers(*[tuple(map(spec.index, [*head, *space])) for spec, head in zip(specs, heads)])
+
+
+def _joined(specs: Any) -> tuple[str, ...]:
+    return tuple("".join(map(str, spec)) for spec in specs)
+
+
+def conv_general_dilated(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Convolution of any number of axes of space (a correlation: the kernel is not reversed).
+
+    Args:
+      lhs: batch n, features c, and space, in the order of dimension_numbers.
+      rhs: the kernel: features o, features c / feature_group_count, and space; dtype of lhs.
+      window_strides: by how much the kernel moves, per axis of space.
+      padding: "VALID", "SAME", "SAME_LOWER", or (before, after) per axis of space, which may be negative.
+      lhs_dilation, rhs_dilation: distance of their elements from each other, per axis of space; 1 if None.
+      dimension_numbers: see `conv_dimension_numbers`.
+      feature_group_count: into how many groups c and o are split, each contracted by itself.
+      batch_group_count: into how many groups n and o are split, each contracted by itself.
+      precision, preferred_element_type: as for `dot_general`.
+    Returns: batch n / batch_group_count, features o, and space.
+    Raises: TypeError if dtypes differ; ValueError if sizes do not fit; both operands are named.
+    Source: StableHLO spec, convolution.
+    """
+    name = "conv_general_dilated"
+    numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
+    space, kernel = _space(lhs, numbers.lhs_spec), _space(rhs, numbers.rhs_spec)
+    strides = per_axis(name, "window_strides", window_strides, len(space))
+    ld = per_axis(name, "lhs_dilation", lhs_dilation, len(space))
+    rd = per_axis(name, "rhs_dilation", rhs_dilation, len(space))
+    if isinstance(padding, str) and padding.upper() != "VALID" and max(ld, default=1) > 1:
+        raise ValueError(f"{name}: padding {padding!r} is not defined if lhs is dilated by {ld}: give pairs of integers.")
+    return conv_general_dilated_p.bind(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=explicit_padding(name, padding, [*map(dilated, space, ld)], [*map(dilated, kernel, rd)], strides),
+        lhs_dilation=ld,
+        rhs_dilation=rd,
+        dimension_numbers=numbers,
+        feature_group_count=int(feature_group_count),
+        batch_group_count=int(batch_group_count),
+        precision=canonical_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else dtypes.canonical(preferred_element_type),
+    )[0]
+
+
+def _space(x: Any, spec: tuple[int, ...]) -> list[int]:
+    shape = shape_of(x)
+    return [shape[i] for i in spec[2:]]
+
+
+def conv(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Convolution of lhs [n, c, ..] with rhs [o, c, ..]: see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """Convolution of lhs [n, c, ..] with rhs [o, c, ..], dilated and padded: see `conv_general_dilated`."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
+        precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def conv_transpose(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    strides: Sequence[int],
+    padding: str | Sequence[Sequence[int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The transpose of a strided convolution, which enlarges its operand by `strides` (not an inverse).
+
+    Args:
+      padding: that of the convolution it transposes, "SAME" or "VALID"; pairs are those of the convolution done here.
+      dimension_numbers: as for `conv_general_dilated`; channels last if None: NHWC, HWIO, NHWC for two axes of space.
+      transpose_kernel: whether rhs is that of the convolution it transposes: reversed here, its features exchanged.
+      others: as for `conv_general_dilated`.
+    Source: Dumoulin & Visin 2016, "A guide to convolution arithmetic", section 4.
+    """
+    if dimension_numbers is None:
+        rank = ndim(lhs)
+        dimension_numbers = ConvDimensionNumbers(
+            (0, rank - 1, *range(1, rank - 1)), (rank - 1, rank - 2, *range(rank - 2)), (0, rank - 1, *range(1, rank - 1))
+        )
+    numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
+    kernel = _space(rhs, numbers.rhs_spec)
+    wide = map(dilated, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
+    pairs = tuple(_transposed_padding(k, s, padding) for k, s in zip(wide, strides)) if isinstance(padding, str) else padding
+    if transpose_kernel:
+        rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), _exchange(numbers.rhs_spec))
+    ones = (1,) * len(kernel)
+    return conv_general_dilated(
+        lhs, rhs, ones, pairs, strides, rhs_dilation, numbers,
+        precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
+
+
+def _exchange(spec: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that exchanges the first two axes that `spec` names."""
+    swap = {spec[0]: spec[1], spec[1]: spec[0]}
+    return tuple(swap.get(i, i) for i in range(len(spec)))
+
+
+def _transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    """Padding that makes the result stride * n long for SAME, as long as VALID can have come from otherwise."""
+    kind = padding.upper()
+    if kind not in ("SAME", "VALID"):
+        raise ValueError(f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, not {padding!r}.")
+    total = kernel + stride - 2 + (max(kernel - stride, 0) if kind == "VALID" else 0)
+    before = kernel - 1 if kind == "VALID" or stride > kernel - 1 else -(-total // 2)
+    return before, total - before
+
+
+def _conv_general_dilated_type(
+    x: ShapedArray,
+    y: ShapedArray,
+    *,
+    window_strides: tuple[int, ...],
+    padding: Padding,
+    lhs_dilation: tuple[int, ...],
+    rhs_dilation: tuple[int, ...],
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: Precisions,
+    preferred_element_type: np.dtype[Any] | None,
+) -> tuple[ShapedArray, ...]:
+    if x.dtype != y.dtype:
+        raise TypeError(f"conv_general_dilated: operands differ in dtype: {x} and {y}. Convert with astype.")
+    _check_groups(x, y, dimension_numbers, feature_group_count, batch_group_count)
+    lhs, rhs, out = dimension_numbers
+    space, kernel = [x.shape[i] for i in lhs[2:]], [y.shape[i] for i in rhs[2:]]
+    sizes = map(count, space, kernel, window_strides, padding, lhs_dilation, rhs_dilation)
+    by_meaning = [x.shape[lhs[0]] // batch_group_count, y.shape[rhs[0]], *sizes]
+    shape = tuple(n for _, n in sorted(zip(out, by_meaning)))
+    return (_product(x, y, shape, preferred_element_type),)
+
+
+def _check_groups(x: ShapedArray, y: ShapedArray, numbers: ConvDimensionNumbers, features: int, batches: int) -> None:
+    (n, c, *_), (o, i, *_), _ = numbers
+    if min(features, batches) < 1 or features > 1 < batches:
+        raise ValueError(
+            f"conv_general_dilated: feature_group_count {features} and batch_group_count {batches} must be positive, "
+            "one of them 1."
+        )
+    if x.shape[c] != y.shape[i] * features:
+        raise ValueError(
+            f"conv_general_dilated: features differ: axis {c} of lhs {x} has {x.shape[c]}, axis {i} of rhs {y} has "
+            f"{y.shape[i]}, for each of {features} groups."
+        )
+    if y.shape[o] % (features * batches) or x.shape[n] % batches:
+        raise ValueError(
+            f"conv_general_dilated: {features * batches} groups divide not both axis {o} of rhs {y} and "
+            f"axis {n if batches > 1 else c} of lhs {x}."
+        )
+
+
+conv_general_dilated_p = Primitive("conv_general_dilated", _conv_general_dilated_type)

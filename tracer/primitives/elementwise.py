@@ -386,8 +386,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
     Args:
       which: [...] or a scalar; bool or int32.
-      cases: [...] each, of one dtype.
-    Returns: [...].
+      cases: [...] or scalars, of one dtype.
+    Returns: [...], dtype of the cases.
     Raises: TypeError, ValueError if types differ or do not fit; all are named.
     """
     typed = next((x for x in cases if hasattr(x, "dtype")), None)
@@ -402,9 +402,7 @@ def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray
         raise TypeError(f"select_n: the choice must be bool or int32, not {which}, among {listed(cases)}.")
     if which.dtype == kinds.BOOL and len(cases) != 2:
         raise TypeError(f"select_n: a bool, {which}, chooses between 2 cases, not {len(cases)}: {listed(cases)}.")
-    if which.shape and which.shape != out.shape:
-        raise ValueError(f"select_n: the choice {which} and the cases {listed(cases)} differ in shape.")
-    return (out,)
+    return (out.update(shape=kinds.joint_shape("select_n", (which, *cases))),)
 
 
 select_n_p = Primitive("select_n", _select_n_type)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives.elementwise import joint_type
+from tapeless.tracer.primitives.kinds import joint_type
 from tapeless.tracer.types import ShapedArray
 
 

@@ -6,6 +6,7 @@ Shapes are tuples of known integers: a size that is being traced is refused wher
 import math
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, constant, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -34,9 +36,9 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
     """`items` as a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
     try:
         return tuple([operator.index(n) for n in items])
-    except TypeError as error:
-        if hasattr(error, "trace") or "traced" in str(error):
-            raise
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
         raise TypeError(f"{name}: {what} must be a sequence of integers, not {items!r}.") from None
 
 
@@ -60,7 +62,7 @@ def broadcast_in_dim(x: ArrayLike, shape: Sequence[int], dims: Sequence[int]) ->
 
 
 def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[ShapedArray, ...]:
-    if len(dims) != x.ndim or any(a >= b for a, b in zip(dims, dims[1:])):
+    if len(dims) != x.ndim or any(a >= b for a, b in pairwise(dims)):
         raise ValueError(f"broadcast_in_dim: dims {dims} must be increasing, one per axis of {x}.")
     for size, d in zip(x.shape, dims):
         if not 0 <= d < len(shape) or size not in (1, shape[d]):
@@ -240,9 +242,7 @@ def tile(x: ArrayLike, reps: Sequence[int]) -> Array:
     shape, reps = shape_of(x), static_shape(reps, "tile")
     if len(reps) != len(shape):
         raise ValueError(f"tile: reps {reps} must be one per axis of {aval_of(x)}.")
-    repeated = broadcast_in_dim(
-        x, tuple(n for pair in zip(reps, shape) for n in pair), range(1, 2 * len(shape), 2)
-    )
+    repeated = broadcast_in_dim(x, tuple(n for pair in zip(reps, shape) for n in pair), range(1, 2 * len(shape), 2))
     return reshape(repeated, tuple(r * n for r, n in zip(reps, shape)))
 
 
@@ -265,9 +265,8 @@ def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConf
     if value.shape or value.dtype != x.dtype:
         raise TypeError(f"pad: the padding value must be a scalar of the dtype of {x}, not {value}.")
     if len(padding_config) != x.ndim or any(len(t) != 3 or t[2] < 0 for t in padding_config):
-        raise ValueError(
-            f"pad: padding_config {padding_config} must have (low, high, interior), interior >= 0, for every axis of {x}."
-        )
+        wanted = f"(low, high, interior) for each axis of {x}, interior not negative"
+        raise ValueError(f"pad: padding_config {padding_config} must be {wanted}.")
     shape = tuple(lo + n + max(n - 1, 0) * gap + hi for n, (lo, hi, gap) in zip(x.shape, padding_config))
     if any(n < 0 for n in shape):
         raise ValueError(f"pad: padding_config {padding_config} cuts more from {x} than there is: {shape}.")

@@ -1,0 +1,34 @@
+"""Moving pytrees of arrays between host and devices."""
+
+from typing import Any
+
+from tapeless.lowering import array, devices
+from tapeless.lowering.array import DeviceArray
+from tapeless.tracer import pytree
+from tapeless.tracer.core import Tracer
+
+
+def device_put(x: Any, device: Any = None) -> Any:
+    """The arrays of a pytree on `device`, by copy unless they are there; while tracing, `x` itself.
+
+    Args:
+      x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
+      device: one of `tl.devices()`; by default arrays stay, and other values go to the default device.
+    Raises: TypeError if a leaf is not an array.
+    """
+    if device is not None and not isinstance(device, devices.Device):
+        raise TypeError(f"device_put: the device must be one of tl.devices(), not {device!r}.")
+    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)
+
+
+def device_get(x: Any) -> Any:
+    """The arrays of a pytree as NumPy arrays, read-only. Raises: TracerArrayConversionError for a traced array."""
+    return pytree.tree_map(array.device_get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until the arrays of a pytree have been computed, and return it. Errors of computing them come up here."""
+    for leaf in pytree.leaves(x):
+        if isinstance(leaf, DeviceArray):
+            leaf.block_until_ready()
+    return x

@@ -1,0 +1,46 @@
+"""Random numbers from keys: the names of `jax.random`, and its bits."""
+
+from tapeless.tracer.keys import Key, PRNGKey, clone, fold_in, key, key_data, split, wrap_key_data
+from tapeless.tracer.random import (
+    bernoulli,
+    bits,
+    categorical,
+    cauchy,
+    choice,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    normal,
+    permutation,
+    rademacher,
+    randint,
+    truncated_normal,
+    uniform,
+)
+
+__all__ = [
+    "Key",
+    "key",
+    "PRNGKey",
+    "key_data",
+    "wrap_key_data",
+    "clone",
+    "split",
+    "fold_in",
+    "bits",
+    "uniform",
+    "randint",
+    "bernoulli",
+    "rademacher",
+    "permutation",
+    "choice",
+    "categorical",
+    "normal",
+    "truncated_normal",
+    "exponential",
+    "gumbel",
+    "laplace",
+    "logistic",
+    "cauchy",
+]

@@ -1,0 +1,13 @@
+"""How operations on the representation transform: not at all, but for rounding to fewer bits."""
+
+from tapeless.interpreters import jvp, transpose
+from tapeless.tracer.primitives import bits as b
+
+for _primitive in (b.not_p, b.and_p, b.or_p, b.xor_p, b.population_count_p, b.clz_p, b.bitcast_convert_type_p):
+    jvp.zero(_primitive)
+for _primitive in (b.shift_left_p, b.shift_right_logical_p, b.shift_right_arithmetic_p):
+    jvp.zero(_primitive)
+
+# Tangents and cotangents are carried in the reduced format too, as those of a narrower dtype would be.
+jvp.partials(b.reduce_precision_p, lambda t, x, **format: b.reduce_precision(t, **format))
+transpose.unary(b.reduce_precision_p, lambda ct, x, **format: b.reduce_precision(ct, **format))

@@ -1,0 +1,241 @@
+"""A cache of compiled programs on disk, on by default.
+
+It is in the user's cache directory: TAPELESS_CACHE_DIR, else $XDG_CACHE_HOME/tapeless or ~/.cache/tapeless
+(~/Library/Caches/tapeless on macOS, %LOCALAPPDATA%\\tapeless on Windows). TAPELESS_CACHE=0 turns it off.
+
+A compiled program is machine code: *loading one is running it*. So the files are kept in a folder of mode 0700 that
+must belong to the user, a file must too and may not be a link, and never is anything unpickled. Do not point
+TAPELESS_CACHE_DIR at a directory into which others may put things in the user's name.
+
+A file is a header (magic, digest of the rest) and the program; one that is cut short, damaged or foreign is removed.
+Files appear by os.replace, whole or not at all, so processes may share the directory. Reading refreshes a file's time
+and the oldest go when the directory exceeds its limit. Writing takes 0.3 ms and reading 0.04 ms, against the 5 ms or more
+of the smallest compilation, so every program is written.
+"""
+
+import functools
+import hashlib
+import os
+import platform
+import random
+import re
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tapeless.lowering import compat
+from tapeless.lowering.devices import Device
+
+_MAGIC = b"tapeless program 1\n"
+_HEADER = len(_MAGIC) + hashlib.sha256().digest_size
+_SUFFIX, _PARTIAL = ".program", ".partial"
+_LIMIT = 2**30
+_WRITES_PER_SWEEP = 128
+_STALE_SECONDS = 3600
+
+
+class CompilationCache:
+    """Programs by key, in files of one directory.
+
+    Raises: OSError if the directory cannot be made, is not the user's, or cannot be written to.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], limit: int = _LIMIT) -> None:
+        self.directory = Path(directory).expanduser() / "programs"
+        self.limit = limit
+        _make_private(self.directory)
+
+    def get(self, key: str) -> bytes | None:
+        """The program of a key, or None. It is now the last one that eviction would take."""
+        path = self._path(key)
+        try:
+            content = _read_own(path)
+        except OSError:
+            return None
+        payload = _unwrapped(content)
+        with suppress(OSError):
+            path.unlink() if payload is None else os.utime(path)
+        return payload
+
+    def put(self, key: str, blob: bytes) -> None:
+        """Keep a program. That it cannot be written is no error: the disk may be full."""
+        if len(blob) > self.limit // 4:
+            return
+        with suppress(OSError):
+            _write(self._path(key), _wrapped(blob))
+            # By chance, so that many short processes sweep as often as a long one, with no state to share.
+            if random.random() * _WRITES_PER_SWEEP < 1:
+                self.sweep()
+
+    def remove(self, key: str) -> None:
+        """Forget the program of a key."""
+        with suppress(OSError):
+            self._path(key).unlink()
+
+    def sweep(self) -> None:
+        """If the limit is exceeded, remove the programs used longest ago until a fifth is free; and abandoned files."""
+        entries = sorted(self._entries())
+        excess = sum(size for _, size, _ in entries) - self.limit
+        surplus = excess + self.limit // 5 if excess > 0 else 0
+        for _, size, path in entries:
+            if surplus <= 0:
+                return
+            with suppress(OSError):
+                path.unlink()
+                surplus -= size
+
+    def _entries(self) -> Iterator[tuple[float, int, Path]]:
+        """Time of last use, size and path of every program; removes what a writer that died has left."""
+        now = time.time()
+        with os.scandir(self.directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.name.endswith(_SUFFIX):
+                        yield status.st_mtime, status.st_size, Path(entry.path)
+                    elif entry.name.endswith(_PARTIAL) and now - status.st_mtime > _STALE_SECONDS:
+                        os.unlink(entry.path)
+
+    def _path(self, key: str) -> Path:
+        return self.directory / f"{key}{_SUFFIX}"
+
+
+# ---- files
+
+
+def _make_private(directory: Path) -> None:
+    """Make a directory that only the user can enter. Raises: PermissionError if it is somebody else's."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or not _is_own(status):
+        raise PermissionError(f"{directory} is not a directory of this user's")
+    if stat.S_IMODE(status.st_mode) != 0o700 and os.name == "posix":
+        directory.chmod(0o700)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(f"{directory} is not writable")
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Whether a file belongs to the user, where files belong to users."""
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+
+
+def _read_own(path: Path) -> bytes:
+    """The content of a regular file of the user's. Raises: OSError if it is not that."""
+    with open(os.open(path, os.O_RDONLY | _NO_LINKS), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or not _is_own(status):
+            raise PermissionError(f"{path} is not a file of this user's")
+        return file.read()
+
+
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 that is there whole or not at all."""
+    handle, partial = tempfile.mkstemp(suffix=_PARTIAL, dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(partial, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(partial)
+        raise
+
+
+def _wrapped(blob: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(blob).digest() + blob
+
+
+def _unwrapped(content: bytes) -> bytes | None:
+    """The program in a file, or None if the file is not what was written."""
+    blob = content[_HEADER:]
+    return blob if content[:_HEADER] == _MAGIC + hashlib.sha256(blob).digest() else None
+
+
+# ---- keys
+
+
+def program_key(text: str | bytes, device: Device, options: Any) -> str:
+    """Names a compiled program: all that the compiler's output depends on.
+
+    jaxlib loads programs of other releases and other processors without complaint, so the key must tell them apart.
+    The source lines at the end of a module's text do not count: moving a function does not compile it anew.
+    """
+    parts = (
+        _environment(device.client, device.device_kind),
+        options.SerializeAsString(),
+        _without_source_lines(text),
+    )
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=16)
+def _environment(client: Any, device_kind: str) -> bytes:
+    flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
+    return "\n".join(
+        [compat.jaxlib_identity(), client.platform, client.platform_version, device_kind, *_processor(), *flags]
+    ).encode()
+
+
+@functools.cache
+def _processor() -> tuple[str, ...]:
+    """What the CPU is and can do: XLA compiles for that."""
+    names = ("model name", "flags", "Features", "CPU implementer", "CPU part")
+    found: dict[str, str] = {}
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if not line.strip():
+                break  # the first core stands for all
+            name, _, value = line.partition(":")
+            if name.strip() in names:
+                found[name.strip()] = value.strip()
+    return (platform.machine(), platform.processor(), platform.system(), *found.values())
+
+
+_SOURCE_LINES = re.compile(r'(?:\n#loc\d* = loc\("[^"\n]*":\d+:\d+\))+\s*\Z')
+
+
+def _without_source_lines(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else _SOURCE_LINES.sub("", text).encode()
+
+
+# ---- the one in use
+
+
+@functools.cache
+def default_cache() -> CompilationCache | None:
+    """The cache that the environment asks for; None if it is turned off or its directory is of no use."""
+    if os.environ.get("TAPELESS_CACHE", "1").lower() in ("0", "false", "off"):
+        return None
+    directory = os.environ.get("TAPELESS_CACHE_DIR") or _user_cache_directory()
+    try:
+        return CompilationCache(directory)
+    except (OSError, RuntimeError) as error:
+        warnings.warn(
+            f"compiled programs are not kept: {error}. Set TAPELESS_CACHE_DIR to a directory, or TAPELESS_CACHE=0.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+def _user_cache_directory() -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "tapeless"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "tapeless"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tapeless"

@@ -1,0 +1,64 @@
+"""Rules for what StableHLO has no operation for: functions of arrays, made of primitives, written out where they stand.
+
+`composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` makes a rule for half precision from one
+for single; `while_loop` is a loop whose condition and body are functions of arrays.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.lowering import emit
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer import dtypes
+from tapeless.tracer.staging import trace_to_jaxpr
+
+Rule = Callable[..., Sequence[Value]]
+ArrayFunction = Callable[..., Any]
+
+
+def composed(function: ArrayFunction) -> Rule:
+    """The rule that writes out `function(*arrays, **params) -> array or tuple`."""
+
+    def rule(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
+        return write_out(f, lambda *xs: function(*xs, **params), operands)
+
+    return rule
+
+
+def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -> list[Value]:
+    """Write what `function` computes of `operands` into `f`. It may close over numbers, not over arrays."""
+
+    def flat(*xs: Any) -> tuple[Any, ...]:
+        out = function(*xs)
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+    jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in operands], what="lowering", function=function)
+    assert not consts, "a composition closes over no arrays"
+    place = f.place
+    values = emit.lower(f, jaxpr, operands)
+    f.place = place
+    return values
+
+
+def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state: Sequence[Value]) -> list[Value]:
+    """The state after `body` was applied for as long as `condition`, a scalar boolean, held."""
+    avals = [x.aval for x in state]
+    test = f.block(avals, lambda *xs: write_out(f, condition, xs))
+    step = f.block(avals, lambda *xs: write_out(f, body, xs))
+    return f.ops("while", state, avals, region=f"{test}, {step}")
+
+
+def in_float32(rule: Rule) -> Rule:
+    """The rule that computes in float32 what is asked for in a narrower format."""
+
+    def widened(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
+        dtype = outs[0].dtype
+        if dtypes.bits_of(dtype) >= 32:
+            return rule(f, outs, *operands, **params)
+        wide = np.dtype(np.float32)
+        values = rule(f, [x.update(dtype=wide) for x in outs], *[f.convert(x, wide) for x in operands], **params)
+        return [f.convert(x, dtype) for x in values]
+
+    return widened

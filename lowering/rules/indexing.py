@@ -1,0 +1,159 @@
+"""How reading and writing parts runs.
+
+StableHLO moves the windows of a gather inside and drops those of a scatter; the other modes are made of these:
+a mask fills what a gather reads outside, clamped indices move the windows of a scatter inside.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.lowering import emit, hlo
+from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.rules import reduction
+from tapeless.tracer import dtypes
+from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.indexing import GatherScatterMode
+
+# ---- indices -------------------------------------------------------------------------------------------------
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A signed type for indices of `dtype` that holds any size of an axis too: XLA clamps in the type of the index."""
+    bits = dtypes.bits_of(dtype) + (not dtypes.is_signed(dtype))
+    return np.dtype(np.int32 if bits <= 32 else np.int64)
+
+
+def _starts(f: Function, indices: Sequence[Value]) -> list[Value]:
+    """Scalar indices in one type, as StableHLO wants them."""
+    dtype = np.result_type(np.int32, *[_wide(x.aval.dtype) for x in indices])
+    return [f.convert(x, dtype) for x in indices]
+
+
+def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
+    """For every index vector, where the last window that is inside begins."""
+    last = np.array([shape[d] - window[d] for d in index_map], indices.aval.dtype)
+    vector = f.constant(last, indices.aval.update(shape=last.shape))
+    return f.broadcast(vector, indices.aval.shape, [indices.aval.ndim - 1])
+
+
+# ---- one window ----------------------------------------------------------------------------------------------
+
+
+def _dynamic_slice(f: Function, outs: Any, x: Value, *starts: Value, slice_sizes: tuple[int, ...]) -> Any:
+    return (f.op("dynamic_slice", [x, *_starts(f, starts)], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}"),)
+
+
+def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *starts: Value) -> Any:
+    return (f.op("dynamic_update_slice", [x, update, *_starts(f, starts)], outs[0]),)
+
+
+emit.rules[i.dynamic_slice_p] = _dynamic_slice
+emit.rules[i.dynamic_update_slice_p] = _dynamic_update_slice
+
+# ---- gather --------------------------------------------------------------------------------------------------
+
+
+def _gather(
+    f: Function,
+    outs: Any,
+    x: Value,
+    indices: Value,
+    *,
+    dimension_numbers: i.GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> Any:
+    d, out = dimension_numbers, outs[0]
+    indices = f.convert(indices, _wide(indices.aval.dtype))
+    names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims")
+    numbers = _numbers((*names, "start_indices_batching_dims"), d, indices)
+    found = f.op(
+        "gather",
+        [x, indices],
+        out,
+        f"dimension_numbers = #stablehlo.gather<{numbers}>, "
+        f"indices_are_sorted = {str(indices_are_sorted).lower()}, slice_sizes = {hlo.array(slice_sizes)}",
+    )
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        return (found,)
+    inside = _inside(f, indices, d.start_index_map, x.aval.shape, slice_sizes)
+    batch = [k for k in range(out.ndim) if k not in d.offset_dims]
+    fill = f.constant(_default_fill(out.dtype) if fill_value is None else fill_value, out)
+    return (f.op("select", [f.broadcast(inside, out.shape, batch), found, fill], out),)
+
+
+def _inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
+    """For every index vector, whether its window is inside the operand."""
+    low = f.compare(indices, f.constant(0, indices.aval), "GE")
+    high = f.compare(indices, _last_starts(f, indices, index_map, shape, window), "LE")
+    both = f.op("and", [low, high], low.aval)
+    axis = indices.aval.ndim - 1
+    return reduction.reduce(f, both, "and", True, [axis], both.aval.update(shape=indices.aval.shape[:-1]))
+
+
+def _default_fill(dtype: np.dtype[Any]) -> Any:
+    if dtypes.is_inexact(dtype):
+        return np.nan
+    if dtypes.is_bool(dtype):
+        return True
+    bits = dtypes.bits_of(dtype)
+    return -(2 ** (bits - 1)) if dtypes.is_signed(dtype) else 2**bits - 1
+
+
+def _numbers(names: Sequence[str], d: i.DimensionNumbers, indices: Value) -> str:
+    listed = [f"{name} = {list(dims)}" for name, dims in zip(names, d, strict=True) if dims]
+    return ", ".join([*listed, f"index_vector_dim = {indices.aval.ndim - 1}"])
+
+
+emit.rules[i.gather_p] = _gather
+
+# ---- scatter -------------------------------------------------------------------------------------------------
+
+
+def _scatter(combine: Callable[[Function, Value, Value], Value]) -> Callable[..., Any]:
+    """The rule of a scatter, from what becomes of an element and its update."""
+
+    def rule(
+        f: Function,
+        outs: Any,
+        x: Value,
+        indices: Value,
+        updates: Value,
+        *,
+        dimension_numbers: i.ScatterDimensionNumbers,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: GatherScatterMode,
+    ) -> Any:
+        d, scalar = dimension_numbers, x.aval.update(shape=())
+        indices = f.convert(indices, _wide(indices.aval.dtype))
+        if mode is GatherScatterMode.CLIP:
+            window = i.window_sizes(x.aval, updates.aval, d)
+            last = _last_starts(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
+            indices = f.op("clamp", [f.constant(0, indices.aval), indices, last], indices.aval)
+        names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims")
+        numbers = _numbers((*names, "scatter_indices_batching_dims"), d, indices)
+        attributes = (
+            f"indices_are_sorted = {str(indices_are_sorted).lower()}, "
+            f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, unique_indices = {str(unique_indices).lower()}"
+        )
+        region = f.block([scalar, scalar], lambda old, new: [combine(f, old, new)])
+        return (f.op("scatter", [x, indices, updates], outs[0], attributes, region),)
+
+    return rule
+
+
+def _operation(name: str) -> Callable[[Function, Value, Value], Value]:
+    return lambda f, old, new: f.op(name, [old, new], old.aval)
+
+
+emit.rules[i.scatter_p] = _scatter(lambda f, old, new: new)
+emit.rules[i.scatter_add_p] = _scatter(_operation("add"))
+emit.rules[i.scatter_mul_p] = _scatter(_operation("multiply"))
+emit.rules[i.scatter_min_p] = _scatter(_operation("minimum"))
+emit.rules[i.scatter_max_p] = _scatter(_operation("maximum"))

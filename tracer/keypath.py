@@ -1,0 +1,67 @@
+"""Where a leaf is in a pytree: a path is a tuple of keys, one for each node on the way. Names and texts are JAX's."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class DictKey:
+    """Key of a dict."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """Position in a tuple, list or deque."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@dataclass(frozen=True, slots=True)
+class GetAttrKey:
+    """Name of an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenedIndexKey:
+    """Position among the children of a registered class that does not say more."""
+
+    key: int
+
+    def __str__(self) -> str:
+        return f"[<flat index {self.key}>]"
+
+
+KeyEntry: TypeAlias = Any  # one of the above, or what a class registered with keys gives
+KeyPath: TypeAlias = tuple[KeyEntry, ...]
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as it is written in Python, or (`simple`) what identifies each key, with a separator.
+
+    >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("w"))
+    >>> keystr(path)
+    "['layers'][0].w"
+    >>> keystr(path, simple=True, separator="/")
+    'layers/0/w'
+    """
+    return separator.join(map(_bare if simple else str, keys))
+
+
+def _bare(key: KeyEntry) -> str:
+    for field in ("key", "idx", "name"):
+        if hasattr(key, field):
+            return str(getattr(key, field))
+    return str(key)

@@ -1,0 +1,204 @@
+"""Elementary functions, elementwise: exponentials, logarithms, trigonometric and hyperbolic functions."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import filled, select
+from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import special
+
+# ---- exponentials and logarithms -----------------------------------------------------------------------------
+
+
+def exp(x: ArrayLike, /) -> Array:
+    """e to the power x, elementwise."""
+    return apply_inexact("exp", lax.exp_p, x)
+
+
+def exp2(x: ArrayLike, /) -> Array:
+    """2 to the power x, elementwise."""
+    return apply_inexact("exp2", lax.exp2_p, x)
+
+
+def expm1(x: ArrayLike, /) -> Array:
+    """e to the power x, less 1, exact near 0, elementwise."""
+    return apply_inexact("expm1", lax.expm1_p, x)
+
+
+def log(x: ArrayLike, /) -> Array:
+    """Natural logarithm of x, elementwise."""
+    return apply_inexact("log", lax.log_p, x)
+
+
+def log1p(x: ArrayLike, /) -> Array:
+    """Natural logarithm of 1 + x, exact near 0, elementwise."""
+    return apply_inexact("log1p", lax.log1p_p, x)
+
+
+def log2(x: ArrayLike, /) -> Array:
+    """Logarithm of x to base 2, elementwise."""
+    return _scaled_log(inexact("log2", x), base=2.0)
+
+
+def log10(x: ArrayLike, /) -> Array:
+    """Logarithm of x to base 10, elementwise."""
+    return _scaled_log(inexact("log10", x), base=10.0)
+
+
+@core.compound
+def _scaled_log(x: Any, *, base: float) -> Array:
+    return lax.div(lax.log(x), float(np.log(base)))
+
+
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log(exp(x1) + exp(x2)), elementwise, without overflow."""
+    return _logaddexp(*promoted_inexact("logaddexp", x1, x2))
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """log2(2^x1 + 2^x2), elementwise, without overflow."""
+    return _logaddexp2(*promoted_inexact("logaddexp2", x1, x2))
+
+
+@core.compound
+def _logaddexp(x: Any, y: Any) -> Array:
+    """The difference of equal infinities is nan; it is replaced before use, or derivatives would be nan too."""
+    difference = lax.sub(x, y)
+    undefined = lax.ne(difference, difference)
+    distance = lax.abs(select(undefined, 0, difference))
+    return select(undefined, lax.add(x, y), lax.add(lax.max(x, y), lax.log1p(lax.exp(lax.neg(distance)))))
+
+
+@core.compound
+def _logaddexp2(x: Any, y: Any) -> Array:
+    scale = float(np.log(2.0))
+    return lax.div(_logaddexp(lax.mul(x, scale), lax.mul(y, scale)), scale)
+
+
+# ---- trigonometric -------------------------------------------------------------------------------------------
+
+
+def sin(x: ArrayLike, /) -> Array:
+    """Sine of x in radians, elementwise."""
+    return apply_inexact("sin", lax.sin_p, x)
+
+
+def cos(x: ArrayLike, /) -> Array:
+    """Cosine of x in radians, elementwise."""
+    return apply_inexact("cos", lax.cos_p, x)
+
+
+def tan(x: ArrayLike, /) -> Array:
+    """Tangent of x in radians, elementwise."""
+    return apply_inexact("tan", lax.tan_p, x)
+
+
+def arcsin(x: ArrayLike, /) -> Array:
+    """Inverse sine of x, in radians, elementwise."""
+    return apply_inexact("arcsin", lax.asin_p, x)
+
+
+def arccos(x: ArrayLike, /) -> Array:
+    """Inverse cosine of x, in radians, elementwise."""
+    return apply_inexact("arccos", lax.acos_p, x)
+
+
+def arctan(x: ArrayLike, /) -> Array:
+    """Inverse tangent of x, in radians, elementwise."""
+    return apply_inexact("arctan", lax.atan_p, x)
+
+
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The angle of the point (x2, x1), elementwise, in radians from -π to π."""
+    return apply2_inexact("arctan2", lax.atan2_p, x1, x2)
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """sin(πx) / (πx), elementwise; 1 at 0, where all derivatives are right up to the ninth."""
+    return _sinc(inexact("sinc", x))
+
+
+@core.compound
+def _sinc(x: Any) -> Array:
+    """By its series near 0: a quotient masked at the one point 0 would have the wrong derivatives there."""
+    angle = lax.mul(x, np.pi)
+    near = lax.lt(lax.abs(angle), 0.1)
+    z = lax.square(select(near, angle, 0.0))
+    series = filled(lax.mul(z, 0.0), z.shape)
+    for coefficient in (1 / 362880, -1 / 5040, 1 / 120, -1 / 6, 1.0):
+        series = lax.add(lax.mul(series, z), coefficient)
+    safe = select(near, 1.0, angle)
+    return select(near, series, lax.div(lax.sin(safe), safe))
+
+
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Degrees to radians, elementwise."""
+    return lax.mul(inexact("deg2rad", x), np.pi / 180)
+
+
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Radians to degrees, elementwise."""
+    return lax.mul(inexact("rad2deg", x), 180 / np.pi)
+
+
+radians, degrees = deg2rad, rad2deg
+
+# ---- hyperbolic ----------------------------------------------------------------------------------------------
+
+
+def sinh(x: ArrayLike, /) -> Array:
+    """Hyperbolic sine of x, elementwise."""
+    return apply_inexact("sinh", lax.sinh_p, x)
+
+
+def cosh(x: ArrayLike, /) -> Array:
+    """Hyperbolic cosine of x, elementwise."""
+    return apply_inexact("cosh", lax.cosh_p, x)
+
+
+def tanh(x: ArrayLike, /) -> Array:
+    """Hyperbolic tangent of x, elementwise."""
+    return apply_inexact("tanh", lax.tanh_p, x)
+
+
+def arcsinh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic sine of x, elementwise."""
+    return apply_inexact("arcsinh", lax.asinh_p, x)
+
+
+def arccosh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic cosine of x, elementwise."""
+    return apply_inexact("arccosh", lax.acosh_p, x)
+
+
+def arctanh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic tangent of x, elementwise."""
+    return apply_inexact("arctanh", lax.atanh_p, x)
+
+
+acos, acosh, asin, asinh, atan, atanh, atan2 = arccos, arccosh, arcsin, arcsinh, arctan, arctanh, arctan2
+
+
+# ---- others --------------------------------------------------------------------------------------------------
+
+
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """0 where x1 is negative, x2 where it is 0, 1 where it is positive, nan where it is nan, elementwise."""
+    return _heaviside(*promoted_inexact("heaviside", x1, x2))
+
+
+@core.compound
+def _heaviside(x: Any, y: Any) -> Array:
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    step = select(lax.lt(x, 0), 0.0, select(lax.gt(x, 0), 1.0, x))
+    return select(filled(lax.eq(x, 0), shape), filled(y, shape), filled(step, shape))
+
+
+def i0(x: ArrayLike, /) -> Array:
+    """The modified Bessel function of the first kind, order 0, elementwise."""
+    x = inexact("i0", x)
+    return lax.mul(lax.exp(lax.abs(x)), special.bessel_i0e(x))

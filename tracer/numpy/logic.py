@@ -1,0 +1,318 @@
+"""Truth, elementwise: comparisons, logical and bitwise operations, tests of floats, choice and closeness."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.promotion import (
+    apply,
+    apply2,
+    array_operand,
+    broadcast,
+    cast,
+    check_arrays,
+    common_shape,
+    operand,
+    promoted,
+    promoted_dtypes,
+    stretched,
+)
+from tapeless.tracer.primitives import bits
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.reduction import reduce_and
+from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.types import aval_of
+
+# ---- comparisons ---------------------------------------------------------------------------------------------
+
+
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 == x2, elementwise."""
+    return apply2("equal", lax.eq_p, x1, x2)
+
+
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 != x2, elementwise."""
+    return apply2("not_equal", lax.ne_p, x1, x2)
+
+
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 < x2, elementwise."""
+    return apply2("less", lax.lt_p, x1, x2)
+
+
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 <= x2, elementwise."""
+    return apply2("less_equal", lax.le_p, x1, x2)
+
+
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 > x2, elementwise."""
+    return apply2("greater", lax.gt_p, x1, x2)
+
+
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 >= x2, elementwise."""
+    return apply2("greater_equal", lax.ge_p, x1, x2)
+
+
+# ---- logical: operands are true where they are not 0 ---------------------------------------------------------
+
+
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 and x2, elementwise."""
+    return apply2("logical_and", bits.and_p, truth("logical_and", x1), truth("logical_and", x2))
+
+
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 or x2, elementwise."""
+    return apply2("logical_or", bits.or_p, truth("logical_or", x1), truth("logical_or", x2))
+
+
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Either x1 or x2, not both, elementwise."""
+    return apply2("logical_xor", bits.xor_p, truth("logical_xor", x1), truth("logical_xor", x2))
+
+
+def logical_not(x: ArrayLike, /) -> Array:
+    """Whether x is 0, elementwise."""
+    return bits.not_p.bind(truth("logical_not", x))[0]
+
+
+def truth(name: str, x: ArrayLike) -> Any:
+    """Whether x is not 0, elementwise."""
+    x = operand(name, x)
+    return x if x.dtype.kind == "b" else lax.ne(x, constant(0, aval_of(x)))
+
+
+# ---- bits ----------------------------------------------------------------------------------------------------
+
+
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Bits set in both, elementwise; integers or booleans."""
+    return apply2("bitwise_and", bits.and_p, x1, x2)
+
+
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Bits set in either, elementwise; integers or booleans."""
+    return apply2("bitwise_or", bits.or_p, x1, x2)
+
+
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Bits set in one of both, elementwise; integers or booleans."""
+    return apply2("bitwise_xor", bits.xor_p, x1, x2)
+
+
+def bitwise_not(x: ArrayLike, /) -> Array:
+    """Every bit flipped, elementwise; logical not for booleans."""
+    return apply("bitwise_not", bits.not_p, x)
+
+
+invert = bitwise_invert = bitwise_not
+
+
+def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 times 2 to the power x2, elementwise; integers."""
+    return _shift("left_shift", bits.shift_left_p, bits.shift_left_p, x1, x2)
+
+
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 divided by 2 to the power x2 and rounded down, elementwise; integers."""
+    return _shift("right_shift", bits.shift_right_arithmetic_p, bits.shift_right_logical_p, x1, x2)
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+
+
+def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: ArrayLike) -> Array:
+    x, y = promoted(name, x, y)
+    if not dtypes.is_integer(x.dtype):
+        raise TypeError(f"{name}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")
+    return (unsigned if dtypes.kind(x.dtype) == "u" else signed).bind(x, y)[0]
+
+
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """How many bits of |x| are set, elementwise; uint8."""
+    x = operand("bitwise_count", x)
+    x = lax.abs(x) if dtypes.kind(x.dtype) == "i" else x
+    return lax.convert_element_type(bits.population_count(x), np.uint8)
+
+
+# ---- tests of floats -----------------------------------------------------------------------------------------
+
+
+def isfinite(x: ArrayLike, /) -> Array:
+    """Whether x is neither infinite nor nan, elementwise."""
+    x = operand("isfinite", x)
+    return _isfinite(x) if dtypes.is_inexact(x.dtype) else full(x.shape, True)
+
+
+def _isfinite(x: Any) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return bits.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.is_finite(x)
+
+
+def isnan(x: ArrayLike, /) -> Array:
+    """Whether x is nan, elementwise."""
+    x = operand("isnan", x)
+    return lax.ne(x, x) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
+
+
+def isinf(x: ArrayLike, /) -> Array:
+    """Whether x is infinite, elementwise."""
+    x = operand("isinf", x)
+    return _isinf(x) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
+
+
+@core.compound
+def _isinf(x: Any) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return bits.bitwise_or(_isinf(lax.real(x)), _isinf(lax.imag(x)))
+    return lax.eq(lax.abs(x), np.inf)
+
+
+def isposinf(x: ArrayLike, /) -> Array:
+    """Whether x is +inf, elementwise."""
+    x = operand("isposinf", x)
+    return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
+
+
+def isneginf(x: ArrayLike, /) -> Array:
+    """Whether x is -inf, elementwise."""
+    x = operand("isneginf", x)
+    return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
+
+
+def isreal(x: ArrayLike, /) -> Array:
+    """Whether the imaginary part of x is 0, elementwise."""
+    x = operand("isreal", x)
+    return lax.eq(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, True)
+
+
+def iscomplex(x: ArrayLike, /) -> Array:
+    """Whether the imaginary part of x is not 0, elementwise."""
+    x = operand("iscomplex", x)
+    return lax.ne(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, False)
+
+
+def nan_to_num(
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
+    """x with nan and the infinities replaced, elementwise; infinities by the greatest numbers of the dtype if None."""
+    x = array_operand("nan_to_num", x)
+    if dtypes.is_complex(x.dtype):
+        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))
+        return lax.complex(*parts)
+    if not dtypes.is_inexact(x.dtype):
+        return x
+    info = dtypes.finfo(x.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    return _nan_to_num(x, *(cast(v, x.dtype, x.weak_type) for v in (nan, high, low)))
+
+
+@core.compound
+def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Array:
+    x = select(lax.ne(x, x), nan, x)
+    x = select(lax.eq(x, np.inf), high, x)
+    return select(lax.eq(x, -np.inf), low, x)
+
+
+# ---- choice --------------------------------------------------------------------------------------------------
+
+
+def choose_between(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
+    """x where `condition` is true, else y: the three are broadcast, x and y promoted; see `where`."""
+    check_arrays("where", condition, x, y)
+    x, y = promoted_dtypes("where", x, y)
+    condition = truth("where", condition)
+    if condition.shape == x.shape == y.shape:
+        return lax.select_n_p.bind(condition, y, x)[0]
+    return _broadcast_choice(condition, x, y)
+
+
+@core.compound
+def _broadcast_choice(condition: Any, x: Any, y: Any) -> Array:
+    shape = common_shape("where", condition.shape, x.shape, y.shape)
+    condition = stretched(condition, shape) if condition.shape else condition
+    x, y = (stretched(v, shape) if v.shape else v for v in (x, y))
+    if shape and not x.shape and not y.shape:
+        x = stretched(x, shape)
+    return lax.select_n_p.bind(condition, y, x)[0]
+
+
+def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
+    """For every element, the choice of the first condition that is true, or `default`.
+
+    Raises: ValueError if there is not one choice for each condition, or none at all.
+    """
+    if len(condlist) != len(choicelist) or not len(condlist):
+        raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices: give one for each.")
+    *choices, result = promoted_dtypes("select", *choicelist, default)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        result = choose_between(condition, choice, result)
+    return result
+
+
+# ---- closeness -----------------------------------------------------------------------------------------------
+
+
+def isclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
+    a, b = promoted("isclose", a, b)
+    if not dtypes.is_inexact(a.dtype):
+        float_ = dtypes.default_dtype("f")
+        a, b = cast(a, float_), cast(b, float_)
+    dtype = dtypes.real_part_dtype(a.dtype)
+    return _isclose(a, b, cast(rtol, dtype), cast(atol, dtype), equal_nan=equal_nan)
+
+
+@core.compound
+def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
+    near = lax.le(lax.abs(lax.sub(a, b)), lax.add(atol, lax.mul(rtol, lax.abs(b))))
+    finite = bits.bitwise_and(isfinite(a), isfinite(b))
+    close = bits.bitwise_or(bits.bitwise_and(near, finite), lax.eq(a, b))
+    return bits.bitwise_or(close, bits.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
+
+
+def allclose(
+    a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
+) -> Array:
+    """Whether all elements of a and b are close; see `isclose`."""
+    close = isclose(a, b, rtol, atol, equal_nan)
+    return reduce_and(close, tuple(range(close.ndim)))
+
+
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether both have the same shape and the same elements."""
+    a, b = promoted_dtypes("array_equal", a1, a2)
+    return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
+
+
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether both broadcast to one shape and have the same elements then."""
+    a, b = promoted_dtypes("array_equiv", a1, a2)
+    try:
+        a, b = broadcast("array_equiv", a, b)
+    except ValueError:
+        return full((), False)
+    return _all_equal(a, b, False)
+
+
+def _all_equal(a: Any, b: Any, equal_nan: bool) -> Array:
+    same = lax.eq(a, b)
+    if equal_nan:
+        same = bits.bitwise_or(same, bits.bitwise_and(isnan(a), isnan(b)))
+    return reduce_and(same, tuple(range(same.ndim)))

@@ -1,0 +1,448 @@
+"""Random numbers: functions of a key, the same on every device, with the names and the bits of jax.random.
+
+A sampler encrypts the positions of its result, once, and computes the sample from these bits; one that needs several
+keys splits the one it is given. Samples made by arithmetic alone are those of jax.random exactly; others as far as
+XLA's log, erf_inv and tan are the same. Left out: what is drawn by rejection (gamma, beta, dirichlet, poisson).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
+from tapeless.tracer.keys import children, encrypted, words_of
+from tapeless.tracer.primitives.bits import bitcast_convert_type
+from tapeless.tracer.primitives.elementwise import complex as complex_of
+from tapeless.tracer.primitives.elementwise import convert_element_type, rem, stop_gradient
+from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
+from tapeless.tracer.primitives.shape import iota
+from tapeless.tracer.primitives.sorting import sort, top_k
+from tapeless.tracer.primitives.special import erf, erf_inv
+from tapeless.tracer.random_arguments import (
+    KeyLike,
+    Shape,
+    bound,
+    check_broadcast,
+    check_population,
+    count_of,
+    drawn_as,
+    parameter,
+    request,
+    sampling_mode,
+    weights,
+)
+
+
+# ---- bits and uniform numbers --------------------------------------------------------------------------------
+
+
+def bits(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Random bits, as unsigned integers of `dtype`; of the default width if None.
+
+    Raises: TypeError if `key` is not one key or `dtype` not unsigned.
+    """
+    words, sizes, dtype = request("bits", key, shape, dtype, "u")
+    return _bits(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _bits(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    """Bits under keys [*keys, 2]: [*keys, *shape]."""
+    high, low = encrypted(words, tuple(shape))
+    if dtype.itemsize < 8:
+        return convert_element_type(high ^ low, dtype)
+    return convert_element_type(high, dtype) << 32 | convert_element_type(low, dtype)
+
+
+def uniform(
+    key: KeyLike, shape: Shape = (), dtype: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
+) -> Array:
+    """Numbers from `minval` up to, without, `maxval`.
+
+    Args:
+      key: one key.
+      shape: shape of the result.
+      dtype: floating point; of the default width if None.
+      minval, maxval: numbers or arrays that broadcast to `shape`.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request("uniform", key, shape, dtype, "f")
+    check_broadcast("uniform", sizes, minval=shape_of(minval), maxval=shape_of(maxval))
+    return _uniform(words, parameter(minval, dtype), parameter(maxval, dtype), shape=sizes, dtype=dtype)
+
+
+@compound
+def _uniform(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
+    low, high = convert_element_type(minval, dtype), convert_element_type(maxval, dtype)
+    return tnp.maximum(low, _unit(words, shape, dtype) * (high - low) + low)
+
+
+def _unit(words: Any, shape: Shape, dtype: Any) -> Array:
+    """Uniform on [0, 1), in multiples of the spacing below 2: bits as the mantissa of a number in [1, 2), less 1."""
+    mantissa, width = dtypes.finfo(dtype).nmant, 8 * dtype.itemsize
+    drawn = 8 if mantissa < 8 else width
+    unsigned = _unsigned(width)
+    random = convert_element_type(_bits(words, shape=shape, dtype=_unsigned(drawn)), unsigned)
+    number = random >> (drawn - mantissa) | np.ones((), dtype).view(unsigned)
+    return bitcast_convert_type(number, dtype) - 1
+
+
+# ---- integers, choices, orders -------------------------------------------------------------------------------
+
+
+def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Array:
+    """Integers from `minval` up to, without, `maxval`; `minval` where there are none between.
+
+    Args:
+      key: one key.
+      shape: shape of the result.
+      minval, maxval: integers or integer arrays that broadcast to `shape`; clipped to what `dtype` holds.
+      dtype: an integer type; of the default width if None.
+    Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request("randint", key, shape, dtype, "iu", default="i")
+    low, high = (bound(name, x, dtype) for name, x in (("minval", minval), ("maxval", maxval)))
+    check_broadcast("randint", sizes, minval=shape_of(low), maxval=shape_of(high))
+    return _randint(words, low, high, shape=sizes, dtype=dtype)
+
+
+@compound
+def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
+    """minval + (twice as many bits as the dtype has, modulo the number n of integers), which is nearly unbiased.
+
+    With w bits, (high 2**w + low) mod n needs no wider type if 2**w = (2**(w/2))**2 is taken modulo n on the way.
+    If all 2**w integers are asked for, n is 0 here, and the remainder by 0 is the number itself.
+    """
+    wide = drawn_as(dtype)
+    unsigned = _unsigned(8 * wide.itemsize)
+    first = _clipped(minval, dtype)
+    last = tnp.maximum(first, _clipped(_predecessor(maxval), dtype))
+    n = tnp.broadcast_to(convert_element_type(last - first, unsigned) + 1, shape)
+    high, low = _two(_bits(children(words, (2,)), shape=shape, dtype=unsigned))
+    half = rem(np.array(2 ** (4 * wide.itemsize), unsigned), n)
+    offset = rem(rem(high, n) * rem(half * half, n) + rem(low, n), n)
+    return convert_element_type(first + convert_element_type(offset, wide), dtype)
+
+
+def _clipped(x: Any, dtype: Any) -> Array:
+    """Integers as what they are drawn in, clipped to what `dtype` holds."""
+    own, out = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
+    if own.min < out.min or own.max > out.max:
+        x = tnp.clip(x, max(int(own.min), int(out.min)), min(int(own.max), int(out.max)))
+    return convert_element_type(x, drawn_as(dtype))
+
+
+def _predecessor(x: Any) -> Array:
+    """x - 1, but for the least integer of its type, which has none."""
+    return tnp.maximum(x, int(dtypes.iinfo(x.dtype).min) + 1) - 1
+
+
+def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low") -> Array:
+    """True with probability p.
+
+    Args:
+      key: one key.
+      p: a floating-point number, or an array that broadcasts to `shape`.
+      shape: shape of the result; that of p if None.
+      mode: "high" draws twice the bits, for a p that is small against the spacing of numbers below 1.
+    Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode.
+    """
+    sizes = shape_of(p) if shape is None else shape
+    words, sizes, dtype = request("bernoulli", key, sizes, dtypes.value_type(p)[0], "f")
+    check_broadcast("bernoulli", sizes, p=shape_of(p))
+    return _bernoulli(words, parameter(p, dtype), shape=sizes, dtype=dtype, mode=sampling_mode("bernoulli", mode))
+
+
+@compound
+def _bernoulli(words: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
+    if mode == "low":
+        return _unit(words, shape, dtype) < p
+    coarse, fine = _two(_unit(words, (2, *shape), dtype))
+    return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
+
+
+def rademacher(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """-1 or 1, equally likely; a default integer if `dtype` is None. Raises: TypeError if `key` is not one key."""
+    words, sizes, by = request("rademacher", key, shape, None, "f")
+    dtype = dtypes.canonical(int if dtype is None else dtype)
+    return _rademacher(words, shape=sizes, by=by, dtype=dtype)
+
+
+@compound
+def _rademacher(words: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
+    return convert_element_type(tnp.where(_unit(words, shape, by) < 0.5, 1, -1), dtype)
+
+
+def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Array:
+    """x in random order along an axis, or the integers below x.
+
+    Args:
+      key: one key.
+      x: an array, whose parts along `axis` are permuted, or an integer n, which means 0, 1, ..., n - 1.
+      independent: permute every line along `axis` by itself.
+    Raises: TypeError if `key` is not one key, or x a scalar but no integer; ValueError if `axis` is out of range.
+    """
+    words = words_of("permutation", key)
+    parts = x if ndim(x) else iota(dtypes.default_dtype("i"), (count_of("permutation", x),))
+    return _permutation(words, parts, axis=canonical_axis(axis, ndim(parts)), independent=bool(independent))
+
+
+@compound
+def _permutation(words: Any, x: Any, *, axis: int, independent: bool) -> Array:
+    if independent or ndim(x) == 1:
+        return _shuffled(words, x, axis)
+    return tnp.take(x, _shuffled(words, iota(np.int32, (shape_of(x)[axis],)), 0), axis=axis)
+
+
+def _shuffled(words: Any, x: Any, axis: int) -> Any:
+    """x sorted by random numbers, as often as makes it improbable that two elements tie every time."""
+    rounds = math.ceil(3 * math.log(math.prod(shape_of(x)) or 1) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        words, drawn = _two(children(words, (2,)))
+        x = sort((_bits(drawn, shape=shape_of(x), dtype=_unsigned(32)), x), dimension=axis)[1]
+    return x
+
+
+def choice(
+    key: KeyLike,
+    a: int | ArrayLike,
+    shape: Shape = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Array:
+    """Parts of an array along an axis, or integers below a, drawn at random.
+
+    Args:
+      key: one key.
+      a: an array, or an integer n, which means 0, 1, ..., n - 1.
+      shape: shape of what is drawn, which takes the place of `axis`.
+      replace: whether a part may be drawn again.
+      p: probabilities [n]; equal ones if None.
+      mode: that of `gumbel`, which draws with p and without replacement.
+    Raises: TypeError if `key` is not one key; ValueError if p is not of shape [n], or there are too few parts.
+    """
+    words, sizes, out = request("choice", key, shape, None, "i")
+    axis = canonical_axis(axis, ndim(a)) if ndim(a) else 0
+    count = shape_of(a)[axis] if ndim(a) else count_of("choice", a)
+    check_population("choice", count, math.prod(sizes), replace)
+    sample: dict[str, Any] = {"shape": sizes, "count": count, "replace": bool(replace), "dtype": out}
+    if p is None:
+        positions = _choice(words, **sample)
+    else:
+        positions = _weighted_choice(words, weights(p, count), mode=sampling_mode("choice", mode), **sample)
+    return tnp.take(a, positions, axis=axis) if ndim(a) else positions
+
+
+@compound
+def _choice(words: Any, *, shape: Shape, count: int, replace: bool, dtype: Any) -> Array:
+    if replace:
+        return _randint(words, tnp.zeros((), dtype), tnp.full((), count, dtype), shape=shape, dtype=dtype)
+    return _shuffled(words, iota(dtype, (count,)), 0)[: math.prod(shape)].reshape(shape)
+
+
+@compound
+def _weighted_choice(words: Any, p: Any, *, shape: Shape, count: int, replace: bool, dtype: Any, mode: str) -> Array:
+    if not replace:
+        scores = _gumbel(words, shape=(count,), dtype=p.dtype, mode=mode) + tnp.log(p)
+        return convert_element_type(top_k(scores, math.prod(shape))[1], dtype).reshape(shape)
+    cumulative = tnp.cumsum(p)
+    draws = cumulative[-1] * (1 - _unit(words, shape, p.dtype))
+    return convert_element_type(tnp.searchsorted(cumulative, draws), dtype)
+
+
+def categorical(
+    key: KeyLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Shape | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+) -> Array:
+    """Positions along an axis, with probabilities proportional to the exponentials of `logits`.
+
+    Args:
+      key: one key.
+      logits: [batch.., n, batch..], floating point.
+      axis: where n is.
+      shape: [draws.., batch..], where `batch` of the logits may be broadcast; [batch..] if None.
+      replace: whether two draws may give the same position.
+      mode: that of `gumbel`.
+    Returns: `shape`, default integers.
+    Raises: TypeError if `key` is not one key or `logits` not floating point; ValueError if shapes do not fit.
+    Source: the Gumbel-max trick; without replacement Kool et al. 2019, "Stochastic beams and where to find them".
+    """
+    axis = canonical_axis(axis, ndim(logits))
+    batch = without(shape_of(logits), (axis,))
+    words, sizes, dtype = request(
+        "categorical", key, batch if shape is None else shape, dtypes.value_type(logits)[0], "f"
+    )
+    check_broadcast("categorical", sizes, **{"logits without their axis": batch})
+    count, draws = shape_of(logits)[axis], math.prod(sizes[: len(sizes) - len(batch)])
+    check_population("categorical", count, draws, replace)
+    sample = _categorical if replace else _distinct_categorical
+    out = dtypes.default_dtype("i")
+    return sample(
+        words, parameter(logits, dtype), axis=axis, shape=sizes, mode=sampling_mode("categorical", mode), dtype=out
+    )
+
+
+@compound
+def _categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str, dtype: Any) -> Array:
+    draws = len(shape) - (logits.ndim - 1)
+    whole = (*shape[: draws + axis], logits.shape[axis], *shape[draws + axis :])
+    noise = _gumbel(words, shape=whole, dtype=logits.dtype, mode=mode)
+    return convert_element_type(tnp.argmax(noise + logits, axis=draws + axis), dtype)
+
+
+@compound
+def _distinct_categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str, dtype: Any) -> Array:
+    scores = logits + _gumbel(words, shape=logits.shape, dtype=logits.dtype, mode=mode)
+    draws = math.prod(shape[: len(shape) - (logits.ndim - 1)])
+    positions = top_k(tnp.moveaxis(scores, axis, -1), draws)[1]
+    return convert_element_type(tnp.moveaxis(positions, -1, 0), dtype).reshape(shape)
+
+
+# ---- distributions on the line -------------------------------------------------------------------------------
+
+
+def normal(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Standard normal numbers; complex ones have independent parts of variance 1/2.
+
+    Raises: TypeError if `key` is not one key or `dtype` not floating point or complex.
+    """
+    words, sizes, dtype = request("normal", key, shape, dtype, "fc")
+    return _normal(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _normal(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    """The inverse of the distribution function, at numbers uniform on (-1, 1)."""
+    if dtypes.is_complex(dtype):
+        parts = _normal(children(words, (2,)), shape=shape, dtype=dtypes.real_part_dtype(dtype))
+        return complex_of(*_two(parts)) / np.array(np.sqrt(2), dtype)
+    lowest = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
+    return erf_inv(_uniform(words, lowest, np.array(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
+
+
+def truncated_normal(
+    key: KeyLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: Any = None
+) -> Array:
+    """Standard normal numbers, given that they are between `lower` and `upper`.
+
+    Args:
+      key: one key.
+      lower, upper: numbers or arrays that broadcast to `shape`.
+      shape: shape of the result; that of `lower` and `upper` together if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    sizes = np.broadcast_shapes(shape_of(lower), shape_of(upper)) if shape is None else shape
+    words, sizes, dtype = request("truncated_normal", key, sizes, dtype, "f")
+    check_broadcast("truncated_normal", sizes, lower=shape_of(lower), upper=shape_of(upper))
+    return _truncated_normal(words, parameter(lower, dtype), parameter(upper, dtype), shape=sizes, dtype=dtype)
+
+
+@compound
+def _truncated_normal(words: Any, lower: Any, upper: Any, *, shape: Shape, dtype: Any) -> Array:
+    """The inverse of the distribution function; rounding must not carry it out of the open interval."""
+    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
+    u = _uniform(words, erf(lower / _sqrt2(dtype)), erf(upper / _sqrt2(dtype)), shape=shape, dtype=dtype)
+    first = tnp.nextafter(stop_gradient(lower), np.array(np.inf, dtype))
+    last = tnp.nextafter(stop_gradient(upper), np.array(-np.inf, dtype))
+    return tnp.clip(_sqrt2(dtype) * erf_inv(u), first, last)
+
+
+def exponential(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    words, sizes, dtype = request("exponential", key, shape, dtype, "f")
+    return _exponential(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _exponential(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    return -tnp.log1p(-_unit(words, shape, dtype))
+
+
+def gumbel(key: KeyLike, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Array:
+    """Gumbel numbers, -log(-log u).
+
+    Args:
+      key: one key.
+      shape: shape of the result.
+      dtype: floating point; of the default width if None.
+      mode: "high" draws twice the bits, so that events of less than the spacing of numbers below 1 occur as often
+        as they should; "low" if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError for another mode.
+    """
+    words, sizes, dtype = request("gumbel", key, shape, dtype, "f")
+    return _gumbel(words, shape=sizes, dtype=dtype, mode=sampling_mode("gumbel", mode))
+
+
+@compound
+def _gumbel(words: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
+    info = dtypes.finfo(dtype)
+    if mode == "low":
+        return -tnp.log(-tnp.log(_from(info.tiny, words, shape, dtype)))
+    coarse, fine = _two(_unit(words, (2, *shape), dtype))
+    u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + np.array(info.tiny, dtype))
+    return -tnp.log(-tnp.log1p(-u))
+
+
+def laplace(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    words, sizes, dtype = request("laplace", key, shape, dtype, "f")
+    return _laplace(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _laplace(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    u = _from(-1.0 + dtypes.finfo(dtype).epsneg, words, shape, dtype)
+    return tnp.sign(u) * tnp.log1p(-tnp.abs(u))
+
+
+def logistic(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    words, sizes, dtype = request("logistic", key, shape, dtype, "f")
+    return _logistic(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _logistic(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    u = _from(dtypes.finfo(dtype).tiny, words, shape, dtype)
+    return tnp.log(u) - tnp.log1p(-u)
+
+
+def cauchy(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    words, sizes, dtype = request("cauchy", key, shape, dtype, "f")
+    return _cauchy(words, shape=sizes, dtype=dtype)
+
+
+@compound
+def _cauchy(words: Any, *, shape: Shape, dtype: Any) -> Array:
+    return tnp.tan(np.array(np.pi, dtype) * (_from(dtypes.finfo(dtype).eps, words, shape, dtype) - 0.5))
+
+
+def _from(low: Any, words: Any, shape: Shape, dtype: Any) -> Array:
+    """Uniform from `low`, where a logarithm or a tangent is finite, up to 1."""
+    return _uniform(words, np.array(low, dtype), np.array(1, dtype), shape=shape, dtype=dtype)
+
+
+# ---- parts of samplers --------------------------------------------------------------------------------------------
+
+
+def _two(x: Any) -> tuple[Any, Any]:
+    return x[0], x[1]
+
+
+def _unsigned(width: int) -> Any:
+    return np.dtype(f"uint{width}")
+
+
+def _sqrt2(dtype: Any) -> Any:
+    return np.array(np.sqrt(2), dtype)

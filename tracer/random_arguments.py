@@ -1,0 +1,101 @@
+"""What samplers are asked for, checked: a key, a shape, a dtype, parameters that fit them.
+
+Parameters that are not arrays of ours become arrays of the sampler's dtype at once, without a detour over the default
+width of Python's numbers.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.keys import Key, shape_of_result, words_of
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.types import aval_of, is_arraylike
+
+KeyLike = Key | ArrayLike
+Shape = Sequence[int]
+
+_WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsigned integer"}
+
+
+def request(
+    name: str, key: KeyLike, shape: Any, dtype: Any, kinds: str, default: str = ""
+) -> tuple[Any, tuple[int, ...], Any]:
+    """Words of the key, shape and dtype of a result. Raises: TypeError, ValueError if one is not what it should be."""
+    words, sizes = words_of(name, key), shape_of_result(name, shape)
+    dtype = dtypes.default_dtype(default or kinds[0]) if dtype is None else dtypes.canonical(dtype)
+    if dtypes.kind(dtype) not in kinds or _has_no_mantissa(dtype):
+        raise TypeError(f"{name}: the dtype must be {_WHAT[kinds]}, not {dtype}.")
+    return words, sizes, dtype
+
+
+def _has_no_mantissa(dtype: Any) -> bool:
+    """Whether a floating-point dtype has too few bits of its own to draw a number in [1, 2)."""
+    return dtypes.is_float(dtype) and (dtypes.finfo(dtype).bits < 8 or dtypes.finfo(dtype).nmant == 0)
+
+
+def sampling_mode(name: str, mode: str | None) -> str:
+    """How many bits a sample is made of. Raises: ValueError if it is neither "low" nor "high"."""
+    if mode not in (None, "low", "high"):
+        raise ValueError(f'{name}: the mode must be "low" or "high", not {mode!r}.')
+    return mode or "low"
+
+
+def count_of(name: str, x: Any) -> int:
+    """A number of things. Raises: TypeError if it is not one known integer."""
+    if not is_arraylike(x) or not dtypes.is_integer(aval_of(x).dtype):
+        raise TypeError(f"{name} takes an array with axes or an integer, not {x!r}.")
+    return operator.index(x)
+
+
+def bound(name: str, x: Any, dtype: Any) -> Any:
+    """A bound as an array; a Python integer as what `dtype` is drawn in, unless it is too large for that.
+
+    Raises: TypeError if it is no integer, OverflowError if it has more than 64 bits.
+    """
+    if not is_arraylike(x) or not dtypes.is_integer(aval_of(x).dtype):
+        raise TypeError(f"randint: {name} must be an integer, not {x!r}. Convert it with astype.")
+    if not isinstance(x, int):
+        return x if isinstance(x, Array) else np.asarray(x)
+    for candidate in (drawn_as(dtype), np.dtype("int64"), np.dtype("uint64")):
+        if dtypes.iinfo(candidate).min <= x <= dtypes.iinfo(candidate).max:
+            return np.array(x, candidate)
+    raise OverflowError(f"randint: {name} {x} does not fit 64 bits.")
+
+
+def parameter(x: Any, dtype: Any) -> Any:
+    """A parameter as an array, without a detour over the default width."""
+    return x if isinstance(x, Array) else np.asarray(x, dtype)
+
+
+def weights(p: Any, count: int) -> Any:
+    """Probabilities [count] as floating-point numbers. Raises: ValueError if they are not of that shape."""
+    if shape_of(p) != (count,):
+        raise ValueError(f"choice: p must have shape ({count},), a probability for each part, not {shape_of(p)}.")
+    dtype, _ = dtypes.value_type(p)
+    dtype = dtype if dtypes.is_float(dtype) else dtypes.default_dtype("f")
+    return parameter(p, dtype) if dtype == dtypes.value_type(p)[0] else convert_element_type(p, dtype)
+
+
+def check_broadcast(name: str, shape: tuple[int, ...], **operands: tuple[int, ...]) -> None:
+    """Raise ValueError for the first of these shapes that does not broadcast to `shape`."""
+    for operand, own in operands.items():
+        if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)):
+            raise ValueError(f"{name}: {operand}, of shape {own}, does not broadcast to shape {shape}.")
+
+
+def check_population(name: str, count: int, draws: int, replace: bool) -> None:
+    """Raise ValueError if there are not enough things to draw from."""
+    if draws > count and (not replace or not count):
+        again = "" if replace else " without replacement"
+        raise ValueError(f"{name}: {draws} cannot be drawn from {count}{again}.")
+
+
+def drawn_as(dtype: Any) -> Any:
+    """What integers of `dtype` are drawn in."""
+    return dtype if dtype.itemsize >= 4 else np.dtype("int32")
