@@ -80,18 +80,19 @@ class Jitted:
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._plain = not static and device is None
-        self._fast: dict[Any, Program] = {}
+        self._fast: dict[Any, Callable[[list[Any]], Any]] = {}
         self._programs: dict[Any, Program] = {}
         self._traces: dict[Any, Traced] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and _current() is _BOTTOM:
             try:
-                program = self._fast.get((_settings(), *[x.aval for x in args]))
-                if program is not None:
-                    return program.call_arrays(args)
+                run = self._fast.get((_settings(), *[x.aval for x in args]))
+                bufs = [x.buf for x in args]
             except AttributeError:  # an argument is not an array of ours
-                pass
+                run = None
+            if run is not None:
+                return run(bufs)
         return self._call(args, kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -125,7 +126,7 @@ class Jitted:
         program = self._program(statics, leaves, tree)
         if self._plain and not kwargs and not config.debug_nans and all(type(x) is DeviceArray for x in args):
             if dispatch.devices.only_one():
-                self._fast[(_settings(), *[x.aval for x in args])] = program
+                self._fast[(_settings(), *[x.aval for x in args])] = program.run
         return program.call(leaves)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:

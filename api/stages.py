@@ -1,6 +1,6 @@
 """The stages of compiling a function, to be looked at one by one: traced, lowered, compiled."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,15 @@ class Program:
         self._consts = [dispatch.buffer_on(c, device) for c in consts]
         self._single = traced.out_tree is pytree.LEAF
 
-    def call_arrays(self, args: Sequence[Any]) -> Any:
-        """Call with arrays of ours on the right device, without the checks of `call`."""
-        bufs = [x.buf for x in args]
-        outs = self._call([*self._consts, *bufs] if self._consts else bufs)
-        return outs[0] if self._single else pytree.unflatten(self._tree, outs)
+    @property
+    def run(self) -> Callable[[list[Any]], Any]:
+        """The fastest way to call with buffers of the right types on the right device."""
+        if self._single and not self._consts:
+            return self.executable.call_single
+        return self._call_buffers
+
+    def _call_buffers(self, bufs: Sequence[Any]) -> Any:
+        return pytree.unflatten(self._tree, self._call([*self._consts, *bufs]))
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""

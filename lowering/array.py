@@ -86,7 +86,7 @@ class DeviceArray(Array):
             return host.astype(dtype)
         return host.copy() if copy else host
 
-    def item(self, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
+    def item(self, *index: SupportsIndex) -> Any:
         """One element as a Python number: that at `index`, or the only one. Raises: ValueError if there are more."""
         return self._host().item(*index)
 
@@ -234,11 +234,11 @@ def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 def _moved(x: DeviceArray, aval: ShapedArray, device: Device) -> DeviceArray:
     if x.aval.dtype != aval.dtype:
-        return _put(x._host(), aval, device)
+        return _put(np.asarray(x), aval, device)
     if x.device is device:
         return with_type(x, aval)
     if x.device.client is not device.client:
-        return _put(x._host(), aval, device)
+        return _put(np.asarray(x), aval, device)
     return DeviceArray(compat.transfer(x.live(), aval, device.sharding, device.handle))
 
 

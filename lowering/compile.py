@@ -84,6 +84,13 @@ class Executable:
         except (XlaRuntimeError, TypeError) as error:
             self._explain(bufs, error)
 
+    def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
+        """`call` for a program of one result."""
+        try:
+            return self._execute(bufs).consume_with_handlers(self._handlers)[0]
+        except (XlaRuntimeError, TypeError) as error:
+            self._explain(bufs, error)
+
     def __call__(self, *arrays: DeviceArray) -> list[DeviceArray]:
         """Run on arrays. Raises: TypeError or ValueError if they are not what was compiled for."""
         self._check(arrays)

@@ -29,7 +29,7 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
-        _everywhere[0] = tuple([f.everywhere for f in _fields.values()])
+        _process[0] = _settings_now()
 
     def checked(self, value: Any) -> T:
         """The allowed value equal to `value`. Raises: ValueError if there is none."""
@@ -86,16 +86,19 @@ class Config:
         with ExitStack() as scopes:
             for name, value in values.items():
                 scopes.enter_context(_field(name).scope(value))
-            token = _overrides.set(tuple({**dict(_overrides.get()), **values}.items()))
+            token = _scope.set(_settings_now())
             try:
                 yield
             finally:
-                _overrides.reset(token)
+                _scope.reset(token)
 
     @staticmethod
-    def trace_key() -> tuple[Any, ...]:
-        """What a cache of traced programs must be keyed by. Read at every call of a jitted function: kept cheap."""
-        return _everywhere[0], _overrides.get()
+    def trace_key() -> object:
+        """What a cache of traced programs must be keyed by: one object for each combination of values.
+
+        Read at every call of a jitted function, hence so cheap.
+        """
+        return _scope.get() or _process[0]
 
     def __getattr__(self, name: str) -> Any:
         return _field(name)
@@ -108,9 +111,16 @@ class Config:
 
 
 _fields: dict[str, Field[Any]] = {name: field for name, field in vars(Config).items() if isinstance(field, Field)}
-_everywhere: list[tuple[Any, ...]] = [tuple(field.everywhere for field in _fields.values())]
-_overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
+_known_settings: dict[tuple[Any, ...], object] = {}
+_scope: ContextVar[object | None] = ContextVar("settings", default=None)
 
+
+def _settings_now() -> object:
+    """The one object for the present values of all fields."""
+    return _known_settings.setdefault(tuple([field.__get__(None) for field in _fields.values()]), object())
+
+
+_process = [_settings_now()]
 config = Config()
 
 

@@ -36,7 +36,6 @@ from tapeless.tracer.random_arguments import (
     weights,
 )
 
-
 # ---- bits and uniform numbers --------------------------------------------------------------------------------
 
 

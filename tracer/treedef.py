@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from tapeless.tracer.keypath import GetAttrKey, KeyEntry, keystr
+from tapeless.tracer.treecode import builder, matcher
 
 # ---- nodes
 
@@ -118,7 +119,18 @@ class PyTreeDef:
     Attributes: num_leaves; num_nodes, leaves included; kind (the class of the node, None for a leaf); aux; children.
     """
 
-    __slots__ = ("__weakref__", "_children", "_hash", "interned", "node", "num_leaves", "num_nodes")
+    __slots__ = (
+        "__weakref__",
+        "_build",
+        "_builds",
+        "_children",
+        "_hash",
+        "_match",
+        "interned",
+        "node",
+        "num_leaves",
+        "num_nodes",
+    )
 
     def __init__(
         self, node: Node, children: "tuple[PyTreeDef, ...] | None", num_leaves: int, num_nodes: int, interned: bool
@@ -126,6 +138,9 @@ class PyTreeDef:
         self.node, self._children, self.interned = node, children, interned
         self.num_leaves, self.num_nodes = num_leaves, num_nodes
         self._hash: int | None = None
+        self._match: Callable[[Any], list[Any] | None] | None = None
+        self._build: Callable[[Iterable[Any]], Any] | None = None
+        self._builds = 0
 
     @property
     def kind(self) -> type | None:
@@ -149,18 +164,31 @@ class PyTreeDef:
         given = leaves if type(leaves) in (list, tuple) else list(leaves)
         if len(given) != self.num_leaves:
             raise ValueError(f"unflatten: {self} has {self.num_leaves} leaves, but {len(given)} were given.")
-        return self._build(iter(given))
+        return (self._build or self._walk)(given)
 
-    def _build(self, leaves: Iterator[Any]) -> Any:
+    def _walk(self, leaves: Iterable[Any]) -> Any:
+        if self._children is not None:
+            self._builds += 1
+            if self._builds >= _WORTH_CODE:
+                self._build = builder(self)
+        return self._filled(iter(leaves))
+
+    def _filled(self, leaves: Iterator[Any]) -> Any:
         node, children = self.node, self._children
         if children is not None:
-            return node.type.unflatten(node.aux, tuple([c._build(leaves) for c in children]))
+            return node.type.unflatten(node.aux, tuple([child._filled(leaves) for child in children]))
         if self is LEAF:
             return next(leaves)
         return node.type.unflatten(node.aux, tuple(islice(leaves, self.num_leaves)))
 
+    def match(self, tree: Any) -> list[Any] | None:
+        """The leaves of `tree` if it has this structure, else None: much faster than `flatten`, for a good guess."""
+        if self._match is None:
+            self._match = matcher(self, leaf_types.issuperset, openers.__getitem__)
+        return self._match(tree)
+
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` where this structure has leaves. Raises: ValueError with the path where they differ."""
+        """The subtrees of `tree` at the leaves of this structure. Raises: ValueError with the path where they differ."""
         return flatten_up_to(self, tree)
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
@@ -202,6 +230,7 @@ def _hashed(node: Node) -> int:
         ) from error
 
 
+_WORTH_CODE = 8  # trees to build of a structure before code is written for it
 _LEAF_TYPE = NodeType(object, lambda tree: ((), None), lambda aux, children: None, lambda tree, aux, n: ())
 LEAF = PyTreeDef(Node(_LEAF_TYPE, None, True), None, 1, 1, True)
 

@@ -131,7 +131,7 @@ def register_pytree_node(
 
     Args:
       nodetype: the class; instances of its subclasses are not affected.
-      flatten_func: x -> (children, auxiliary data); auxiliary data are part of the structure: they must have == and hash.
+      flatten_func: x -> (children, auxiliary data), of which the latter are part of the structure: with == and hash.
       unflatten_func: (auxiliary data, children) -> x. Children can be anything, not only arrays.
       flatten_with_keys_func: x -> (pairs of a key and a child, auxiliary data), for paths.
     Raises: ValueError if the class is registered already; TypeError if it is none.

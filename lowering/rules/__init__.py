@@ -1,5 +1,5 @@
 """How primitives run, by family: importing this package fills the table of `tapeless.lowering.emit`."""
 
-from tapeless.lowering.rules import bits, call, contraction, elementwise, random, reduction, shape, special
+from tapeless.lowering.rules import bits, call, contraction, elementwise, indexing, random, reduction, shape, special
 
-__all__ = ["bits", "call", "contraction", "elementwise", "random", "reduction", "shape", "special"]
+__all__ = ["bits", "call", "contraction", "elementwise", "indexing", "random", "reduction", "shape", "special"]

@@ -5,6 +5,7 @@ from typing import Any
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.rules.reduction import padding_attribute
 from tapeless.tracer.primitives import contraction as c
 
 
@@ -48,7 +49,7 @@ def _conv_general_dilated(
     attributes = ", ".join(
         [
             f"window_strides = {hlo.array(window_strides)}",
-            f"padding = {hlo.pairs(padding)}",
+            f"padding = {padding_attribute(padding)}",
             f"lhs_dilation = {hlo.array(lhs_dilation)}",
             f"rhs_dilation = {hlo.array(rhs_dilation)}",
             f"dimension_numbers = #stablehlo.conv<{numbers}>",

@@ -33,7 +33,8 @@ def _starts(f: Function, indices: Sequence[Value]) -> list[Value]:
 
 def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
     """For every index vector, where the last window that is inside begins."""
-    last = np.array([shape[d] - window[d] for d in index_map], indices.aval.dtype)
+    dtype = indices.aval.dtype
+    last = np.array([min(shape[d] - window[d], np.iinfo(dtype).max) for d in index_map], dtype)
     vector = f.constant(last, indices.aval.update(shape=last.shape))
     return f.broadcast(vector, indices.aval.shape, [indices.aval.ndim - 1])
 
@@ -101,8 +102,8 @@ def _default_fill(dtype: np.dtype[Any]) -> Any:
         return np.nan
     if dtypes.is_bool(dtype):
         return True
-    bits = dtypes.bits_of(dtype)
-    return -(2 ** (bits - 1)) if dtypes.is_signed(dtype) else 2**bits - 1
+    limits = dtypes.iinfo(dtype)
+    return limits.min if dtypes.is_signed(dtype) else limits.max
 
 
 def _numbers(names: Sequence[str], d: i.DimensionNumbers, indices: Value) -> str:

@@ -1,0 +1,35 @@
+"""How sorting transforms: tangents are permuted as their primals are, by the places these came from."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import jvp
+from tapeless.interpreters.zero import Zero
+from tapeless.tracer.primitives import sorting as s
+from tapeless.tracer.primitives.indexing import take_along_axis
+from tapeless.tracer.primitives.shape import iota
+from tapeless.tracer.types import aval_of
+
+
+def _permuted(t: Any, y: Any, places: Any, axis: int) -> Any:
+    return Zero(aval_of(y).tangent()) if type(t) is Zero else take_along_axis(t, places, axis)
+
+
+def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    if all(type(t) is Zero for t in tangents):
+        outs = s.sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+        return outs, tuple(Zero(aval_of(y).tangent()) for y in outs)
+    index = iota(np.int32, aval_of(primals[0]).shape, dimension)
+    *outs, places = s.sort_p.bind(*primals, index, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
+    return tuple(outs), tuple(_permuted(t, y, places, dimension) for t, y in zip(tangents, outs))
+
+
+def _top_k_jvp(primals: Any, tangents: Any, *, k: int) -> Any:
+    values, places = s.top_k_p.bind(*primals, k=k)
+    t = _permuted(tangents[0], values, places, aval_of(values).ndim - 1)
+    return (values, places), (t, Zero(aval_of(places).tangent()))
+
+
+jvp.rules[s.sort_p] = _sort_jvp
+jvp.rules[s.top_k_p] = _top_k_jvp

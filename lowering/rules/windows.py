@@ -1,0 +1,86 @@
+"""How windows run: StableHLO's reduce_window and select_and_scatter."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tapeless.lowering import emit, hlo
+from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.rules.reduction import MAX, MIN, PROD, SUM, Operation, highest, lowest, window_attributes
+from tapeless.tracer.primitives import windows as w
+
+
+def _windowed(combine: Operation, initial: Callable[[Any], Any]) -> Callable[..., Any]:
+    def rule(
+        f: Function,
+        outs: Any,
+        x: Value,
+        *,
+        window_dimensions: tuple[int, ...],
+        window_strides: tuple[int, ...],
+        padding: w.Padding,
+        base_dilation: tuple[int, ...],
+        window_dilation: tuple[int, ...],
+    ) -> Any:
+        scalar = x.aval.update(shape=())
+        attributes = (
+            f"{window_attributes(window_dimensions, window_strides, padding)}, "
+            f"base_dilations = {hlo.array(base_dilation)}, window_dilations = {hlo.array(window_dilation)}"
+        )
+        region = f.block([scalar, scalar], lambda a, b: [combine(f, a, b)])
+        return (f.op("reduce_window", [x, f.constant(initial(scalar.dtype), scalar)], outs[0], attributes, region),)
+
+    return rule
+
+
+emit.rules[w.reduce_window_sum_p] = _windowed(*SUM)
+emit.rules[w.reduce_window_prod_p] = _windowed(*PROD)
+emit.rules[w.reduce_window_max_p] = _windowed(*MAX)
+emit.rules[w.reduce_window_min_p] = _windowed(*MIN)
+
+
+def _select_and_gather_add(
+    f: Function,
+    outs: Any,
+    tangents: Value,
+    x: Value,
+    *,
+    select: str,
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: w.Padding,
+) -> Any:
+    """One window over both arrays; the pair whose operand wins is carried."""
+    scalar = x.aval.strong().update(shape=())
+
+    def winner(a: Value, u: Value, b: Value, v: Value) -> list[Value]:
+        first = f.compare(a, b, select.upper())
+        return [f.op("select", [first, a, b], scalar), f.op("select", [first, u, v], scalar)]
+
+    worst = lowest(scalar.dtype) if select == "ge" else highest(scalar.dtype)
+    initial = [f.constant(worst, scalar), f.constant(0, scalar)]
+    region = f.block([scalar] * 4, winner)
+    attributes = window_attributes(window_dimensions, window_strides, padding)
+    return f.ops("reduce_window", [x, tangents, *initial], [outs[0], outs[0]], attributes, region)[1:]
+
+
+def _select_and_scatter_add(
+    f: Function,
+    outs: Any,
+    source: Value,
+    x: Value,
+    *,
+    select: str,
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: w.Padding,
+) -> Any:
+    scalar = x.aval.strong().update(shape=())
+    chosen = f.block([scalar, scalar], lambda a, b: [f.compare(a, b, select.upper())])
+    added = f.block([scalar, scalar], lambda a, b: [f.op("add", [a, b], scalar)])
+    attributes = window_attributes(window_dimensions, window_strides, padding)
+    operands = [x, source, f.constant(0, scalar)]
+    return (f.op("select_and_scatter", operands, outs[0], attributes, f"{chosen}, {added}"),)
+
+
+emit.rules[w.select_and_gather_add_p] = _select_and_gather_add
+emit.rules[w.select_and_scatter_add_p] = _select_and_scatter_add

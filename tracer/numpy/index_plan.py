@@ -1,0 +1,284 @@
+"""What an index means: NumPy's rules for `x[...]`, worked out once for reading and for writing.
+
+An index is read from left to right into one entry per axis: `Cut` (a slice), `int`, or an array of positions; None
+adds an axis. Integers and arrays of positions are "advanced" as soon as one of them has an axis or is traced: they
+are broadcast together, and their axes stand where they stood, or first if a slice stands between them.
+Source: NumPy's user guide, "Indexing on ndarrays".
+"""
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.errors import ConcretizationTypeError, TracerIntegerConversionError
+from tapeless.tracer.numpy.promotion import common_shape, concrete, format_shape
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, select_n
+from tapeless.tracer.types import ShapedArray, aval_of
+
+_MASK_HELP = "Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(mask, size=...) for positions."
+
+
+class Cut(NamedTuple):
+    """A slice of an axis: the elements start, start + step, ..., `size` of them."""
+
+    start: int
+    size: int
+    step: int
+
+    @property
+    def low(self) -> int:
+        """Position of the element that comes first in the array."""
+        return self.start if self.step > 0 or not self.size else self.start + (self.size - 1) * self.step
+
+    @property
+    def limit(self) -> int:
+        """One more than the position of the element that comes last in the array."""
+        return self.low + (self.size - 1) * abs(self.step) + 1 if self.size else self.low
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to index an array of one shape; hashable. The positions themselves are operands apart.
+
+    Attributes:
+      entries: for each axis a `Cut`, a known integer, or None where positions are an operand.
+      block: shape of the operands together.
+      first: which axis of `layout` the block begins at.
+      layout: shape of the result before axes are added: a window axis per `Cut`, and the block.
+      shape: shape of the result.
+      exact: whether all positions were known and are inside.
+    """
+
+    entries: tuple[Cut | int | None, ...]
+    block: tuple[int, ...]
+    first: int
+    layout: tuple[int, ...]
+    shape: tuple[int, ...]
+    exact: bool
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """Axes whose positions are operands."""
+        return tuple(axis for axis, entry in enumerate(self.entries) if entry is None)
+
+
+# ---- reading an index ----------------------------------------------------------------------------------------
+
+
+def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[Plan, list[Any]]:
+    """The plan for `x[index]` with x of type `aval`, and its operands: integer arrays, not negative.
+
+    Args:
+      check: whether known positions outside of the array are an error.
+    Raises: IndexError for positions outside or too many of them, TypeError for what is no index.
+    """
+    items = _expand(aval, index)
+    axes = _axes_of(items)
+    where = {axis: item for axis, item in axes if axis is not None}
+    if any(_is_advanced(item) for item in where.values()):
+        return _advanced(aval, axes, where, check)
+    entries = tuple(_entry(aval, axis, item, check) for axis, item in where.items())
+    layout = tuple(e.size for e in entries if isinstance(e, Cut))
+    shape = tuple(n for axis, _ in axes if (n := _extent(axis, entries)) is not None)
+    return Plan(entries, (), 0, layout, shape, True), []
+
+
+def _extent(axis: int | None, entries: Sequence[Any]) -> int | None:
+    """Length of the axis that an item leaves, None if it leaves none."""
+    if axis is None:
+        return 1
+    entry = entries[axis]
+    return entry.size if isinstance(entry, Cut) else None
+
+
+def _expand(aval: ShapedArray, index: Any) -> list[Any]:
+    """The index as a list of items that account for all axes: masks as positions, the ellipsis written out."""
+    given = index if isinstance(index, tuple) else (index,)
+    items = [part for item in given for part in _read(item)]
+    masks = [item.mask for item in items if isinstance(item, _MaskPosition) and item.number == 0]
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > aval.ndim:
+        raise IndexError(f"too many indices: {used} for the {aval.ndim} axes of an array of shape {format_shape(aval.shape)}.")
+    dots = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(f"an index has at most one ellipsis (...), not {len(dots)}.")
+    at = dots[0] if dots else len(items)
+    items[at : at + 1] = [slice(None)] * (aval.ndim - used)
+    if masks:
+        _check_masks(aval, items)
+    return items
+
+
+def _axes_of(items: list[Any]) -> list[tuple[int | None, Any]]:
+    """Each item with its axis, None for a new axis."""
+    axis, found = 0, []
+    for item in items:
+        found.append((None if item is None else axis, item))
+        axis += item is not None
+    return found
+
+
+class _MaskPosition(NamedTuple):
+    """The positions along one axis of a mask's true elements."""
+
+    mask: np.ndarray[Any, Any]
+    number: int
+
+
+def _read(item: Any) -> list[Any]:
+    """An item as it is understood: integers as int, lists and NumPy scalars as arrays, masks as positions."""
+    kind = type(item)
+    if kind is int or kind is slice or item is None or item is Ellipsis:
+        return [item]
+    if isinstance(item, (list, tuple)):
+        item = _listed(item)
+    elif kind is bool:
+        item = np.asarray(item)
+    elif isinstance(item, np.generic) or not isinstance(item, (Array, np.ndarray)):
+        item = _number(item)
+    if isinstance(item, int):
+        return [item]
+    if item.dtype.kind == "b":
+        return _mask_positions(item)
+    if not dtypes.is_integer(item.dtype):
+        raise TypeError(f"an index must be integer or boolean, not {aval_of(item)}. Convert with astype(int).")
+    return [int(item)] if isinstance(item, np.ndarray) and not item.ndim else [item]
+
+
+def _listed(items: Sequence[Any]) -> np.ndarray[Any, Any]:
+    found = np.asarray([concrete("index", x, "Write tnp.array(...) around the list.") if isinstance(x, Array) else x for x in items])
+    return found.astype(np.int32) if not found.size else found
+
+
+def _number(item: Any) -> Any:
+    if isinstance(item, np.bool_):
+        return np.asarray(item)
+    try:
+        return operator.index(item)
+    except TypeError:
+        what = f"{item!r:.60} of type {type(item).__name__}"
+        raise TypeError(f"an index must be an integer, a slice, None, ... or an array of them, not {what}.") from None
+
+
+def _mask_positions(mask: Any) -> list[Any]:
+    if isinstance(mask, Tracer) and mask.known() is None:
+        raise ConcretizationTypeError(
+            f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.\n  {_MASK_HELP}"
+        )
+    known = concrete("index", mask, _MASK_HELP)
+    if not known.ndim:
+        raise TypeError("a single boolean is no index here. Use tnp.where, or x[None] to add an axis.")
+    return [_MaskPosition(known, k) for k in range(known.ndim)]
+
+
+def _check_masks(aval: ShapedArray, items: list[Any]) -> None:
+    for axis, item in _axes_of(items):
+        if isinstance(item, _MaskPosition) and axis is not None and item.mask.shape[item.number] != aval.shape[axis]:
+            raise IndexError(
+                f"a mask of shape {format_shape(item.mask.shape)} does not fit an array of shape "
+                f"{format_shape(aval.shape)}: axis {axis} has size {aval.shape[axis]}."
+            )
+
+
+# ---- integers and slices -------------------------------------------------------------------------------------
+
+
+def _is_advanced(item: Any) -> bool:
+    return isinstance(item, (Array, np.ndarray, _MaskPosition))
+
+
+def _entry(aval: ShapedArray, axis: int, item: Any, check: bool) -> Cut | int:
+    n = aval.shape[axis]
+    if type(item) is int:
+        return inside(aval, axis, item) if check or -n <= item < n else (item if item < 0 else item)
+    if item == _WHOLE:
+        return Cut(0, n, 1)
+    try:
+        start, stop, step = item.indices(n)
+    except TracerIntegerConversionError:
+        raise TypeError(
+            f"the bounds of a slice must be known, those of axis {axis} of {aval} are traced: {item}.\n"
+            "  Use lax.dynamic_slice for a window of a known size at a computed place."
+        ) from None
+    return Cut(start, len(range(start, stop, step)), step)
+
+
+_WHOLE = slice(None)
+
+
+def inside(aval: ShapedArray, axis: int, i: int) -> int:
+    """i counted from the front. Raises: IndexError if it is outside."""
+    n = aval.shape[axis]
+    if not -n <= i < n:
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}, of an array of shape {format_shape(aval.shape)}.")
+    return i + n if i < 0 else i
+
+
+# ---- arrays of positions -------------------------------------------------------------------------------------
+
+
+def _advanced(
+    aval: ShapedArray, axes: list[tuple[int | None, Any]], where: dict[int, Any], check: bool
+) -> tuple[Plan, list[Any]]:
+    taken = [axis for axis, item in where.items() if not isinstance(item, slice)]
+    positions = [_positions(aval, axis, where[axis], check) for axis in taken]
+    block = common_shape("index", *[np.shape(p) for p, _ in positions])
+    entries = tuple(None if axis in taken else _entry(aval, axis, item, check) for axis, item in where.items())
+    order = [axis for axis, _ in axes]
+    together = _adjacent([i for i, axis in enumerate(order) if axis in taken])
+    before = order[: order.index(taken[0])] if together else []
+    layout = [e.size for e in entries if isinstance(e, Cut)]
+    first = sum(axis is not None for axis in before)
+    layout[first:first] = block
+    sizes = {axis: (1 if axis is None else entries[axis].size) for axis in order if axis not in taken}  # type: ignore[union-attr]
+    shape = [*(sizes[a] for a in before), *block, *(sizes[a] for a in order[len(before) :] if a not in taken)]
+    plan = Plan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
+    return plan, [p for p, _ in positions]
+
+
+def _adjacent(places: list[int]) -> bool:
+    return places[-1] - places[0] == len(places) - 1
+
+
+def _positions(aval: ShapedArray, axis: int, item: Any, check: bool) -> tuple[Any, bool]:
+    """Positions along an axis, counted from the front, and whether they are known to be inside."""
+    n = aval.shape[axis]
+    if isinstance(item, _MaskPosition):
+        return np.nonzero(item.mask)[item.number].astype(np.int32), True
+    if isinstance(item, Array):
+        return from_the_front(item, n), False
+    known = np.asarray(item)
+    outside = known[(known < -n) | (known >= n)]
+    if outside.size and check:
+        inside(aval, axis, int(outside[0]))
+    known = np.where(known < 0, known + n, known)
+    return known.astype(index_dtype(n)), not outside.size
+
+
+def from_the_front(i: Array, n: int) -> Array:
+    """Positions along an axis of n elements with negative ones counted from the end, as int32 or wider."""
+    if dtypes.kind(i.dtype) == "u":
+        return i
+    if dtypes.bits_of(i.dtype) < 32 or i.aval.weak_type:
+        i = convert_element_type(i, np.int32)
+    return select_n(lt(i, 0), i, add(i, n))
+
+
+def index_dtype(n: int) -> np.dtype[Any]:
+    """int32, or int64 for axes too long for it."""
+    return np.dtype("int32" if n <= 2**31 - 1 else "int64")
+
+
+def window_axes(plan: Plan) -> Iterator[tuple[int, int]]:
+    """(axis of the array, axis of the layout) for every axis that a slice keeps."""
+    at = 0
+    for axis, entry in enumerate(plan.entries):
+        if isinstance(entry, Cut):
+            yield axis, at if at < plan.first else at + len(plan.block)
+            at += 1
