@@ -11,7 +11,7 @@ from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, passes, pytree
-stop_gradient = lambda x: x
+from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -353,7 +353,9 @@ def _tangent(x: Any, t: Any, i: int) -> Any:
     if want.dtype == dtypes.float0:
         if getattr(t, "dtype", None) == dtypes.float0:
             return Zero(want)
-        raise TypeError(f"jvp: leaf {i} is {aval_of(x)}, an integer type: its tangent must be of dtype float0, not {t!r}.")
+        raise TypeError(
+            f"jvp: leaf {i} is {aval_of(x)}, an integer type: its tangent must be of dtype float0, not {t!r}."
+        )
     return typed(t, want, f"jvp: tangent {i}", f"the primal {aval_of(x)}")
 
 
@@ -374,7 +376,9 @@ def _cotangents(cotangent: Any, f: _Flat, avals: Sequence[ShapedArray], who: str
             f"{who}: the cotangent must have the structure of the result of {f.__name__}, {f.out_tree}, not {tree}."
         )
     return [
-        Zero(aval) if aval.dtype == dtypes.float0 else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {f.__name__}")
+        Zero(aval)
+        if aval.dtype == dtypes.float0
+        else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {f.__name__}")
         for i, (ct, aval) in enumerate(zip(flat, avals, strict=True))
     ]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.jit import jit
+from tapeless.compiling import jit
 
 
 def make_jaxpr(

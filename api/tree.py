@@ -1,16 +1,17 @@
 """Functions on pytrees, under the short names of `jax.tree`."""
 
-from tapeless.tracer.pytree import broadcast_prefix as broadcast_leaves
-from tapeless.tracer.pytree import flatten, flatten_with_path, leaves, leaves_with_path, structure, unflatten
+from tapeless.tracer.pytree import flatten, flatten_with_path, leaves, leaves_with_path, static, structure, unflatten
 from tapeless.tracer.pytree import tree_all as all
+from tapeless.tracer.pytree import tree_broadcast as broadcast
 from tapeless.tracer.pytree import tree_map as map
 from tapeless.tracer.pytree import tree_map_with_path as map_with_path
 from tapeless.tracer.pytree import tree_reduce as reduce
+from tapeless.tracer.pytree import tree_reduce_associative as reduce_associative
 from tapeless.tracer.pytree import tree_transpose as transpose
 
 __all__ = [
     "all",
-    "broadcast_leaves",
+    "broadcast",
     "flatten",
     "flatten_with_path",
     "leaves",
@@ -18,6 +19,8 @@ __all__ = [
     "map",
     "map_with_path",
     "reduce",
+    "reduce_associative",
+    "static",
     "structure",
     "transpose",
     "unflatten",

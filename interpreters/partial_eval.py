@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
+from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.rules import Rules
@@ -114,7 +115,7 @@ class UnzipTrace(Trace):
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in self._residuals.values() if v in used]
-        return jaxpr.replace(invars=[v for v, _ in kept] + self._inputs), [x for _, x in kept]
+        return checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)), [x for _, x in kept]
 
 
 class LinearTracer(Tracer):
@@ -171,7 +172,8 @@ def _recompute(whole: Unzipped, policy: Policy) -> Unzipped:
     keep = list(saved)
     moved = [eqn for eqn in known.eqns if eqn in again]
     new_known = passes.dead_code(known.replace(outvars=[*results, *keep]))
-    return Unzipped(new_known, _with_prologue(linear, residuals, keep, moved), linear_out, len(keep))
+    new_linear = checked(_with_prologue(linear, residuals, keep, moved))
+    return Unzipped(checked(new_known), new_linear, linear_out, len(keep))
 
 
 def _with_prologue(linear: Jaxpr, residuals: Sequence[Atom], keep: list[Var], moved: list[Equation]) -> Jaxpr:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes, source
+from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.elementwise import add
@@ -190,7 +191,7 @@ def _transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tu
         outvars = [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name}")
     assert not consts, "a program is closed"
-    return passes.mark_linear(built), tuple(type(ct) is not Zero for ct in pulled)
+    return checked(passes.mark_linear(built)), tuple(type(ct) is not Zero for ct in pulled)
 
 
 _transposed = core.program_cache()

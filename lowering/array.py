@@ -328,7 +328,8 @@ def _copied(x: Any) -> DeviceArray:
         return duplicate(x)
     if isinstance(x, np.ndarray):
         return to_device(x, aval_of(x), devices.devices("cpu")[0])
-    return duplicate(_shared(x, None))
+    # Copying may go on after the call, and while it does the owner of the memory must not write to it.
+    return duplicate(_shared(x, None)).block_until_ready()
 
 
 def _shared(x: Any, copy: bool | None) -> DeviceArray:
@@ -360,7 +361,7 @@ def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
 
 def _unshareable(x: Any, reason: str) -> BufferError:
     return BufferError(
-        f"from_dlpack: this {type(x).__name__} cannot be shared: {reason}.\n"
+        f"from_dlpack: this {type(x).__name__} cannot be shared: {reason.rstrip('.')}.\n"
         "  Make it contiguous and aligned to 64 bytes, or copy it with copy=True."
     )
 

@@ -7,6 +7,7 @@ release is a change to this file. Three rules of jaxlib's bear on all of lowerin
 - many of its checks are missing: we hand it checked arguments (buffers are compared by size in bytes only).
 """
 
+import importlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +16,12 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import numpy as np
-from jaxlib import _jax, version, xla_client
+from jaxlib import version, xla_client
 
 from tapeless.tracer.types import ShapedArray
 
 xc: Any = xla_client  # its stubs describe one release, and we run on several
-jaxlib_core: Any = _jax
+jaxlib_core: Any = importlib.import_module("jaxlib._jax")
 
 XlaRuntimeError: type[RuntimeError] = xc.XlaRuntimeError
 
@@ -119,6 +120,6 @@ def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any]
     return client.deserialize_executable(blob, devices, None)
 
 
-def memory_field(stats: Any, name: str) -> int | None:
+def memory_field(stats: Any, name: str) -> Any:
     """A field of an executable's memory statistics, None on releases that do not have it."""
     return getattr(stats, name, None)

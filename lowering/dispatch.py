@@ -11,7 +11,7 @@ import numpy as np
 from tapeless.lowering import devices, emit
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
@@ -36,10 +36,12 @@ def executable(
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
-    """Compute a program on concrete values."""
+    """Compute a program on concrete values. Raises: FloatingPointError with `config.debug_nans`, see below."""
     device = device_of(args)
-    bufs = [buffer_on(x, device) for x in args]
-    return tuple(executable(jaxpr, device).call(bufs))
+    outs = executable(jaxpr, device).call([buffer_on(x, device) for x in args])
+    if config.debug_nans:
+        check_nans_in(jaxpr, outs, args)
+    return tuple(outs)
 
 
 class Evaluator:
@@ -61,13 +63,11 @@ class Evaluator:
         if found is None:
             found = self._primitives[key] = self._compile(primitive, avals, params, device)
         outs = found.call([buffer_on(x, device) for x in args])
-        if config.debug_nans:
-            check_nans(primitive, outs, args, params)
+        if config.debug_nans and any(map(_has_nan, outs)):
+            raise _nan_error(primitive)
         return tuple(outs)
 
     def _compile(self, primitive: Primitive, avals: Any, params: dict[str, Any], device: Any) -> Executable:
-        if "jaxpr" in params and len(params) == 1:
-            return executable(params["jaxpr"], device)
         invars = [Var(aval) for aval in avals]
         outvars = [Var(aval) for aval in primitive.type(avals, params)]
         program = Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
@@ -129,27 +129,21 @@ def _concrete(x: Any) -> ShapedArray:
 # ---- nan -----------------------------------------------------------------------------------------------------
 
 
-def check_nans(primitive: Primitive, outs: Sequence[DeviceArray], args: Sequence[Any], params: Any) -> None:
-    """Raises: FloatingPointError if a result is nan, naming the primitive, or the equation inside a program."""
-    if not any(map(_has_nan, outs)):
-        return
-    inner = params.get("jaxpr")
-    if inner is not None:
-        check_nans_in(inner, outs, args)
-    here = core.source.describe_here()
-    raise FloatingPointError(f"nan in the result of '{primitive}'{f', at {here}' if here else ''}.")
-
-
 def check_nans_in(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
     """Raises: FloatingPointError naming the equation of `jaxpr` that first gave nan, if a result is nan."""
     if not any(map(_has_nan, outs)):
         return
-    env = dict(zip(jaxpr.invars, args, strict=True))
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
-        with core.source.at(eqn.source), config.scope(debug_nans=True):
+        with source.at(eqn.source), config.scope(debug_nans=True):
             results = eqn.primitive.bind(*operands, **eqn.params)
         env.update(zip(eqn.outvars, results))
+
+
+def _nan_error(primitive: Primitive) -> FloatingPointError:
+    here = source.describe_here()
+    return FloatingPointError(f"nan in the result of '{primitive}'{f', at {here}' if here else ''}.")
 
 
 def _has_nan(x: DeviceArray) -> bool:

@@ -1,5 +1,6 @@
 """The type checker: every program a transform builds must be well formed, well typed, and honest about linearity."""
 
+from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 
@@ -19,6 +20,11 @@ def check(jaxpr: Jaxpr) -> Jaxpr:
             check(inner)
     _check_bound(jaxpr.outvars, bound, "the results")
     return jaxpr
+
+
+def checked(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr`, checked if `config.check_programs` is set."""
+    return check(jaxpr) if config.check_programs else jaxpr
 
 
 def _bind(variables: tuple[Var, ...], bound: set[Var], where: str) -> None:

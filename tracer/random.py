@@ -151,7 +151,7 @@ def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode
     Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode.
     """
     sizes = shape_of(p) if shape is None else shape
-    words, sizes, dtype = request("bernoulli", key, sizes, dtypes.value_type(p)[0], "f")
+    words, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f")
     check_broadcast("bernoulli", sizes, p=shape_of(p))
     return _bernoulli(words, parameter(p, dtype), shape=sizes, dtype=dtype, mode=sampling_mode("bernoulli", mode))
 
@@ -278,9 +278,7 @@ def categorical(
     """
     axis = canonical_axis(axis, ndim(logits))
     batch = without(shape_of(logits), (axis,))
-    words, sizes, dtype = request(
-        "categorical", key, batch if shape is None else shape, dtypes.value_type(logits)[0], "f"
-    )
+    words, sizes, dtype = request("categorical", key, batch if shape is None else shape, aval_of(logits).dtype, "f")
     check_broadcast("categorical", sizes, **{"logits without their axis": batch})
     count, draws = shape_of(logits)[axis], math.prod(sizes[: len(sizes) - len(batch)])
     check_population("categorical", count, draws, replace)

@@ -77,9 +77,9 @@ def weights(p: Any, count: int) -> Any:
     """Probabilities [count] as floating-point numbers. Raises: ValueError if they are not of that shape."""
     if shape_of(p) != (count,):
         raise ValueError(f"choice: p must have shape ({count},), a probability for each part, not {shape_of(p)}.")
-    dtype, _ = dtypes.value_type(p)
-    dtype = dtype if dtypes.is_float(dtype) else dtypes.default_dtype("f")
-    return parameter(p, dtype) if dtype == dtypes.value_type(p)[0] else convert_element_type(p, dtype)
+    given = aval_of(p).dtype
+    dtype = given if dtypes.is_float(given) else dtypes.default_dtype("f")
+    return parameter(p, dtype) if dtype == given else convert_element_type(p, dtype)
 
 
 def check_broadcast(name: str, shape: tuple[int, ...], **operands: tuple[int, ...]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
+from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.rules import Rules
@@ -89,7 +90,8 @@ class StagingTrace(Trace):
         jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in consts if v in used]
-        return jaxpr.replace(invars=[v for v, _ in kept] + self._inputs), tuple(x for _, x in kept)
+        closed = checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs))
+        return closed, tuple(x for _, x in kept)
 
 
 rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)

@@ -1,7 +1,7 @@
 """Straight-line Python for one structure: a function that takes such trees apart, and one that builds them.
 
-A compiled function sees trees of the same few structures at each call. Walking a tree costs about a microsecond for each
-node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is taken apart by
+A compiled function sees trees of the same few structures at each call. Walking a tree costs about a microsecond for
+each node, code written for its structure a tenth: `{'a': *, 'b': (*, None)}` is taken apart by
 
     def match(t0):
         if type(t0) is not dict or len(t0) != 2: return None

@@ -151,6 +151,11 @@ class PyTreeDef:
         return self.node.aux
 
     @property
+    def is_flat(self) -> bool:
+        """Whether all children are leaves."""
+        return self._children is None and self is not LEAF
+
+    @property
     def children(self) -> "tuple[PyTreeDef, ...]":
         flat = () if self is LEAF else (LEAF,) * self.num_leaves
         return flat if self._children is None else self._children
@@ -188,7 +193,7 @@ class PyTreeDef:
         return self._match(tree)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees of `tree` at the leaves of this structure. Raises: ValueError with the path where they differ."""
+        """The subtrees of `tree` at the leaves of this. Raises: ValueError with the path where they differ."""
         return flatten_up_to(self, tree)
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
@@ -377,13 +382,12 @@ def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> None:
     if opened is None:
         raise _Mismatch(treedef, tree)
     children, node = opened(tree)
-    expected = treedef.children
-    if len(children) != len(expected) or not node.same(treedef.node):
+    if len(children) != len(treedef.children) or not node.same(treedef.node):
         raise _Mismatch(treedef, tree)
-    if len(children) == treedef.num_nodes - 1:
+    if treedef.is_flat:
         found.extend(children)
         return
-    for i, part in enumerate(expected):
+    for i, part in enumerate(treedef.children):
         try:
             _collect_up_to(part, children[i], found)
         except _Mismatch as mismatch:
@@ -393,22 +397,19 @@ def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> None:
 
 def _explained(mismatch: _Mismatch, who: str, names: tuple[str, str], treedef: PyTreeDef, tree: Any) -> str:
     this, that = names
-    path = keystr(tuple(reversed(mismatch.keys)))
-    where = f"at {path}" if path else "at the root"
+    path = keystr(tuple(reversed(mismatch.keys))) or "the root"
     return (
-        f"{who}: {that} does not match {this} {where}.\n"
-        f"  {this} has {_described(mismatch.treedef)} there, {that} has {_described_tree(mismatch.tree)}.\n"
-        f"  {this} in full: {text_of(treedef)}\n"
-        f"  {that} in full: {text_of(flatten_into(tree, []))}\n"
-        f"  {that} must have the same nodes as {this}; only where {this} has a leaf may it have anything."
+        f"{who}: {that} does not match {this} at {path}.\n"
+        f"  There {this} has {_described(mismatch.treedef, 'leaf')},\n"
+        f"  and {that} has {_described(flatten_into(mismatch.tree, []), f'leaf of type {type(mismatch.tree).__name__}')}.\n"
+        f"  In full, {this} is {text_of(treedef)},\n"
+        f"  and {that} is {text_of(flatten_into(tree, []))}.\n"
+        f"  They must have the same nodes; only where {this} has a leaf may {that} have anything."
     )
 
 
-def _described(treedef: PyTreeDef) -> str:
-    cls = treedef.kind
-    return "None" if cls is type(None) else f"a {cls.__name__ if cls else 'leaf'}, {text_of(treedef)},"
-
-
-def _described_tree(tree: Any) -> str:
-    treedef = flatten_into(tree, [])
-    return f"a leaf of type {type(tree).__name__}" if treedef is LEAF else _described(treedef).removesuffix(",")
+def _described(treedef: PyTreeDef, leaf: str) -> str:
+    if treedef is LEAF:
+        return f"a {leaf}"
+    cls = treedef.node.type.cls
+    return "None" if cls is type(None) else f"the {cls.__name__} {text_of(treedef)}"

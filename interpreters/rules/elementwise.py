@@ -1,8 +1,8 @@
 """How elementwise operations transform. A row per operand: `t` is its tangent, the letters are the operands.
 
 Complex operations are holomorphic, or linear over the reals, or sums of such; cotangents pair with tangents as
-Re(ct t), without conjugation, so that a holomorphic function's rule is that of the real one. At a kink the rows give
-what JAX gives: half to each side of a tie of max and min, nothing at a bound of clamp, 0 for |x| at 0.
+Re(ct t), without conjugation, so that a holomorphic function's rule is that of the real one.
+At a kink: half to each side of a tie of max and min, nothing at a bound of clamp, 0 for |x| at 0, as for max(x, -x).
 """
 
 import math
@@ -109,7 +109,7 @@ def _sign_of_complex(t: Any, s: Any, z: Any) -> Any:
     """z/|z| turns: d s = i s Im(conj(s) dz) / |z|, and at 0, where s = 0, not at all."""
     modulus = e.abs(z)
     angle = div(imag(mul(t, conj(s))), select_n(eq(modulus, 0.0), modulus, constant(1, aval_of(modulus))))
-    return mul(complex(constant(0, aval_of(angle)), angle), s)
+    return mul(convert_element_type(angle, aval_of(s).dtype), mul(1j, s))
 
 
 jvp.partials_of_result(e.sign_p, lambda t, s, x: _sign_of_complex(t, s, x) if _is_complex(x) else Zero(aval_of(x)))

@@ -77,9 +77,9 @@ jvp.structurally_linear[i.gather_p] = (0,)
 transpose.rules[i.gather_p] = _gather_transpose
 
 
-def _read(x: Any, indices: Any, updates: Any, dimension_numbers: Any, **params: Any) -> Any:
-    """The windows of x that a scatter of `updates` would write; zeros where it would write nothing."""
-    sizes = i.window_sizes(aval_of(x), aval_of(updates), dimension_numbers)
+def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
+    """The windows of x that a scatter of updates of this type would write; zeros where it would write nothing."""
+    sizes = i.window_sizes(aval_of(x), updates, dimension_numbers)
     numbers = i.gather_dimension_numbers(dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)
 
@@ -126,7 +126,7 @@ def _winners(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
     aval = aval_of(updates)
     numbers = add(reshape(iota(np.int32, (aval.size,)), aval.shape), 1)
     kept = i.scatter(full(aval_of(operand).shape, 0, np.int32), indices, numbers, **params)
-    return eq(_read(kept, indices, updates, **params), numbers)
+    return eq(_read(kept, indices, aval, **params), numbers)
 
 
 def _scatter_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
@@ -169,7 +169,7 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         return (out,), zeros_of((aval_of(out),))
     tangent = _zeros(aval_of(out)) if type(t) is Zero else i.scatter_mul(t, indices, updates, **params)
     if type(t_updates) is not Zero:
-        factor = _read(operand, indices, updates, **params)
+        factor = _read(operand, indices, aval_of(updates), **params)
         tangent = i.scatter_add(tangent, indices, mul(t_updates, factor), **params)
     return (out,), (tangent,)
 
@@ -198,11 +198,11 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
         if type(t) is Zero and type(t_updates) is Zero:
             return (out,), zeros_of((aval_of(out),))
         wins = _one_where_not(loses(operand, out), out)
-        updates_win = _one_where_not(loses(updates, _read(out, indices, updates, **params)), out)
+        updates_win = _one_where_not(loses(updates, _read(out, indices, aval_of(updates), **params)), out)
         share = div(full_like(out, 1), i.scatter_add(wins, indices, updates_win, **params))
         tangent = _zeros(aval_of(out)) if type(t) is Zero else mul(t, mul(wins, share))
         if type(t_updates) is not Zero:
-            weight = mul(updates_win, _read(share, indices, updates, **params))
+            weight = mul(updates_win, _read(share, indices, aval_of(updates), **params))
             tangent = i.scatter_add(tangent, indices, mul(t_updates, weight), **params)
         return (out,), (tangent,)
 

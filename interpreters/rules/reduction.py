@@ -1,16 +1,147 @@
-"""How reductions transform."""
+"""How reductions transform. No derivative divides by an element, so zeros and ties are no exceptions."""
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters.transpose import is_linear
+from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
-from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, exp, mul, select_n, sub
+from tapeless.tracer.primitives.reduction import cummax, cumprod, linear_recurrence, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, full, iota, pad, reshape
+from tapeless.tracer.primitives.shape import transpose as permute
+from tapeless.tracer.primitives.sorting import take_along_axis
+from tapeless.tracer.types import aval_of
+
+Axes = tuple[int, ...]
 
 
-def _reduce_sum_transpose(cts: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
-    kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
-    return (broadcast_in_dim(cts[0], x.aval.shape, kept),)
+def _over(y: Any, like: Any, axes: Axes) -> Any:
+    """A result of a reduction in the shape of its operand."""
+    shape = aval_of(like).shape
+    return broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
+
+# ---- sum -----------------------------------------------------------------------------------------------------
 
 jvp.linear(r.reduce_sum_p)
-transpose.rules[r.reduce_sum_p] = _reduce_sum_transpose
+transpose.unary(r.reduce_sum_p, lambda ct, x, *, axes: _over(ct, x, axes))
+
+# ---- product -------------------------------------------------------------------------------------------------
+
+
+def _reduce_prod_jvp(t: Any, x: Any, *, axes: Axes) -> Any:
+    """Every tangent times the product of the other elements: that of those before it, and that of those after it."""
+    x, t = _last(x, axes), _last(t, axes)
+    axis = aval_of(x).ndim - 1
+    before = _shifted(cumprod(x, axis), axis, 1, reverse=False)
+    after = _shifted(cumprod(x, axis, reverse=True), axis, 1, reverse=True)
+    return reduce_sum(mul(t, mul(before, after)), (axis,))
+
+
+def _last(x: Any, axes: Axes) -> Any:
+    """x with `axes` joined into one, the last."""
+    shape = aval_of(x).shape
+    kept = [i for i in range(len(shape)) if i not in axes]
+    joined = int(np.prod([shape[i] for i in axes], dtype=np.int64))
+    return reshape(permute(x, (*kept, *axes)), (*(shape[i] for i in kept), joined))
+
+
+def _shifted(x: Any, axis: int, fill: float, *, reverse: bool) -> Any:
+    """Elements moved by one place along an axis, in the order of accumulation; `fill` comes first."""
+    aval = aval_of(x)
+    if not aval.shape[axis]:
+        return x
+    move = (-1, 1, 0) if reverse else (1, -1, 0)
+    return pad(x, np.asarray(fill, aval.dtype), [move if i == axis else (0, 0, 0) for i in range(aval.ndim)])
+
+
+jvp.partials(r.reduce_prod_p, _reduce_prod_jvp)
+
+# ---- extremes ------------------------------------------------------------------------------------------------
+
+
+def _extreme_jvp(t: Any, y: Any, x: Any, *, axes: Axes) -> Any:
+    """The mean of the tangents of those elements that are the extreme."""
+    if not aval_of(x).size:
+        return reduce_sum(t, axes)
+    at = convert_element_type(eq(x, _over(y, x, axes)), aval_of(x).dtype)
+    return div(reduce_sum(mul(t, at), axes), reduce_sum(at, axes))
+
+
+jvp.partials_of_result(r.reduce_max_p, _extreme_jvp)
+jvp.partials_of_result(r.reduce_min_p, _extreme_jvp)
+
+for _primitive in (r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p, r.argmax_p, r.argmin_p):
+    jvp.zero(_primitive)
+
+# ---- cumulative ----------------------------------------------------------------------------------------------
+
+jvp.linear(r.cumsum_p)
+transpose.unary(r.cumsum_p, lambda ct, x, *, axis, reverse: r.cumsum(ct, axis, not reverse))
+
+
+def _cumprod_jvp(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """From y[i] = y[i-1] x[i]:  ẏ[i] = x[i] ẏ[i-1] + y[i-1] ẋ[i]."""
+    return linear_recurrence(x, mul(t, _shifted(y, axis, 1, reverse=reverse)), axis, reverse)
+
+
+def _cumlogsumexp_jvp(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """From exp y[i] = exp y[i-1] + exp x[i]:  ẏ[i] = exp(y[i-1] - y[i]) ẏ[i-1] + exp(x[i] - y[i]) ẋ[i]."""
+    before = _shifted(y, axis, -np.inf, reverse=reverse)
+    return linear_recurrence(_share(before, y), mul(t, _share(x, y)), axis, reverse)
+
+
+def _share(x: Any, y: Any) -> Any:
+    """exp(x - y) for x <= y; 0 where y is infinite, and the difference would be nan."""
+    zero = full(aval_of(y).shape, 0, aval_of(y).dtype)
+    known = e.is_finite(y)
+    return select_n(known, zero, exp(sub(select_n(known, zero, x), select_n(known, zero, y))))
+
+
+def _running_extreme_jvp(cumulate: Callable[..., Any]) -> Callable[..., Any]:
+    """The tangent of the last element so far that was more extreme than all before it."""
+
+    def row(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+        aval = aval_of(y)
+        if not aval.size:
+            return t
+        places = iota(np.int32, aval.shape, axis)
+        first = full(aval.shape, aval.shape[axis] - 1 if reverse else 0, np.int32)
+        new = e.ne(y, _shifted(y, axis, 0, reverse=reverse))
+        advance = r.cummin if reverse else cummax
+        return take_along_axis(t, advance(select_n(new, first, places), axis, reverse), axis)
+
+    return row
+
+
+jvp.partials_of_result(r.cumprod_p, _cumprod_jvp)
+jvp.partials_of_result(r.cumlogsumexp_p, _cumlogsumexp_jvp)
+jvp.partials_of_result(r.cummax_p, _running_extreme_jvp(cummax))
+jvp.partials_of_result(r.cummin_p, _running_extreme_jvp(r.cummin))
+
+# ---- linear recurrence ---------------------------------------------------------------------------------------
+
+
+def _recurrence_decay_jvp(t: Any, z: Any, decay: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """ż[i] = decay[i] ż[i-1] + t[i] z[i-1]."""
+    return linear_recurrence(decay, mul(t, _shifted(z, axis, 0, reverse=reverse)), axis, reverse)
+
+
+def _recurrence_transpose(cts: Any, decay: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    """ct_x[i] = decay[i+1] ct_x[i+1] + ct[i]: the same recurrence, run the other way."""
+    if is_linear(decay):
+        raise transpose.not_linear(r.linear_recurrence_p, "it is linear in its second operand only")
+    later = _shifted(decay, axis, 0, reverse=not reverse)
+    return None, linear_recurrence(later, cts[0], axis, not reverse)
+
+
+def _tangents_of_x(t: Any, z: Any, decay: Any, x: Any, **params: Any) -> Any:
+    return linear_recurrence(decay, t, **params)
+
+
+jvp.partials_of_result(r.linear_recurrence_p, _recurrence_decay_jvp, _tangents_of_x)
+transpose.rules[r.linear_recurrence_p] = _recurrence_transpose

@@ -7,8 +7,8 @@ import numpy as np
 from tapeless.interpreters import jvp
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer.primitives import sorting as s
-from tapeless.tracer.primitives.indexing import take_along_axis
 from tapeless.tracer.primitives.shape import iota
+from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.types import aval_of
 
 

@@ -55,6 +55,11 @@ jvp.partials(
     _undefined(s.igamma_grad_a_p, "its order"),
     lambda t, a, x: mul(t, mul(s.igamma_density(a, x), sub(log(x), s.digamma(a)))),
 )
+jvp.partials(
+    s.random_gamma_grad_p,
+    _undefined(s.random_gamma_grad_p, "its order"),
+    _undefined(s.random_gamma_grad_p, "the sample"),
+)
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:

@@ -14,4 +14,5 @@ def _call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> A
 
 emit.rules[c.jit_p] = _call
 emit.rules[c.custom_jvp_p] = _call
+dispatch.inline[c.jit_p] = lambda *args, jaxpr: dispatch.run(jaxpr, args)
 dispatch.inline[c.custom_jvp_p] = c.call_custom

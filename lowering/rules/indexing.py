@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.rules import reduction
+from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.indexing import GatherScatterMode
@@ -94,7 +94,7 @@ def _inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, w
     high = f.compare(indices, _last_starts(f, indices, index_map, shape, window), "LE")
     both = f.op("and", [low, high], low.aval)
     axis = indices.aval.ndim - 1
-    return reduction.reduce(f, both, "and", True, [axis], both.aval.update(shape=indices.aval.shape[:-1]))
+    return reduce(f, both, operation("and"), True, [axis], both.aval.update(shape=indices.aval.shape[:-1]))
 
 
 def _default_fill(dtype: np.dtype[Any]) -> Any:
@@ -116,7 +116,7 @@ emit.rules[i.gather_p] = _gather
 # ---- scatter -------------------------------------------------------------------------------------------------
 
 
-def _scatter(combine: Callable[[Function, Value, Value], Value]) -> Callable[..., Any]:
+def _scatter(combine: Operation) -> Callable[..., Any]:
     """The rule of a scatter, from what becomes of an element and its update."""
 
     def rule(
@@ -149,12 +149,8 @@ def _scatter(combine: Callable[[Function, Value, Value], Value]) -> Callable[...
     return rule
 
 
-def _operation(name: str) -> Callable[[Function, Value, Value], Value]:
-    return lambda f, old, new: f.op(name, [old, new], old.aval)
-
-
 emit.rules[i.scatter_p] = _scatter(lambda f, old, new: new)
-emit.rules[i.scatter_add_p] = _scatter(_operation("add"))
-emit.rules[i.scatter_mul_p] = _scatter(_operation("multiply"))
-emit.rules[i.scatter_min_p] = _scatter(_operation("minimum"))
-emit.rules[i.scatter_max_p] = _scatter(_operation("maximum"))
+emit.rules[i.scatter_add_p] = _scatter(operation("add"))
+emit.rules[i.scatter_mul_p] = _scatter(operation("multiply"))
+emit.rules[i.scatter_min_p] = _scatter(extreme("minimum"))
+emit.rules[i.scatter_max_p] = _scatter(extreme("maximum"))

@@ -190,7 +190,7 @@ print("jax" in sys.modules)
 def test_jax_in_the_same_process(first: str):
     ours = COMPUTE + "assert double(np.array([0.1, 1, 2])).tolist() == [0.2, 2, 4]\n"
     jaxs = """
-import jax, jax.numpy as jnp, warnings
+import numpy as np, jax, jax.numpy as jnp, warnings
 warnings.simplefilter("ignore")
 assert jax.jit(lambda x: x + 1)(np.ones(3)).dtype == np.float32
 assert jnp.asarray(np.ones(3)).dtype == np.float32

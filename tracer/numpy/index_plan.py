@@ -81,9 +81,11 @@ def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[Pl
     items = _expand(aval, index)
     axes = _axes_of(items)
     where = {axis: item for axis, item in axes if axis is not None}
+    if not check:
+        where = {axis: _unchecked(item, aval.shape[axis]) for axis, item in where.items()}
     if any(_is_advanced(item) for item in where.values()):
         return _advanced(aval, axes, where, check)
-    entries = tuple(_entry(aval, axis, item, check) for axis, item in where.items())
+    entries = tuple(_entry(aval, axis, item) for axis, item in where.items())
     layout = tuple(e.size for e in entries if isinstance(e, Cut))
     shape = tuple(n for axis, _ in axes if (n := _extent(axis, entries)) is not None)
     return Plan(entries, (), 0, layout, shape, True), []
@@ -104,7 +106,8 @@ def _expand(aval: ShapedArray, index: Any) -> list[Any]:
     masks = [item.mask for item in items if isinstance(item, _MaskPosition) and item.number == 0]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > aval.ndim:
-        raise IndexError(f"too many indices: {used} for the {aval.ndim} axes of an array of shape {format_shape(aval.shape)}.")
+        shape = format_shape(aval.shape)
+        raise IndexError(f"too many indices: {used} for the {aval.ndim} axes of an array of shape {shape}.")
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise IndexError(f"an index has at most one ellipsis (...), not {len(dots)}.")
@@ -152,7 +155,8 @@ def _read(item: Any) -> list[Any]:
 
 
 def _listed(items: Sequence[Any]) -> np.ndarray[Any, Any]:
-    found = np.asarray([concrete("index", x, "Write tnp.array(...) around the list.") if isinstance(x, Array) else x for x in items])
+    help = "Write tnp.array(...) around the list."
+    found = np.asarray([concrete("index", x, help) if isinstance(x, Array) else x for x in items])
     return found.astype(np.int32) if not found.size else found
 
 
@@ -193,10 +197,10 @@ def _is_advanced(item: Any) -> bool:
     return isinstance(item, (Array, np.ndarray, _MaskPosition))
 
 
-def _entry(aval: ShapedArray, axis: int, item: Any, check: bool) -> Cut | int:
+def _entry(aval: ShapedArray, axis: int, item: Any) -> Cut | int:
     n = aval.shape[axis]
     if type(item) is int:
-        return inside(aval, axis, item) if check or -n <= item < n else (item if item < 0 else item)
+        return inside(aval, axis, item)
     if item == _WHOLE:
         return Cut(0, n, 1)
     try:
@@ -212,11 +216,17 @@ def _entry(aval: ShapedArray, axis: int, item: Any, check: bool) -> Cut | int:
 _WHOLE = slice(None)
 
 
+def _unchecked(item: Any, n: int) -> Any:
+    """A known integer outside of the array as an array: it is up to the mode what it means."""
+    return np.asarray(item) if type(item) is int and not -n <= item < n else item
+
+
 def inside(aval: ShapedArray, axis: int, i: int) -> int:
     """i counted from the front. Raises: IndexError if it is outside."""
     n = aval.shape[axis]
     if not -n <= i < n:
-        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}, of an array of shape {format_shape(aval.shape)}.")
+        shape = format_shape(aval.shape)
+        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}, of an array of shape {shape}.")
     return i + n if i < 0 else i
 
 
@@ -229,15 +239,15 @@ def _advanced(
     taken = [axis for axis, item in where.items() if not isinstance(item, slice)]
     positions = [_positions(aval, axis, where[axis], check) for axis in taken]
     block = common_shape("index", *[np.shape(p) for p, _ in positions])
-    entries = tuple(None if axis in taken else _entry(aval, axis, item, check) for axis, item in where.items())
+    entries = tuple(None if axis in taken else _entry(aval, axis, item) for axis, item in where.items())
     order = [axis for axis, _ in axes]
     together = _adjacent([i for i, axis in enumerate(order) if axis in taken])
     before = order[: order.index(taken[0])] if together else []
     layout = [e.size for e in entries if isinstance(e, Cut)]
     first = sum(axis is not None for axis in before)
     layout[first:first] = block
-    sizes = {axis: (1 if axis is None else entries[axis].size) for axis in order if axis not in taken}  # type: ignore[union-attr]
-    shape = [*(sizes[a] for a in before), *block, *(sizes[a] for a in order[len(before) :] if a not in taken)]
+    after = [axis for axis in order[len(before) :] if axis not in taken]
+    shape = [*(_extent(a, entries) for a in before), *block, *(_extent(a, entries) for a in after)]
     plan = Plan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
     return plan, [p for p, _ in positions]
 

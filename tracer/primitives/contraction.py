@@ -214,7 +214,9 @@ def conv_dimension_numbers(
     """
     rank = len(lhs_shape)
     if rank != len(rhs_shape) or rank < 2:
-        raise ValueError(f"convolution: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have one rank, at least 2.")
+        raise ValueError(
+            f"convolution: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have one rank, at least 2."
+        )
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if dimension_numbers is None:
@@ -224,14 +226,16 @@ def conv_dimension_numbers(
 
 def _named_dimensions(specs: Any, rank: int) -> ConvDimensionNumbers:
     if len(specs) != 3 or any(len(spec) != rank or len(set(spec)) != rank for spec in specs):
-        raise ValueError(f"convolution: dimension numbers {_joined(specs)} must be three words of {rank} distinct letters.")
+        raise ValueError(
+            f"convolution: dimension numbers {_joined(specs)} must be three words of {rank} distinct letters."
+        )
     heads = ("NC", "OI", "NC")
     space = [a for a in specs[1] if a not in "OI"]  # the order of the axes of space is that of rhs
     for spec, head in zip(specs, heads):
         if set(spec) != {*head, *space}:
             raise ValueError(
-                f"convolution: dimension numbers {_joined(specs)} must have N and C in the first and last, O and I in the "
-                "second, and the same other letters in each."
+                f"convolution: dimension numbers {_joined(specs)} must have N and C in the first and last, O and I in "
+                "the second, and the same other letters in each."
             )
     return ConvDimensionNumbers(*[tuple(map(spec.index, [*head, *space])) for spec, head in zip(specs, heads)])
 
@@ -276,7 +280,9 @@ def conv_general_dilated(
     ld = per_axis(name, "lhs_dilation", lhs_dilation, len(space))
     rd = per_axis(name, "rhs_dilation", rhs_dilation, len(space))
     if isinstance(padding, str) and padding.upper() != "VALID" and max(ld, default=1) > 1:
-        raise ValueError(f"{name}: padding {padding!r} is not defined if lhs is dilated by {ld}: give pairs of integers.")
+        raise ValueError(
+            f"{name}: padding {padding!r} is not defined if lhs is dilated by {ld}: give pairs of integers."
+        )
     return conv_general_dilated_p.bind(
         lhs,
         rhs,
@@ -349,21 +355,24 @@ def conv_transpose(
     Source: Dumoulin & Visin 2016, "A guide to convolution arithmetic", section 4.
     """
     if dimension_numbers is None:
-        rank = ndim(lhs)
-        dimension_numbers = ConvDimensionNumbers(
-            (0, rank - 1, *range(1, rank - 1)), (rank - 1, rank - 2, *range(rank - 2)), (0, rank - 1, *range(1, rank - 1))
-        )
+        dimension_numbers = _channels_last(ndim(lhs))
     numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     kernel = _space(rhs, numbers.rhs_spec)
     wide = map(dilated, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
-    pairs = tuple(_transposed_padding(k, s, padding) for k, s in zip(wide, strides)) if isinstance(padding, str) else padding
+    if isinstance(padding, str):
+        padding = [_transposed_padding(k, s, padding) for k, s in zip(wide, strides)]
     if transpose_kernel:
         rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), _exchange(numbers.rhs_spec))
     ones = (1,) * len(kernel)
     return conv_general_dilated(
-        lhs, rhs, ones, pairs, strides, rhs_dilation, numbers,
+        lhs, rhs, ones, padding, strides, rhs_dilation, numbers,
         precision=precision, preferred_element_type=preferred_element_type,
     )  # fmt: skip
+
+
+def _channels_last(rank: int) -> ConvDimensionNumbers:
+    image = (0, rank - 1, *range(1, rank - 1))
+    return ConvDimensionNumbers(image, (rank - 1, rank - 2, *range(rank - 2)), image)
 
 
 def _exchange(spec: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 Sums and products of float16 and bfloat16 are accumulated as XLA sees fit: on CPU in float32, rounded once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,29 +11,9 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.kinds import ANY, BITS, FLOAT, INEXACT, NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, without
 from tapeless.tracer.types import ShapedArray
-
-Allowed = Callable[[Any], bool]
-
-
-def require(name: str, x: ShapedArray, what: str, allowed: Allowed) -> None:
-    """Raises: TypeError if elements of the dtype of `x` are not `what` operation `name` works on."""
-    if not allowed(x.dtype):
-        raise TypeError(f"{name}: the operand must be {what}, not {x}. Convert with astype.")
-
-
-def _is_number(dtype: Any) -> bool:
-    return not dtypes.is_bool(dtype)
-
-
-def _is_bits(dtype: Any) -> bool:
-    return dtypes.is_bool(dtype) or dtypes.is_integer(dtype)
-
-
-def _is_any(dtype: Any) -> bool:
-    return True
-
 
 # ---- reductions ----------------------------------------------------------------------------------------------
 
@@ -52,7 +32,7 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Product of `operand`, numbers, over `axes`, which are dropped; 1 where nothing is multiplied. Raises: as reduce_sum."""
+    """Product of `operand` over `axes`, which are dropped; 1 where nothing is multiplied: see `reduce_sum`."""
     return reduce_prod_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
@@ -86,21 +66,21 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return reduce_xor_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
-def _reduction(name: str, what: str, allowed: Allowed) -> Primitive:
+def _reduction(name: str, kinds: str) -> Primitive:
     def typing_rule(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray, ...]:
-        require(name, x, what, allowed)
+        joint_type(name, (x,), kinds)
         return (x.update(shape=without(x.shape, axes)),)
 
     return Primitive(name, typing_rule)
 
 
-reduce_sum_p = _reduction("reduce_sum", "a number", _is_number)
-reduce_prod_p = _reduction("reduce_prod", "a number", _is_number)
-reduce_max_p = _reduction("reduce_max", "a number or boolean", _is_any)
-reduce_min_p = _reduction("reduce_min", "a number or boolean", _is_any)
-reduce_and_p = _reduction("reduce_and", "boolean or an integer", _is_bits)
-reduce_or_p = _reduction("reduce_or", "boolean or an integer", _is_bits)
-reduce_xor_p = _reduction("reduce_xor", "boolean or an integer", _is_bits)
+reduce_sum_p = _reduction("reduce_sum", NUMERIC)
+reduce_prod_p = _reduction("reduce_prod", NUMERIC)
+reduce_max_p = _reduction("reduce_max", ANY)
+reduce_min_p = _reduction("reduce_min", ANY)
+reduce_and_p = _reduction("reduce_and", BITS)
+reduce_or_p = _reduction("reduce_or", BITS)
+reduce_xor_p = _reduction("reduce_xor", BITS)
 
 
 # ---- positions of extremes -----------------------------------------------------------------------------------
@@ -114,17 +94,21 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
       index_dtype: dtype of the result, an integer that can hold n - 1.
     Raises: ValueError if the axis is empty or out of range; TypeError for a wrong index_dtype or complex numbers.
     """
-    return argmax_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[0]
+    return argmax_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[
+        0
+    ]
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
     """Position of the minimum along `axis`, which is dropped: see `argmax`."""
-    return argmin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[0]
+    return argmin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[
+        0
+    ]
 
 
 def _position(name: str) -> Primitive:
     def typing_rule(x: ShapedArray, *, axis: int, index_dtype: np.dtype[Any]) -> tuple[ShapedArray, ...]:
-        require(name, x, "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
+        joint_type(name, (x,), ORDERED)
         if x.shape[axis] == 0:
             raise ValueError(f"{name}: axis {axis} of {x} has no elements, so none is the {name[3:]}imum.")
         if not dtypes.is_integer(index_dtype) or x.shape[axis] - 1 > dtypes.iinfo(index_dtype).max:
@@ -154,7 +138,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Products along `axis` of the elements up to and including each: see `cumsum`. Its derivative divides by nothing."""
+    """Products along `axis` of the elements up to and including each, zeros among them: see `cumsum`."""
     return cumprod_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
 
 
@@ -172,23 +156,26 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """log of the sum of exp of the elements up to and including each, without overflow; floating point: see `cumsum`."""
+    """log of the sum of exp of the elements up to and including each, without overflow: see `cumsum`.
+
+    Floating point only.
+    """
     return cumlogsumexp_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
 
 
-def _cumulative(name: str, what: str, allowed: Allowed) -> Primitive:
+def _cumulative(name: str, kinds: str) -> Primitive:
     def typing_rule(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
-        require(name, x, what, allowed)
+        joint_type(name, (x,), kinds)
         return (x,)
 
     return Primitive(name, typing_rule)
 
 
-cumsum_p = _cumulative("cumsum", "a number", _is_number)
-cumprod_p = _cumulative("cumprod", "a number", _is_number)
-cummax_p = _cumulative("cummax", "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
-cummin_p = _cumulative("cummin", "real or boolean", lambda dtype: not dtypes.is_complex(dtype))
-cumlogsumexp_p = _cumulative("cumlogsumexp", "floating point", dtypes.is_float)
+cumsum_p = _cumulative("cumsum", NUMERIC)
+cumprod_p = _cumulative("cumprod", NUMERIC)
+cummax_p = _cumulative("cummax", ORDERED)
+cummin_p = _cumulative("cummin", ORDERED)
+cumlogsumexp_p = _cumulative("cumlogsumexp", FLOAT)
 
 
 def linear_recurrence(decay: ArrayLike, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -206,15 +193,11 @@ def linear_recurrence(decay: ArrayLike, operand: ArrayLike, axis: int = 0, rever
     return linear_recurrence_p.bind(decay, operand, axis=axis, reverse=bool(reverse))[0]
 
 
-def _linear_recurrence_type(
-    decay: ShapedArray, x: ShapedArray, *, axis: int, reverse: bool
-) -> tuple[ShapedArray, ...]:
-    require("linear_recurrence", x, "floating point or complex", dtypes.is_inexact)
-    if decay.dtype != x.dtype:
-        raise TypeError(f"linear_recurrence: operands differ in dtype: {decay} and {x}. Convert with astype.")
+def _linear_recurrence_type(decay: ShapedArray, x: ShapedArray, *, axis: int, reverse: bool) -> tuple[ShapedArray, ...]:
+    aval = joint_type("linear_recurrence", (decay, x), INEXACT)
     if decay.shape != x.shape:
         raise ValueError(f"linear_recurrence: operands differ in shape: {decay} and {x}.")
-    return (x.update(weak_type=decay.weak_type and x.weak_type),)
+    return (aval,)
 
 
 linear_recurrence_p = Primitive("linear_recurrence", _linear_recurrence_type)

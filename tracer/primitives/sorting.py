@@ -6,8 +6,10 @@ from typing import Any
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
+from tapeless.tracer.primitives.kinds import REAL, joint_type
 from tapeless.tracer.primitives.operands import canonical_axis, ndim
-from tapeless.tracer.primitives.shape import transpose
+from tapeless.tracer.primitives.shape import expand_dims, transpose
 from tapeless.tracer.types import ShapedArray
 
 
@@ -64,8 +66,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
 
 
 def _top_k_type(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
-    if dtypes.is_complex(x.dtype) or dtypes.is_bool(x.dtype):
-        raise TypeError(f"top_k: the operand must be real, not {x}.")
+    joint_type("top_k", (x,), REAL)
     if not x.shape or not 0 <= k <= x.shape[-1]:
         raise ValueError(f"top_k: k = {k} is not from 0 to the length of the axis of {x} that is searched.")
     out = x.update(shape=(*x.shape[:-1], k))
@@ -73,3 +74,19 @@ def _top_k_type(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
 
 
 top_k_p = Primitive("top_k", _top_k_type)
+
+
+def take_along_axis(operand: ArrayLike, places: ArrayLike, axis: int) -> Array:
+    """Elements of `operand` at `places` along `axis`, each for its own index along the other axes.
+
+    Args:
+      operand: [.., n, ..] of any dtype.
+      places: [.., k, ..], the other axes as in operand; integers from 0 to n - 1, which is not checked.
+    Returns: [.., k, ..].
+    """
+    rank = ndim(operand)
+    axis = canonical_axis(axis, rank)
+    others = tuple(i for i in range(rank) if i != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    index, mode = expand_dims(places, (rank,)), GatherScatterMode.PROMISE_IN_BOUNDS
+    return gather(operand, index, numbers, (1,) * rank, mode=mode)

@@ -3,11 +3,14 @@
 Operands have one shape and one floating point dtype, or rank 0. Source: Abramowitz & Stegun 1964, chapters 6, 7, 9, 23.
 """
 
+import math
+
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.elementwise import div, exp, log, mul, neg, sub
+from tapeless.tracer.primitives.elementwise import abs, add, div, exp, log, log1p, lt, mul, select_n, sub
 from tapeless.tracer.primitives.kinds import same
-from tapeless.tracer.primitives.operands import matched
+from tapeless.tracer.primitives.operands import constant, matched
+from tapeless.tracer.types import aval_of
 
 erf_p = same("erf", kinds.FLOAT)
 erfc_p = same("erfc", kinds.FLOAT)
@@ -19,6 +22,7 @@ zeta_p = same("zeta", kinds.FLOAT)
 igamma_p = same("igamma", kinds.FLOAT)
 igammac_p = same("igammac", kinds.FLOAT)
 igamma_grad_a_p = same("igamma_grad_a", kinds.FLOAT)
+random_gamma_grad_p = same("random_gamma_grad", kinds.FLOAT)
 bessel_i0e_p = same("bessel_i0e", kinds.FLOAT)
 bessel_i1e_p = same("bessel_i1e", kinds.FLOAT)
 
@@ -59,7 +63,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized lower incomplete gamma function P(a, x); nan unless a > 0 and x >= 0. Source: A&S 6.5.1."""
+    """Regularized lower incomplete gamma function P(a, x); nan if a or x is negative, or both 0. Source: A&S 6.5.1."""
     return igamma_p.bind(*matched(a, x))[0]
 
 
@@ -69,7 +73,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of igamma by its first operand."""
+    """Derivative of igamma by its first operand; nan unless a > 0 and x >= 0."""
     return igamma_grad_a_p.bind(*matched(a, x))[0]
 
 
@@ -78,12 +82,37 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
     dx/da = -(dP/da) / (dP/dx). Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization.
     """
-    return neg(div(igamma_grad_a(a, x), igamma_density(a, x)))
+    return random_gamma_grad_p.bind(*matched(a, x))[0]
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of igamma by its second operand: the density of the gamma distribution of shape a."""
-    return exp(sub(sub(mul(sub(a, 1.0), log(x)), x), lgamma(a)))
+    """Derivative of igamma by its second operand: the density of the gamma distribution of shape a, for x > 0."""
+    return mul(gamma_weight(a, x), div(a, x))
+
+
+def gamma_weight(a: ArrayLike, x: ArrayLike) -> Array:
+    """x^a exp(-x) / gamma(a + 1). For large a by Stirling's series, in which a log(x) and x do not cancel.
+
+    Source: A&S 6.1.41.
+    """
+    number = aval_of(a)
+    small = sub(sub(mul(a, log(x)), x), lgamma(add(a, 1.0)))
+    large_a = select_n(lt(a, 16.0), a, constant(16, number))
+    deviation = div(sub(x, large_a), large_a)
+    log_ratio = select_n(lt(abs(deviation), 0.5), log(div(x, large_a)), log1p(deviation))
+    stirling = add(_stirling(large_a), mul(0.5, log(mul(2 * math.pi, large_a))))
+    large = sub(mul(large_a, sub(log_ratio, deviation)), stirling)
+    return exp(select_n(lt(a, 16.0), large, small))
+
+
+def _stirling(a: ArrayLike) -> Array:
+    """log gamma(a + 1) - a log(a) + a - log(2 pi a) / 2, for a not below 16."""
+    inverse = div(1.0, a)
+    square = mul(inverse, inverse)
+    total = mul(1 / 1188, square)
+    for c in (-1 / 1680, 1 / 1260, -1 / 360):
+        total = mul(add(total, c), square)
+    return mul(add(total, 1 / 12), inverse)
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

@@ -7,12 +7,11 @@ Source: StableHLO spec, reduce_window and select_and_scatter.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.kinds import FLOAT, NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import shape_of
-from tapeless.tracer.primitives.reduction import require
 from tapeless.tracer.types import ShapedArray
 
 Padding = tuple[tuple[int, int], ...]
@@ -32,7 +31,11 @@ def count(size: int, window: int, stride: int, padding: tuple[int, int], base_di
 
 
 def explicit_padding(
-    name: str, padding: str | Sequence[Sequence[int]], shape: Sequence[int], window: Sequence[int], strides: Sequence[int]
+    name: str,
+    padding: str | Sequence[Sequence[int]],
+    shape: Sequence[int],
+    window: Sequence[int],
+    strides: Sequence[int],
 ) -> Padding:
     """Padding as (before, after) for each axis; shape and window are dilated.
 
@@ -48,7 +51,9 @@ def explicit_padding(
     return pairs  # type: ignore[return-value]
 
 
-def _named_padding(name: str, kind: str, shape: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Padding:
+def _named_padding(
+    name: str, kind: str, shape: Sequence[int], window: Sequence[int], strides: Sequence[int]
+) -> Padding:
     if kind == "VALID":
         return ((0, 0),) * len(shape)
     if kind not in ("SAME", "SAME_LOWER"):
@@ -126,12 +131,16 @@ def reduce_window(
     Raises: ValueError for another computation, or another init_value than the one that changes nothing.
     """
     if computation not in (e.add, e.mul, e.max, e.min):
-        raise ValueError(f"reduce_window: the computation is lax.add, lax.mul, lax.max or lax.min, not {computation!r}.")
+        raise ValueError(
+            f"reduce_window: the computation is lax.add, lax.mul, lax.max or lax.min, not {computation!r}."
+        )
     window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
     if computation in (e.add, e.mul):
         neutral = 0 if computation is e.add else 1
         if init_value != neutral:
-            raise ValueError(f"reduce_window: init_value of lax.{computation.__name__} is {neutral}, not {init_value!r}.")
+            raise ValueError(
+                f"reduce_window: init_value of lax.{computation.__name__} is {neutral}, not {init_value!r}."
+            )
         return (reduce_window_sum if computation is e.add else reduce_window_prod)(operand, *window)
     out = (reduce_window_max if computation is e.max else reduce_window_min)(operand, *window)
     neutral = -float("inf") if computation is e.max else float("inf")
@@ -205,18 +214,18 @@ def reduce_window_min(
     return reduce_window_min_p.bind(operand, **_params("reduce_window_min", shape_of(operand), *window))[0]
 
 
-def _windowed(name: str, what: str, allowed: Callable[[Any], bool]) -> Primitive:
+def _windowed(name: str, kinds: str) -> Primitive:
     def typing_rule(x: ShapedArray, **window: Any) -> tuple[ShapedArray, ...]:
-        require(name, x, what, allowed)
+        joint_type(name, (x,), kinds)
         return (_windowed_type(x, **window),)
 
     return Primitive(name, typing_rule)
 
 
-reduce_window_sum_p = _windowed("reduce_window_sum", "a number", lambda dtype: not dtypes.is_bool(dtype))
-reduce_window_prod_p = _windowed("reduce_window_prod", "a number", lambda dtype: not dtypes.is_bool(dtype))
-reduce_window_max_p = _windowed("reduce_window_max", "real", lambda dtype: not dtypes.is_complex(dtype))
-reduce_window_min_p = _windowed("reduce_window_min", "real", lambda dtype: not dtypes.is_complex(dtype))
+reduce_window_sum_p = _windowed("reduce_window_sum", NUMERIC)
+reduce_window_prod_p = _windowed("reduce_window_prod", NUMERIC)
+reduce_window_max_p = _windowed("reduce_window_max", ORDERED)
+reduce_window_min_p = _windowed("reduce_window_min", ORDERED)
 
 
 # ---- by the position of an extreme ---------------------------------------------------------------------------
@@ -282,9 +291,8 @@ def _undilated(x: ShapedArray, window: dict[str, Any]) -> ShapedArray:
 def _select_and_gather_add_type(
     tangents: ShapedArray, x: ShapedArray, *, select: str, **window: Any
 ) -> tuple[ShapedArray, ...]:
-    require("select_and_gather_add", x, "floating point", dtypes.is_float)
-    if tangents.dtype != x.dtype:
-        raise TypeError(f"select_and_gather_add: dtypes differ: tangents are {tangents}, the operand {x}.")
+    joint_type("select_and_gather_add", (x,), FLOAT)
+    _check_dtypes("select_and_gather_add", tangents, x)
     if tangents.shape != x.shape:
         raise ValueError(f"select_and_gather_add: shapes differ: tangents are {tangents}, the operand {x}.")
     return (_undilated(tangents, window),)
@@ -293,12 +301,18 @@ def _select_and_gather_add_type(
 def _select_and_scatter_add_type(
     source: ShapedArray, x: ShapedArray, *, select: str, **window: Any
 ) -> tuple[ShapedArray, ...]:
-    require("select_and_scatter_add", x, "floating point", dtypes.is_float)
-    if source.dtype != x.dtype:
-        raise TypeError(f"select_and_scatter_add: dtypes differ: the source is {source}, the operand {x}.")
+    joint_type("select_and_scatter_add", (x,), FLOAT)
+    _check_dtypes("select_and_scatter_add", source, x)
     if source.shape != _undilated(x, window).shape:
-        raise ValueError(f"select_and_scatter_add: {x} has windows {_undilated(x, window).shape}, the source is {source}.")
+        raise ValueError(
+            f"select_and_scatter_add: {x} has windows {_undilated(x, window).shape}, the source is {source}."
+        )
     return (x.update(weak_type=source.weak_type),)
+
+
+def _check_dtypes(name: str, a: ShapedArray, b: ShapedArray) -> None:
+    if a.dtype != b.dtype:
+        raise TypeError(f"{name}: operands differ in dtype: {a} and {b}. Convert with astype.")
 
 
 select_and_gather_add_p = Primitive("select_and_gather_add", _select_and_gather_add_type)

@@ -124,9 +124,8 @@ class Jitted:
         if not core.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
-        if self._plain and not kwargs and not config.debug_nans and all(type(x) is DeviceArray for x in args):
-            if dispatch.devices.only_one():
-                self._fast[(_settings(), *[x.aval for x in args])] = program.run
+        if self._plain and not kwargs and _is_plain(args):
+            self._fast[(_settings(), *[x.aval for x in args])] = program.run
         return program.call(leaves)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
@@ -192,6 +191,11 @@ class Jitted:
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()
 _settings = config.trace_key
+
+
+def _is_plain(args: Sequence[Any]) -> bool:
+    """Whether calls with such arguments may be handed to the executable without further checks."""
+    return all(type(x) is DeviceArray for x in args) and dispatch.devices.only_one() and not config.debug_nans
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

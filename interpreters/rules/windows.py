@@ -1,0 +1,116 @@
+"""How windows transform: sums are linear; extremes follow the element that was chosen.
+
+A window that is dilated, or over a dilated operand, is no window to select_and_gather_add; nor is a product linear.
+There, the windows are laid out as an axis of their own, and the derivative is that of the reduction over it.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import jvp, transpose
+from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives import windows as w
+from tapeless.tracer.primitives.reduction import argmax, argmin
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, pad, squeeze
+from tapeless.tracer.primitives.shape import slice as cut
+from tapeless.tracer.primitives.sorting import take_along_axis
+from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
+from tapeless.tracer.types import ShapedArray, aval_of
+
+# ---- sum -----------------------------------------------------------------------------------------------------
+
+
+def _reduce_window_sum_transpose(
+    ct: Any,
+    x: Any,
+    *,
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: w.Padding,
+    base_dilation: tuple[int, ...],
+    window_dilation: tuple[int, ...],
+) -> Any:
+    """Every element collects from the windows it is in: a sum over windows of ct, dilated by the stride."""
+    sizes = zip(x.aval.shape, base_dilation, aval_of(ct).shape, window_strides, window_dimensions, window_dilation)
+    lengths = [(dilated(n, d), dilated(m, s), dilated(k, e)) for n, d, m, s, k, e in sizes]
+    pairs = [(wide - 1 - lo, n + lo - m) for (n, m, wide), (lo, _) in zip(lengths, padding)]
+    return w.reduce_window_sum(ct, window_dimensions, base_dilation, pairs, window_strides, window_dilation)
+
+
+jvp.linear(w.reduce_window_sum_p)
+transpose.unary(w.reduce_window_sum_p, _reduce_window_sum_transpose)
+
+# ---- extremes ------------------------------------------------------------------------------------------------
+
+
+def _reduce_window_extreme_jvp(select: str, fill: float) -> Callable[..., Any]:
+    def row(t: Any, x: Any, *, base_dilation: Any, window_dilation: Any, **window: Any) -> Any:
+        if set(base_dilation) | set(window_dilation) <= {1}:
+            return select_and_gather_add(t, x, select, **window)
+        dilations = {"base_dilation": base_dilation, "window_dilation": window_dilation}
+        candidates, tangents = _laid_out(x, fill, **window, **dilations), _laid_out(t, 0, **window, **dilations)
+        places = (argmax if select == "ge" else argmin)(candidates, 0)
+        return squeeze(take_along_axis(tangents, expand_dims(places, (0,)), 0), (0,))
+
+    return row
+
+
+def _reduce_window_prod_jvp(t: Any, x: Any, **window: Any) -> Any:
+    factors, tangents = _laid_out(x, 1, **window), _laid_out(t, 0, **window)
+    _, ts = jvp.rules[r.reduce_prod_p]((factors,), (tangents,), axes=(0,))
+    return ts[0]
+
+
+def _laid_out(
+    x: Any,
+    fill: float,
+    *,
+    window_dimensions: tuple[int, ...],
+    window_strides: tuple[int, ...],
+    padding: w.Padding,
+    base_dilation: tuple[int, ...],
+    window_dilation: tuple[int, ...],
+) -> Any:
+    """The elements of every window along a new first axis, in row-major order of the window."""
+    aval = aval_of(x)
+    edges = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, base_dilation)]
+    padded = pad(x, np.asarray(fill, aval.dtype), edges)
+    out = _windows_shape(aval, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    offsets = itertools.product(*[range(0, k * e, e) for k, e in zip(window_dimensions, window_dilation)])
+    return concatenate([expand_dims(_every(padded, o, out, window_strides), (0,)) for o in offsets], 0)
+
+
+def _windows_shape(aval: ShapedArray, *window: Any) -> tuple[int, ...]:
+    return tuple(map(w.count, aval.shape, *window))
+
+
+def _every(x: Any, start: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """`shape` elements of x, `strides` apart, from `start` on."""
+    if not all(shape):
+        start = tuple(0 for _ in shape)
+    stop = [a + dilated(n, s) for a, n, s in zip(start, shape, strides)]
+    return cut(x, start, stop, strides)
+
+
+jvp.partials(w.reduce_window_max_p, _reduce_window_extreme_jvp("ge", -np.inf))
+jvp.partials(w.reduce_window_min_p, _reduce_window_extreme_jvp("le", np.inf))
+jvp.partials(w.reduce_window_prod_p, _reduce_window_prod_jvp)
+
+# ---- by the position of an extreme ---------------------------------------------------------------------------
+
+
+def _select_and_gather_add_transpose(ct: Any, tangents: Any, x: Any, **params: Any) -> Any:
+    return select_and_scatter_add(ct, x, **params)
+
+
+def _select_and_scatter_add_transpose(ct: Any, source: Any, x: Any, **params: Any) -> Any:
+    return select_and_gather_add(ct, x, **params)
+
+
+jvp.linear_in(w.select_and_gather_add_p, 0)
+jvp.linear_in(w.select_and_scatter_add_p, 0)
+transpose.multilinear(w.select_and_gather_add_p, _select_and_gather_add_transpose, transpose.never)
+transpose.multilinear(w.select_and_scatter_add_p, _select_and_scatter_add_transpose, transpose.never)

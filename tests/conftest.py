@@ -1,0 +1,11 @@
+"""Every program built while tests run is type-checked; nothing is read from or left in the user's cache."""
+
+import os
+
+os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
+os.environ["TAPELESS_CACHE"] = "0"
+
+from tapeless.tracer.config import config  # noqa: E402
+
+
+config.update("check_programs", True)

@@ -1,0 +1,229 @@
+"""Writing by index: `x.at[index].set(y)` and relatives, which return a new array.
+
+A contiguous part whose place is known is a dynamic_update_slice; other places are a scatter, where a slice with steps
+counts as an array of positions of its own. Where a mask says it and y is one number, it is a choice.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import arithmetic
+from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index
+from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
+from tapeless.tracer.numpy.logic import choose_between
+from tapeless.tracer.numpy.promotion import cast, check_arrays, format_shape, stretched
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import indexing
+from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
+from tapeless.tracer.primitives.shape import expand_dims, full, reshape, rev
+from tapeless.tracer.types import aval_of
+
+Scatter = Callable[..., Array]
+Combine = Callable[[Any, Any], Any]
+
+
+class At:
+    """`x.at`: see `tapeless.Array.at`."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    def __getitem__(self, index: Any) -> "Place":
+        return Place(self.array, index)
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at"
+
+
+class Place:
+    """`x.at[index]`: a part of an array. Each method returns the array with that part changed, `get` the part.
+
+    Keyword arguments of them all:
+      mode: what becomes of positions outside of the array: "drop" or "fill" (what is written there is dropped, what is
+        read there is `fill_value`), "clip" (they are moved to the ends), "promise_in_bounds". If not given, positions
+        that are known must be inside, others are dropped in writing and clipped in reading.
+      indices_are_sorted, unique_indices: promises that may save time.
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array: Array, index: Any) -> None:
+        self.array, self.index = array, index
+
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        fill_value: Any = None,
+        **_: Any,
+    ) -> Array:
+        """The part itself."""
+        x = self.array
+        plan, positions = plan_index(x.aval, self.index, check=mode is None)
+        default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
+        return read(x, plan, positions, default if mode is None else mode, fill_value)
+
+    def set(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part replaced by `values`; where positions repeat, one of them wins."""
+        return self._write("set", values, indexing.scatter, lambda old, new: new, **options)
+
+    def add(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with `values` added to the part, as often as positions repeat."""
+        return self._write("add", values, indexing.scatter_add, lax.add, **options)
+
+    def subtract(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with `values` subtracted from the part."""
+        return self._write("subtract", values, indexing.scatter_sub, lax.sub, **options)
+
+    def multiply(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part multiplied by `values`."""
+        return self._write("multiply", values, indexing.scatter_mul, lax.mul, **options)
+
+    mul = multiply
+
+    def divide(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part divided by `values`."""
+        return arithmetic.true_divide(self.array, self._ones().multiply(values, **options))
+
+    def power(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part raised to the power `values`."""
+        return arithmetic.power(self.array, self._ones().multiply(values, **options))
+
+    def min(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part lowered to `values` where these are less."""
+        return self._write("min", values, indexing.scatter_min, lax.min, **options)
+
+    def max(self, values: ArrayLike, **options: Any) -> Array:
+        """The array with the part raised to `values` where these are more."""
+        return self._write("max", values, indexing.scatter_max, lax.max, **options)
+
+    def apply(self, func: Callable[[Array], ArrayLike], **options: Any) -> Array:
+        """The array with the part replaced by `func` of it, elementwise; positions must not repeat."""
+        return self.set(func(self.get(**options)), **options)
+
+    def _ones(self) -> "Place":
+        x = self.array
+        return Place(full(x.shape, 1, x.dtype), self.index)
+
+    def _write(self, name: str, values: ArrayLike, scatter: Scatter, combine: Combine, **options: Any) -> Array:
+        x = self.array
+        y = _values(name, x, values)
+        if _is_mask(self.index) and not y.shape:
+            return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
+        mode = options.pop("mode", None)
+        plan, positions = plan_index(x.aval, self.index, check=mode is None)
+        _check_values(name, plan, y)
+        if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
+            promises = tuple(sorted(options.items()))
+            mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
+            return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=mode, promises=promises)
+        return _update_window(x, y, plan, name, combine)
+
+
+def _values(name: str, x: Array, values: ArrayLike) -> Any:
+    """Values in the dtype of x. Raises: TypeError if that would lose what is not a matter of precision."""
+    check_arrays(f"at[...].{name}", values)
+    y = aval_of(values)
+    if "buifc".index(dtypes.kind(y.dtype)) > "buifc".index(dtypes.kind(x.dtype).replace("u", "i")) and not (
+        dtypes.is_integer(y.dtype) and dtypes.is_integer(x.dtype)
+    ):
+        raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}. Convert one of them with astype.")
+    return cast(values, x.dtype, x.weak_type)
+
+
+def _check_values(name: str, plan: Plan, y: Any) -> None:
+    ok = len(y.shape) <= len(plan.shape) or all(n == 1 for n in y.shape[: len(y.shape) - len(plan.shape)])
+    if not ok or any(n not in (1, k) for n, k in zip(y.shape[::-1], plan.shape[::-1], strict=False)):
+        raise ValueError(
+            f"at[...].{name}: values of shape {format_shape(y.shape)} do not broadcast to the part of shape "
+            f"{format_shape(plan.shape)}."
+        )
+
+
+# ---- masks ---------------------------------------------------------------------------------------------------
+
+
+def _is_mask(index: Any) -> bool:
+    return isinstance(index, (Array, np.ndarray)) and index.dtype.kind == "b" and index.ndim > 0
+
+
+def _write_mask(x: Array, mask: Any, new: Any) -> Array:
+    if mask.shape != x.shape[: mask.ndim]:
+        raise IndexError(
+            f"a mask of shape {format_shape(mask.shape)} does not fit an array of shape {format_shape(x.shape)}."
+        )
+    return choose_between(expand_dims(mask, tuple(range(mask.ndim, x.ndim))), new, x)
+
+
+# ---- contiguous parts ----------------------------------------------------------------------------------------
+
+
+def _update_window(x: Array, y: Any, plan: Plan, name: str, combine: Combine) -> Array:
+    """A part whose place is known; while nothing is traced the place is an operand, for one program for all places."""
+    starts = [e if isinstance(e, int) else e.low for e in plan.entries if e is not None]
+    places = [index_dtype(n).type(start) for n, start in zip(x.shape, starts, strict=True)]
+    return _write_window(x, y, *places, plan=_somewhere(plan), combine=combine)
+
+
+def _somewhere(plan: Plan) -> Plan:
+    """The plan without its places, which are operands."""
+    entries = tuple(0 if isinstance(e, int) else Cut(0, e.size, e.step) for e in plan.entries if e is not None)
+    return Plan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
+
+
+@core.compound
+def _write_window(x: Array, y: Any, *places: Any, plan: Plan, combine: Combine) -> Array:
+    sizes = tuple(e.size if isinstance(e, Cut) else 1 for e in plan.entries)
+    backwards = tuple(a for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step < 0)
+    new = reshape(_spread(y, plan.shape), sizes)
+    new = rev(new, backwards) if backwards else new
+    if combine is not _replace:
+        new = combine(indexing.dynamic_slice(x, places, sizes), new)
+    return indexing.dynamic_update_slice(x, new, places)
+
+
+def _replace(old: Any, new: Any) -> Any:
+    return new
+
+
+def _spread(y: Any, shape: tuple[int, ...]) -> Any:
+    """y broadcast to `shape`; leading axes of length 1 that it has too many are dropped."""
+    if len(y.shape) > len(shape):
+        y = reshape(y, y.shape[len(y.shape) - len(shape) :])
+    return stretched(y, shape)
+
+
+# ---- other places --------------------------------------------------------------------------------------------
+
+
+@core.compound
+def _scatter(
+    x: Array,
+    y: Any,
+    *positions: Any,
+    plan: Plan,
+    scatter: Scatter,
+    mode: GatherScatterMode,
+    promises: tuple[tuple[str, bool], ...],
+) -> Array:
+    """Index vectors have a component for every operand, every slice with steps, and every slice that begins late."""
+    batch, columns = _batch(x, plan, positions)
+    windows = {a: e for a, e in enumerate(plan.entries) if isinstance(e, Cut) and a not in batch}
+    axes = tuple(columns)
+    numbers = ScatterDimensionNumbers(
+        tuple(at for a, at in _layout_axes(plan) if a in windows),
+        tuple(a for a in range(x.ndim) if a not in windows),
+        axes,
+    )
+    shape = tuple(n for at, n in enumerate(plan.layout) if at not in numbers.update_window_dims)
+    vectors = index_vectors(list(columns.values()), shape)
+    updates = reshape(_spread(y, plan.shape), plan.layout)
+    return scatter(x, vectors, updates, numbers, mode=mode, **dict(promises))

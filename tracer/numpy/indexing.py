@@ -1,0 +1,231 @@
+"""Reading by index: `x[...]`, take, and relatives. What an index means is in index_plan.py.
+
+A known integer is a slice and a reshape; while nothing is traced it is an operand, so that `for i in range(n): x[i]`
+is one program. Positions that are traced and outside of the array are moved to its ends, as in JAX.
+"""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.index_plan import Cut, Plan, from_the_front, index_dtype, inside, plan_index, window_axes
+from tapeless.tracer.numpy.promotion import array_operand, check_arrays, stretched
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, reshape_p, rev, slice_p, iota
+from tapeless.tracer.primitives.shape import slice as cut_out
+from tapeless.tracer.types import aval_of
+
+Mode = str | GatherScatterMode | None
+
+# ---- x[index] ------------------------------------------------------------------------------------------------
+
+
+def getitem(x: Array, index: Any) -> Array:
+    """x[index], by NumPy's rules.
+
+    Raises: IndexError for known positions outside of x, or too many; TypeError for what is no index.
+    """
+    if type(index) is int and x.aval.shape:
+        return _row(x, index)
+    plan, positions = plan_index(x.aval, index)
+    return read(x, plan, positions)
+
+
+def _row(x: Array, i: int) -> Array:
+    aval = x.aval
+    shape = aval.shape
+    n = shape[0]
+    if not 0 <= i < n:
+        i = inside(aval, 0, i)
+    if core.is_evaluating():
+        return _window(x, index_dtype(n).type(i), axes=(0,), sizes=(1, *shape[1:]), shape=shape[1:])
+    rest = (0,) * (len(shape) - 1)
+    part = slice_p.bind(
+        x, start_indices=(i, *rest), limit_indices=(i + 1, *shape[1:]), strides=(1,) * len(shape)
+    )[0]
+    return reshape_p.bind(part, shape=shape[1:])[0]
+
+
+def read(x: Array, plan: Plan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None) -> Array:
+    """The elements that a plan names. `mode` is about positions that are not known to be inside."""
+    if positions:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
+        return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)
+    if core.is_evaluating() and all(isinstance(e, int) or e.step == 1 for e in plan.entries if e is not None):
+        return _read_window(x, plan)
+    return _read_known(x, plan=plan)
+
+
+def _read_window(x: Array, plan: Plan) -> Array:
+    """A contiguous part, its place an operand."""
+    starts = {a: e if isinstance(e, int) else e.start for a, e in enumerate(plan.entries) if e is not None}
+    sizes = tuple(1 if isinstance(e, int) else e.size for e in plan.entries if e is not None)
+    moved = tuple(a for a, start in starts.items() if start)
+    places = [index_dtype(x.aval.shape[a]).type(starts[a]) for a in moved]
+    return _window(x, *places, axes=moved, sizes=sizes, shape=plan.shape)
+
+
+@core.compound
+def _window(x: Array, *starts: Any, axes: tuple[int, ...], sizes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    dtype = starts[0].dtype if starts else np.dtype("int32")
+    places: list[Any] = [np.zeros((), dtype)] * len(sizes)
+    for axis, start in zip(axes, starts, strict=True):
+        places[axis] = start
+    return reshape(dynamic_slice(x, places, sizes), shape)
+
+
+@core.compound
+def _read_known(x: Array, *, plan: Plan) -> Array:
+    return reshape(_cut(x, plan), plan.shape)
+
+
+def _cut(x: Array, plan: Plan) -> Array:
+    """The part of x that slices and known integers leave; axes whose positions are operands stay whole."""
+    spans = [_span(e, n) for e, n in zip(plan.entries, x.aval.shape, strict=True)]
+    starts, limits, steps = zip(*spans, strict=True) if spans else ((), (), ())
+    backwards = tuple(a for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step < 0 and e.size > 1)
+    part = cut_out(x, starts, limits, steps)
+    return rev(part, backwards) if backwards else part
+
+
+def _span(entry: Cut | int | None, n: int) -> tuple[int, int, int]:
+    if entry is None:
+        return 0, n, 1
+    if isinstance(entry, int):
+        return entry, entry + 1, 1
+    return (entry.low, entry.limit, abs(entry.step)) if entry.size else (0, 0, 1)
+
+
+@core.compound
+def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMode, fill: Any) -> Array:
+    part = _cut(x, plan)
+    taken, shape = plan.taken, part.aval.shape
+    sizes = tuple(1 if axis in taken else n for axis, n in enumerate(shape))
+    if not plan.block and mode is not GatherScatterMode.FILL_OR_DROP:
+        return reshape(dynamic_slice(part, _places(len(shape), taken, positions), sizes), plan.shape)
+    numbers = GatherDimensionNumbers(tuple(at for _, at in window_axes(plan)), taken, taken)
+    return reshape(gather(part, index_vectors(positions, plan.block), numbers, sizes, mode=mode, fill_value=fill), plan.shape)
+
+
+def _places(ndim: int, taken: tuple[int, ...], positions: Sequence[Any]) -> list[Any]:
+    same = _same_dtype(positions)
+    zero = np.zeros((), same[0].dtype)
+    return [same[taken.index(axis)] if axis in taken else zero for axis in range(ndim)]
+
+
+def index_vectors(positions: Sequence[Any], block: tuple[int, ...]) -> Any:
+    """Arrays of positions, broadcast to `block`, as one array of vectors: [block.., number of positions]."""
+    same = _same_dtype(positions)
+    if all(isinstance(p, np.ndarray) for p in same):
+        return np.stack([np.broadcast_to(p, block) for p in same], -1)
+    columns = [reshape(stretched(p, block), (*block, 1)) for p in same]
+    return columns[0] if len(columns) == 1 else concatenate(columns, len(block))
+
+
+def _same_dtype(positions: Sequence[Any]) -> list[Any]:
+    found = {p.dtype for p in positions}
+    if len(found) == 1:
+        return list(positions)
+    wide = np.dtype("int64" if any(dtypes.bits_of(d) > 32 or d == np.uint32 for d in found) else "int32")
+    return [p.astype(wide) if isinstance(p, np.ndarray) else convert_element_type(p, wide) for p in positions]
+
+
+# ---- take and relatives --------------------------------------------------------------------------------------
+
+
+def take(
+    a: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: Any = None,
+) -> Array:
+    """Elements of a at positions along `axis`, of the flat array if None.
+
+    Args:
+      indices: [k..] integers; negative ones count from the end.
+      mode: "fill" (the default; positions outside read as `fill_value`, nan if None), "clip" or "wrap".
+      unique_indices, indices_are_sorted: promises.
+    Returns: [axes of a before, k.., axes of a after].
+    Raises: TypeError if indices are not integers, ValueError if axis is out of range.
+    """
+    x = array_operand("take", a)
+    check_arrays("take", x, indices)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    if mode == "wrap":
+        indices, mode = _wrapped(indices, x.shape[axis]), "clip"
+    plan, positions = plan_index(x.aval, (slice(None),) * axis + (indices,), check=False)
+    return read(x, plan, positions, mode, fill_value)
+
+
+def _wrapped(indices: ArrayLike, n: int) -> Any:
+    return indices % n
+
+
+def take_along_axis(
+    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+) -> Array:
+    """Elements of arr at positions along `axis` that differ from place to place.
+
+    Args:
+      arr: [.., n, ..].
+      indices: [.., k, ..] integers; other axes broadcast with those of arr.
+      mode, fill_value: as in `take`.
+    Returns: [.., k, ..].
+    Raises: ValueError if the number of axes differs; both shapes are named.
+    """
+    x, positions = array_operand("take_along_axis", arr), array_operand("take_along_axis", indices)
+    if not dtypes.is_integer(positions.dtype):
+        raise TypeError(f"take_along_axis: indices must be integers, not {positions.aval}.")
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    if x.ndim != positions.ndim:
+        raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must have as many axes.")
+    return _take_along(x, positions, axis=canonical_axis(axis, x.ndim), mode=GatherScatterMode.from_any(mode), fill=fill_value)
+
+
+@core.compound
+def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMode, fill: Any) -> Array:
+    """A gather with every other axis a batch axis; axes of length 1 in x are read whole."""
+    shape = _along_shape(x, positions, axis)
+    positions = stretched(from_the_front(positions, x.shape[axis]), shape)
+    batch = tuple(d for d in range(x.ndim) if d != axis and x.shape[d] != 1 or d != axis and shape[d] == 1)
+    single = tuple(d for d in range(x.ndim) if d not in batch)
+    numbers = GatherDimensionNumbers((), single, (axis,), batch, batch)
+    return gather(x, reshape(positions, (*shape, 1)), numbers, (1,) * x.ndim, mode=mode, fill_value=fill)
+
+
+def _along_shape(x: Array, positions: Array, axis: int) -> tuple[int, ...]:
+    sizes = [(n, k) for d, (n, k) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis]
+    if any(n != k and 1 not in (n, k) for n, k in sizes):
+        raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} do not broadcast, axis {axis} apart.")
+    joint = [max(n, k) if 0 not in (n, k) else 0 for n, k in sizes]
+    joint[axis:axis] = [positions.shape[axis]]
+    return tuple(joint)
+
+
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None) -> Array:
+    """The parts of a along `axis` where the known vector `condition` is true."""
+    x = array_operand("compress", a)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    kept = np.flatnonzero(np.asarray(condition))
+    return getitem(x, (slice(None),) * canonical_axis(axis, x.ndim) + (kept,))
+
+
+def extract(condition: ArrayLike, arr: ArrayLike) -> Array:
+    """The elements of arr where the known `condition` is true, as a vector."""
+    return compress(np.ravel(np.asarray(condition)), arr)
+
+
