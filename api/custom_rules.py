@@ -61,7 +61,7 @@ class custom_jvp:
         static, given = self._split(args)
         leaves, tree = pytree.flatten((given, kwargs))
         flat = _FlatCall(self, static, tree)
-        return pytree.unflatten(*flat.result(call.custom_jvp(flat.function, flat.rule, *leaves)))
+        return pytree.unflatten(*flat.result(call.custom_jvp(flat, *leaves)))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -78,6 +78,7 @@ class _FlatCall:
     def __init__(self, custom: custom_jvp, static: dict[int, Any], tree: Any) -> None:
         self._custom, self._static, self._tree = custom, static, tree
         self._out_tree: Any = None
+        self.__name__, self.__wrapped__ = getattr(custom.fun, "__name__", "f"), custom.fun
 
     def function(self, *leaves: Any) -> list[Any]:
         """The function itself."""

@@ -140,10 +140,11 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Unzipped:
     with core.new_trace(known), core.new_trace(trace):
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(trace.is_linear(x) for x in outs)
-        linear, residuals = trace.finish([x for x, waits in zip(outs, linear_out) if waits], jaxpr.name)
+        name = jaxpr.name.removeprefix("jvp_")
+        linear, residuals = trace.finish([x for x, waits in zip(outs, linear_out) if waits], f"linear_{name}")
         results = [x for x, waits in zip(outs, linear_out) if not waits]
         known_out = [known.atom(x) for x in [*results, *residuals]]
-    program, consts = known.finish(known_out, jaxpr.name)
+    program, consts = known.finish(known_out, f"primal_{name}")
     assert not consts, "a program is closed"
     return Unzipped(program, linear, linear_out, len(residuals))
 

@@ -1,5 +1,6 @@
 """The type checker: every program a transform builds must be well formed, well typed, and honest about linearity."""
 
+from tapeless.tracer import passes
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
@@ -46,5 +47,6 @@ def _check_equation(eqn: Equation, bound: set[Var]) -> None:
     typed = eqn.primitive.type(tuple(v.aval for v in eqn.invars), eqn.params)
     if given != typed:
         raise InternalError(f"{eqn!r} gives {typed}, not {given}")
-    if any(v.linear for v in eqn.invars) and not all(v.linear for v in eqn.outvars):
-        raise InternalError(f"{eqn!r} computes a nonlinear result from a linear operand")
+    linear = passes.linear_results(eqn, any(v.linear for v in eqn.invars))
+    if [v.linear for v in eqn.outvars] != list(linear):
+        raise InternalError(f"{eqn!r} is not honest about which of its results are linear")

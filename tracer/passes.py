@@ -62,13 +62,14 @@ def mark_linear(jaxpr: Jaxpr) -> Jaxpr:
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
         invars = [renamed(v) for v in eqn.invars]
-        linear = _linear_results(eqn, any(v.linear for v in invars))
+        linear = linear_results(eqn, any(v.linear for v in invars))
         new.update((v, Var(v.aval, True)) for v, is_linear in zip(eqn.outvars, linear) if is_linear)
         eqns.append(eqn.replace(invars=invars, outvars=[renamed(v) for v in eqn.outvars]))
     return jaxpr.replace(eqns=eqns, outvars=[renamed(v) for v in jaxpr.outvars])
 
 
-def _linear_results(eqn: Equation, some: bool) -> Sequence[bool]:
+def linear_results(eqn: Equation, some: bool) -> Sequence[bool]:
+    """Which results of an equation are linear, if some operand is: all, or those its program says."""
     if some and (inner := eqn.params.get("jaxpr")) is not None and any(v.linear for v in inner.invars):
         return [v.linear for v in inner.outvars]
     return [some] * len(eqn.outvars)

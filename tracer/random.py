@@ -35,6 +35,8 @@ from tapeless.tracer.random_arguments import (
     sampling_mode,
     weights,
 )
+from tapeless.tracer.types import aval_of
+
 
 # ---- bits and uniform numbers --------------------------------------------------------------------------------
 

@@ -90,8 +90,9 @@ class StagingTrace(Trace):
         jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in consts if v in used]
-        closed = checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs))
-        return closed, tuple(x for _, x in kept)
+        closed = jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)
+        marked = passes.mark_linear(closed) if any(v.linear for v in self._inputs) else closed
+        return checked(marked), tuple(x for _, x in kept)
 
 
 rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)

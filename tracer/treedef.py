@@ -166,7 +166,7 @@ class PyTreeDef:
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree with these leaves. Raises: ValueError if there are too many or too few."""
-        given = leaves if type(leaves) in (list, tuple) else list(leaves)
+        given = leaves if isinstance(leaves, (list, tuple)) else list(leaves)
         if len(given) != self.num_leaves:
             raise ValueError(f"unflatten: {self} has {self.num_leaves} leaves, but {len(given)} were given.")
         return (self._build or self._walk)(given)
@@ -288,7 +288,7 @@ def opener(node_type: NodeType) -> Opener:
             raise TypeError(
                 f"the flatten function of {node_type.cls.__name__} must return (children, auxiliary data): {pair!r}."
             )
-        children = pair[0] if type(pair[0]) in (tuple, list) else tuple(pair[0])
+        children = pair[0] if isinstance(pair[0], (tuple, list)) else tuple(pair[0])
         return children, node_of(node_type, pair[1])
 
     return opened
@@ -398,10 +398,11 @@ def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> None:
 def _explained(mismatch: _Mismatch, who: str, names: tuple[str, str], treedef: PyTreeDef, tree: Any) -> str:
     this, that = names
     path = keystr(tuple(reversed(mismatch.keys))) or "the root"
+    leaf = f"leaf of type {type(mismatch.tree).__name__}"
     return (
         f"{who}: {that} does not match {this} at {path}.\n"
         f"  There {this} has {_described(mismatch.treedef, 'leaf')},\n"
-        f"  and {that} has {_described(flatten_into(mismatch.tree, []), f'leaf of type {type(mismatch.tree).__name__}')}.\n"
+        f"  and {that} has {_described(flatten_into(mismatch.tree, []), leaf)}.\n"
         f"  In full, {this} is {text_of(treedef)},\n"
         f"  and {that} is {text_of(flatten_into(tree, []))}.\n"
         f"  They must have the same nodes; only where {this} has a leaf may {that} have anything."

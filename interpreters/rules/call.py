@@ -71,13 +71,15 @@ transpose.rules[c.jit_p] = _jit_transpose
 # ---- custom_jvp ----------------------------------------------------------------------------------------------
 
 
-def _custom_jvp_jvp(primals: Any, tangents: Any, *, rule: Any, n_consts: int, **_: Any) -> Any:
-    if any(type(t) is not Zero for t in tangents[:n_consts]):
-        raise TypeError(
-            "custom_jvp: the function closes over a value that is being differentiated, for which its rule "
-            f"has no tangent: {aval_of(primals[0])}. Pass it as an argument."
-        )
-    return rule(primals[n_consts:], tangents[n_consts:])
+def _custom_jvp_jvp(primals: Any, tangents: Any, *, custom: Any, n_consts: int | None, **_: Any) -> Any:
+    n = n_consts or 0
+    for x, t in zip(primals[:n], tangents[:n]):
+        if type(t) is not Zero:
+            raise TypeError(
+                f"custom_jvp: {custom.__name__} closes over a value that is being differentiated, {aval_of(x)}, "
+                "for which its rule has no tangent.\n  Pass it as an argument."
+            )
+    return custom.rule(primals[n:], tangents[n:])
 
 
 def _custom_jvp_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:

@@ -4,15 +4,15 @@ A contiguous part whose place is known is a dynamic_update_slice; other places a
 counts as an array of positions of its own. Where a mask says it and y is one number, it is a choice.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
-from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index
+from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
 from tapeless.tracer.numpy.logic import choose_between
 from tapeless.tracer.numpy.promotion import cast, check_arrays, format_shape, stretched
@@ -73,7 +73,7 @@ class Place:
 
     def set(self, values: ArrayLike, **options: Any) -> Array:
         """The array with the part replaced by `values`; where positions repeat, one of them wins."""
-        return self._write("set", values, indexing.scatter, lambda old, new: new, **options)
+        return self._write("set", values, indexing.scatter, _replace, **options)
 
     def add(self, values: ArrayLike, **options: Any) -> Array:
         """The array with `values` added to the part, as often as positions repeat."""
@@ -214,16 +214,38 @@ def _scatter(
     mode: GatherScatterMode,
     promises: tuple[tuple[str, bool], ...],
 ) -> Array:
-    """Index vectors have a component for every operand, every slice with steps, and every slice that begins late."""
-    batch, columns = _batch(x, plan, positions)
-    windows = {a: e for a, e in enumerate(plan.entries) if isinstance(e, Cut) and a not in batch}
-    axes = tuple(columns)
+    """Index vectors have a component for every operand, every slice with steps and every slice that begins late."""
+    columns, windows = _columns(plan, positions)
+    batch = [n for at, n in enumerate(plan.layout) if at not in windows.values()]
     numbers = ScatterDimensionNumbers(
-        tuple(at for a, at in _layout_axes(plan) if a in windows),
-        tuple(a for a in range(x.ndim) if a not in windows),
-        axes,
+        tuple(windows.values()), tuple(a for a in range(x.ndim) if a not in windows), tuple(columns)
     )
-    shape = tuple(n for at, n in enumerate(plan.layout) if at not in numbers.update_window_dims)
-    vectors = index_vectors(list(columns.values()), shape)
+    vectors = index_vectors(list(columns.values()), tuple(batch))
     updates = reshape(_spread(y, plan.shape), plan.layout)
-    return scatter(x, vectors, updates, numbers, mode=mode, **dict(promises))
+    options = dict(promises) if plan.block else dict(unique_indices=True, indices_are_sorted=True)
+    return scatter(x, vectors, updates, numbers, mode=mode, **options)
+
+
+def _columns(plan: Plan, positions: Sequence[Any]) -> tuple[dict[int, Any], dict[int, int]]:
+    """Components of the index vectors by axis of the array, and axes of the layout that are windows, likewise."""
+    layout_axis, operands = dict(window_axes(plan)), iter(positions)
+    windows = {a: layout_axis[a] for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step == 1}
+    batch = [at for at in range(len(plan.layout)) if at not in windows.values()]
+    block = range(plan.first, plan.first + len(plan.block))
+    columns = {}
+    for axis, entry in enumerate(plan.entries):
+        if entry is None:
+            place = stretched(next(operands), plan.block)
+            columns[axis] = _along(place, [plan.layout[at] if at in block else 1 for at in batch])
+        elif isinstance(entry, int):
+            columns[axis] = np.asarray(entry, np.int32)
+        elif axis not in windows:
+            steps = np.arange(entry.size, dtype=np.int32) * entry.step + entry.start
+            columns[axis] = _along(steps, [entry.size if at == layout_axis[axis] else 1 for at in batch])
+        elif entry.start:
+            columns[axis] = np.asarray(entry.start, np.int32)
+    return columns, windows
+
+
+def _along(place: Any, shape: list[int]) -> Any:
+    return place.reshape(shape) if isinstance(place, np.ndarray) else reshape(place, shape)

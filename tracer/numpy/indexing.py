@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import remainder
 from tapeless.tracer.numpy.index_plan import Cut, Plan, from_the_front, index_dtype, inside, plan_index, window_axes
 from tapeless.tracer.numpy.promotion import array_operand, check_arrays, stretched
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -170,7 +171,7 @@ def take(
 
 
 def _wrapped(indices: ArrayLike, n: int) -> Any:
-    return indices % n
+    return np.asarray(indices) % n if not isinstance(indices, Array) else remainder(indices, n)
 
 
 def take_along_axis(

@@ -5,7 +5,7 @@ from typing import Any
 from tapeless.tracer import staging
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -30,32 +30,35 @@ def _list(avals: tuple[ShapedArray, ...]) -> str:
 jit_p = Primitive("jit", _jit_type, remember=False)
 
 
-def custom_jvp(function: Any, rule: Any, *args: Any) -> tuple[Any, ...]:
-    """Call a flat function whose derivative is `rule(primals, tangents) -> (results, tangents)`, also flat.
+def custom_jvp(custom: Any, *args: Any) -> tuple[Any, ...]:
+    """Call a flat function with a derivative of its own.
 
-    When it is written into a program, the function becomes a program and what it closes over, first operands.
+    Args:
+      custom: `custom.function(*args)` computes, `custom.rule(primals, tangents) -> (results, tangents)` is the
+        derivative. When it is written into a program, the function becomes a program, and what it closes over,
+        the first operands.
     """
-    return custom_jvp_p.bind(*args, function=function, rule=rule, jaxpr=None, n_consts=0)
+    return custom_jvp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
 
 
-def _custom_jvp_type(*avals: ShapedArray, function: Any, rule: Any, jaxpr: Any, n_consts: int) -> Any:
+def _custom_jvp_type(*avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
     return _jit_type(*avals, jaxpr=jaxpr)
 
 
 custom_jvp_p = Primitive("custom_jvp", _custom_jvp_type, remember=False)
 
 
-def call_custom(*args: Any, function: Any, jaxpr: Any, **_: Any) -> tuple[Any, ...]:
+def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
     """What a function with its own rule computes, its rule forgotten."""
-    return jit(jaxpr, *args) if jaxpr is not None else tuple(function(*args))
+    return tuple(custom.function(*args)) if jaxpr is None else jit(jaxpr, *args)
 
 
-def _stage_custom_jvp(trace: Any, args: Any, *, function: Any, rule: Any, jaxpr: Any, n_consts: int) -> Any:
+def _stage_custom_jvp(trace: StagingTrace, args: Any, *, custom: Any, jaxpr: Any, n_consts: Any) -> Any:
     if jaxpr is not None:
-        return trace.write(custom_jvp_p, args, dict(function=None, rule=rule, jaxpr=jaxpr, n_consts=n_consts))
-    program, consts = trace_to_jaxpr(function, [aval_of(x) for x in args], what="custom_jvp", function=function)
-    params = dict(function=None, rule=rule, jaxpr=program, n_consts=len(consts))
-    return trace.write(custom_jvp_p, (*consts, *args), params)
+        return trace.write(custom_jvp_p, args, dict(custom=custom, jaxpr=jaxpr, n_consts=n_consts))
+    avals = [aval_of(x) for x in args]
+    program, consts = trace_to_jaxpr(custom.function, avals, what="custom_jvp", function=custom)
+    return trace.write(custom_jvp_p, (*consts, *args), dict(custom=custom, jaxpr=program, n_consts=len(consts)))
 
 
 staging.rules[custom_jvp_p] = _stage_custom_jvp

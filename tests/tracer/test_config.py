@@ -1,0 +1,115 @@
+"""Settings: values for the process, for a scope, for a thread; and what is refused."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tapeless.tracer.config import config, enable_x64
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    before = config.default_bits, config.debug_nans
+    yield
+    config.default_bits, config.debug_nans = before
+
+
+def test_defaults():
+    assert (config.default_bits, config.debug_nans) == (32, False)
+    assert repr(config) == "config(default_bits=32, debug_nans=False)"
+
+
+def test_update_and_assignment_are_for_the_process():
+    config.update("default_bits", 64)
+    assert config.default_bits == 64
+    config.default_bits = 32
+    assert config.default_bits == 32
+
+
+def test_names_of_jax():
+    config.update("jax_enable_x64", True)
+    config.update("jax_debug_nans", True)
+    assert (config.default_bits, config.debug_nans) == (64, True)
+
+
+def test_scopes_nest_and_end_with_an_exception():
+    with pytest.raises(KeyError), config.scope(default_bits=64, debug_nans=True):
+        with config.scope(default_bits=32):
+            assert (config.default_bits, config.debug_nans) == (32, True)
+        assert config.default_bits == 64
+        raise KeyError
+    assert (config.default_bits, config.debug_nans) == (32, False)
+
+
+def test_a_scope_goes_before_the_process():
+    with config.scope(default_bits=32):
+        config.update("default_bits", 64)
+        assert config.default_bits == 32
+    assert config.default_bits == 64
+
+
+def seen_in_another_thread() -> int:
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.append(config.default_bits))
+    thread.start()
+    thread.join()
+    return seen[0]
+
+
+def test_a_scope_is_for_one_thread_and_update_for_all():
+    with config.scope(default_bits=64):
+        assert seen_in_another_thread() == 32
+    config.update("default_bits", 64)
+    assert seen_in_another_thread() == 64
+
+
+def test_enable_x64_sets():
+    enable_x64()
+    assert seen_in_another_thread() == 64
+    enable_x64(False)
+    assert config.default_bits == 32
+
+
+def test_enable_x64_scopes():
+    with enable_x64():
+        assert (config.default_bits, seen_in_another_thread()) == (64, 32)
+        with enable_x64(False):
+            assert config.default_bits == 32
+        assert config.default_bits == 64
+    assert config.default_bits == 32
+
+
+def test_trace_key_follows_scopes():
+    outside = config.trace_key()
+    with enable_x64():
+        assert config.trace_key() != outside
+    assert config.trace_key() == outside
+
+
+def raises(error: type[Exception], message: str, action) -> None:
+    with pytest.raises(error) as caught:
+        action()
+    assert str(caught.value) == message
+
+
+UNKNOWN = "config has no field 'defualt_bits'; it has default_bits, debug_nans."
+
+
+def test_unknown_names():
+    raises(AttributeError, UNKNOWN, lambda: config.defualt_bits)
+    raises(AttributeError, UNKNOWN, lambda: setattr(config, "defualt_bits", 64))
+    raises(AttributeError, UNKNOWN, lambda: config.update("defualt_bits", 64))
+    raises(AttributeError, UNKNOWN, lambda: config.scope(defualt_bits=64).__enter__())
+
+
+def test_bad_values():
+    raises(ValueError, "config.default_bits must be 32 or 64, not 16.", lambda: config.update("default_bits", 16))
+    raises(ValueError, "config.debug_nans must be False or True, not 1.", lambda: config.update("debug_nans", 1))
+    raises(ValueError, "config.default_bits must be 32 or 64, not '64'.", lambda: setattr(config, "default_bits", "64"))
+
+
+def test_a_bad_scope_changes_nothing():
+    with pytest.raises(ValueError), config.scope(debug_nans=True, default_bits=8):
+        pass
+    assert config.debug_nans is False

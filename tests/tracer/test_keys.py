@@ -1,0 +1,180 @@
+"""Keys: where they come from, what they are as values, what is refused."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import random
+
+
+def words(key):
+    return np.asarray(random.key_data(key)).tolist()
+
+
+# ---- making keys
+
+
+def test_seed_is_the_key():
+    assert words(random.key(5)) == [0, 5]
+    assert words(random.PRNGKey(5)) == [0, 5]
+    assert words(random.key(np.int32(-1))) == [0, 2**32 - 1]
+    assert words(random.key(np.int64(2**40 + 5))) == [2**8, 5]
+
+
+def test_python_seed_counts_modulo_the_default_width():
+    assert words(random.key(2**40 + 5)) == [0, 5]
+    with tl.enable_x64():
+        assert words(random.key(2**40 + 5)) == [2**8, 5]
+        assert words(random.key(-1)) == [2**32 - 1, 2**32 - 1]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_traced_seed(dtype):
+    for seed in (7, -3) if dtype.startswith("i") else (7,):
+        array = np.array(seed, dtype)
+        assert words(tl.jit(random.key)(array)) == words(random.key(array))
+
+
+def test_split_as_published():
+    """The values that jax.random has given since its threefry is "partitionable"."""
+    assert words(random.split(random.key(0))) == [[1797259609, 2579123966], [928981903, 3453687069]]
+
+
+def test_split_is_fold_in_of_positions():
+    key = random.key(3)
+    assert words(random.split(key, 5)) == [words(random.fold_in(key, i)) for i in range(5)]
+    assert words(random.split(key, (2, 3))) == words(random.split(key, 6).reshape(2, 3))
+
+
+def test_split_into_none():
+    assert random.split(random.key(0), 0).shape == (0,)
+
+
+def test_children_are_distinct():
+    key = random.key(0)
+    made = [key, *random.split(key, 100), *(random.fold_in(key, 1000 + i) for i in range(5))]
+    assert len({tuple(words(k)) for k in made}) == len(made)
+
+
+def test_fold_in_takes_traced_data():
+    fold = tl.jit(random.fold_in)
+    assert words(fold(random.key(1), tnp.asarray(9))) == words(random.fold_in(random.key(1), 9))
+
+
+def test_form_is_kept():
+    assert isinstance(random.split(random.key(0)), random.Key)
+    assert isinstance(random.fold_in(random.key(0), 1), random.Key)
+    assert random.split(random.PRNGKey(0), 3).shape == (3, 2)
+    assert random.fold_in(random.PRNGKey(0), 1).dtype == np.uint32
+    assert words(random.split(random.key(4))) == words(random.split(random.PRNGKey(4)))
+
+
+def test_wrapping_words():
+    key = random.key(8)
+    assert words(random.wrap_key_data(random.key_data(key))) == words(key)
+    assert random.wrap_key_data(np.zeros((4, 2), np.uint32)).shape == (4,)
+
+
+def test_clone_is_the_same_key():
+    key = random.key(8)
+    assert random.clone(key) is key
+
+
+# ---- keys as values
+
+
+def test_array_of_keys():
+    keys = random.split(random.key(0), (3, 4))
+    assert (keys.shape, keys.ndim, keys.size, len(keys)) == ((3, 4), 2, 12, 3)
+    assert keys[1].shape == (4,)
+    assert keys[1, 2].shape == ()
+    assert keys[..., 0].shape == (3,)
+    assert keys[:, 1:3].shape == (3, 2)
+    assert words(keys[1, 2]) == words(keys)[1][2]
+    assert [k.shape for k in keys] == [(4,)] * 3
+
+
+def test_unpacking():
+    first, second = random.split(random.key(0))
+    assert [words(first), words(second)] == words(random.split(random.key(0)))
+
+
+def test_equality_is_elementwise():
+    keys = random.split(random.key(0), 3)
+    assert np.asarray(keys == keys[1]).tolist() == [False, True, False]
+    assert bool(random.key(1) == random.key(1))
+    assert random.key(1) != 1
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(random.key(1))
+
+
+def test_one_key_has_no_items():
+    with pytest.raises(TypeError, match="one key"):
+        len(random.key(0))
+    with pytest.raises(TypeError, match="one key"):
+        iter(random.key(0))
+
+
+def test_repr_shows_the_words():
+    assert "0" in repr(random.key(0))
+    assert "7" in repr(random.key(7))
+
+
+def test_key_is_a_pytree():
+    key = random.key(3)
+    leaves, treedef = tl.tree.flatten({"key": key})
+    assert [leaf.shape for leaf in leaves] == [(2,)]
+    assert words(tl.tree.unflatten(treedef, leaves)["key"]) == words(key)
+
+
+def test_key_passes_through_transformations():
+    @tl.jit
+    def step(key, x):
+        key, drawn = random.split(key)
+        return key, x + random.normal(drawn, x.shape)
+
+    key, x = random.key(0), np.zeros(3, np.float32)
+    next_key, y = step(key, x)
+    expected = random.split(key)
+    assert words(next_key) == words(expected[0])
+    assert np.array_equal(y, random.normal(expected[1], (3,)))
+
+
+def test_gradient_with_a_key_as_another_argument():
+    def loss(x, key):
+        return (x * random.normal(key, x.shape)).sum()
+
+    key = random.key(0)
+    assert np.array_equal(tl.grad(loss)(np.ones(4, np.float32), key), random.normal(key, (4,)))
+
+
+# ---- errors
+
+ONE, SEVERAL = random.Key(np.zeros(2, np.uint32)), random.Key(np.zeros((4, 2), np.uint32))
+
+REFUSED = [
+    (lambda: random.key(1.0), TypeError, "key: the seed must be an integer, not 1.0 (float32[])."),
+    (lambda: random.key(np.arange(2)), TypeError, "key: the seed must be one integer, not int64[2]: vmap key"),
+    (lambda: random.key(ONE), TypeError, "key: the seed must be an integer, not Key("),
+    (lambda: random.PRNGKey("a"), TypeError, "PRNGKey: the seed must be an integer, not 'a'."),
+    (lambda: random.key(2**64), OverflowError, "does not fit int64"),
+    (lambda: random.key(0, impl="rbg"), ValueError, "key: the generator is threefry2x32; there is no 'rbg'."),
+    (lambda: random.split(0), TypeError, "split: 0 is not a key. Make one with random.key(seed)."),
+    (lambda: random.split(np.zeros(2)), TypeError, "split: a key is uint32[2], not float64[2]."),
+    (lambda: random.split(np.zeros(3, np.uint32)), TypeError, "split: a key is uint32[2], not uint32[3]."),
+    (lambda: random.split(SEVERAL), TypeError, "split takes one key, not (4,) of them: index the array, or vmap"),
+    (lambda: random.split(ONE, 2.0), TypeError, "split: shape must be a sequence of integers, not 2.0."),
+    (lambda: random.split(ONE, -1), ValueError, "split: shape (-1,) has a negative size."),
+    (lambda: random.fold_in(ONE, 1.0), TypeError, "fold_in: data must be an integer, not 1.0"),
+    (lambda: random.fold_in(ONE, -1), OverflowError, "-1 does not fit uint32"),
+    (lambda: random.fold_in(ONE, np.arange(3)), TypeError, "fold_in: data must be one integer, not int64[3]"),
+    (lambda: random.wrap_key_data(np.zeros(2)), TypeError, "wrap_key_data: a key is uint32[2], not float64[2]."),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED, ids=[text for *_, text in REFUSED])
+def test_refused(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)

@@ -1,0 +1,346 @@
+"""Creation of arrays: from Python values, constants, ranges, diagonals, grids."""
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    cast,
+    check_arrays,
+    inexact_dtype,
+    promoted_dtypes,
+    promoted_inexact_dtypes,
+    stretched,
+)
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import shape as shapes
+from tapeless.tracer.primitives.operands import canonical_axis, constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+Shape = int | Sequence[int]
+_PYTHON = (bool, int, float, complex)
+
+# ---- from values ---------------------------------------------------------------------------------------------
+
+
+def array(
+    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, **_: Any
+) -> Array:
+    """An array with the elements of `object`: a number, an array, or nested lists of these.
+
+    Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
+
+    Raises: TypeError if elements are no numbers; ValueError if lists differ in length; OverflowError if an integer
+      does not fit its dtype.
+    """
+    if isinstance(object, (list, tuple)):
+        found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
+    elif is_arraylike(object):
+        found = _from_value(object, dtype)
+    elif hasattr(object, "__array__") or isinstance(object, memoryview):
+        found = _from_value(np.asarray(object), dtype)
+    else:
+        raise TypeError(f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these.")
+    return found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **_: Any) -> Array:
+    """`array`, without a copy where that is possible."""
+    return a if dtype is None and isinstance(a, Array) else array(a, dtype, order=order)
+
+
+def _from_value(x: ArrayLike, dtype: Any) -> Array:
+    if dtype is None:
+        return as_array(x)
+    dtype = dtypes.canonical(dtype)
+    if isinstance(x, Array):
+        return lax.convert_element_type(x, dtype)
+    if not isinstance(x, np.ndarray):
+        return as_array(_number(x, dtype))
+    return as_array(x.astype(dtype))
+
+
+def _number(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if isinstance(x, (int, np.integer)) and dtypes.is_integer(dtype):
+        dtypes.check_fits(int(x), dtype)
+    return np.asarray(x).astype(dtype)
+
+
+def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
+    leaves = list(_leaves(items))
+    if any(isinstance(x, Array) for x in leaves):
+        return _stacked(items, dtype)
+    for x in leaves:
+        if not is_arraylike(x):
+            raise TypeError(f"array: {x!r:.80} of type {type(x).__name__} in a list is not a number or an array.")
+    try:
+        values = np.array(items)
+    except ValueError:
+        raise ValueError(f"array: the parts of a list differ in shape, so they make no array: {items!r:.80}") from None
+    dtype = dtype or _list_dtype(values, leaves)
+    if values.size and values.dtype.kind in "iuO" and dtypes.is_integer(dtype):
+        dtypes.check_fits(int(values.min()), dtype)
+        dtypes.check_fits(int(values.max()), dtype)
+    return as_array(values.astype(dtype))
+
+
+def _leaves(items: Sequence[Any]) -> Iterator[Any]:
+    for x in items:
+        if isinstance(x, (list, tuple)):
+            yield from _leaves(x)
+        else:
+            yield x
+
+
+def _list_dtype(values: np.ndarray[Any, Any], leaves: list[Any]) -> np.dtype[Any]:
+    if all(type(x) in _PYTHON for x in leaves):
+        return dtypes.default_dtype("f" if not leaves else "i" if values.dtype.kind in "uO" else values.dtype.kind)
+    distinct = {(type(x), getattr(x, "dtype", None)): x for x in leaves}
+    return dtypes.result_type(*distinct.values())[0]
+
+
+def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
+    parts = [_stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in items]
+    parts = promoted_dtypes("array", *parts) if dtype is None else [cast(x, dtype) for x in parts]
+    if len({x.shape for x in parts}) > 1:
+        raise ValueError(f"array: parts of a list differ in shape: {', '.join(str(aval_of(x)) for x in parts)}.")
+    joined = concatenate([expand_dims(x, (0,)) for x in parts], 0)
+    return joined if not joined.aval.weak_type else lax.convert_element_type(joined, joined.dtype)
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """An array with the elements of a."""
+    return lax.copy(array_operand("copy", a))
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """The vector of elements of `dtype` in a buffer of bytes."""
+    return as_array(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset))
+
+
+def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = float, **kwargs: Any) -> Any:
+    """`function` of the arrays of indices along each axis of `shape`."""
+    return function(*indices(_shape("fromfunction", shape), dtype), **kwargs)
+
+
+# ---- constants -----------------------------------------------------------------------------------------------
+
+
+def zeros(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+    """An array of zeros, of the default float if no dtype is given."""
+    return _constant("zeros", shape, 0, dtype)
+
+
+def ones(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+    """An array of ones, of the default float if no dtype is given."""
+    return _constant("ones", shape, 1, dtype)
+
+
+empty = zeros
+
+
+def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
+    """An array of copies of `fill_value`, which is broadcast to `shape`."""
+    check_arrays("full", fill_value)
+    value = fill_value if dtype is None else cast(fill_value, dtypes.canonical(dtype))
+    return _filled(value, _shape("full", shape))
+
+
+def zeros_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+    """An array of zeros with the shape and dtype of a."""
+    return full_like(a, 0, dtype, shape)
+
+
+def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+    """An array of ones with the shape and dtype of a."""
+    return full_like(a, 1, dtype, shape)
+
+
+empty_like = zeros_like
+
+
+def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+    """An array of copies of `fill_value` with the shape and dtype of a, which may be any thing that has these."""
+    like = a if hasattr(a, "shape") and hasattr(a, "dtype") else aval_of(a)
+    dtype = like.dtype if dtype is None else dtypes.canonical(dtype)
+    size = tuple(like.shape) if shape is None else _shape("full_like", shape)
+    return _filled(cast(fill_value, dtype), size)
+
+
+def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
+    return _filled(constant(value, ShapedArray((), dtype)), _shape(name, shape))
+
+
+def _filled(value: Any, shape: tuple[int, ...]) -> Array:
+    value = value if isinstance(value, (Array, np.ndarray)) else np.asarray(cast(value, aval_of(value).dtype))
+    return as_array(value) if value.shape == shape else stretched(value, shape)
+
+
+def _shape(name: str, shape: Shape) -> tuple[int, ...]:
+    """A shape as a tuple. Raises: TypeError for what is not integer, ValueError for negative lengths."""
+    return shapes.static_shape((shape,) if not hasattr(shape, "__iter__") else shape, name)
+
+
+# ---- ranges --------------------------------------------------------------------------------------------------
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **_: Any) -> Array:
+    """start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
+
+    The arguments must be known. Raises: ValueError if there are none, or step is 0.
+    """
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    known = [_known("arange", v) for v in (start, stop, step)]
+    dtype = dtypes.result_type(*known)[0] if dtype is None else dtypes.canonical(dtype)
+    if not known[2]:
+        raise ValueError("arange: the step must not be 0.")
+    size = builtins.max(0, math.ceil((known[1] - known[0]) / known[2]))
+    if dtypes.is_bool(dtype):
+        return as_array(np.arange(*known, dtype=dtype))
+    return _arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype)
+
+
+def _known(name: str, v: Any) -> Any:
+    if isinstance(v, core.Tracer) and v.known() is None:
+        raise core.ConcretizationTypeError(
+            f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}.\n"
+            "  Make it static (static_argnums), or use lax.iota with a known length."
+        )
+    return v if isinstance(v, _PYTHON) else np.asarray(v)[()]
+
+
+def _plain(v: Any) -> int | float | complex:
+    return v.item() if isinstance(v, np.generic) else v
+
+
+@core.compound
+def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
+    counted = broadcasted_iota(dtype, (size,), 0)
+    counted = counted if step == 1 else lax.mul(counted, _number(step, dtype))
+    return counted if start == 0 else lax.add(counted, _number(start, dtype))
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    **_: Any,
+) -> Any:
+    """`num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance."""
+    low, high = promoted_inexact_dtypes("linspace", start, stop)
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
+    dtype = low.dtype if dtype is None else dtypes.canonical(dtype)
+    found = _linspace(low, high, num=count, endpoint=bool(endpoint), dtype=dtype, axis=axis)
+    gaps = count - 1 if endpoint else count
+    return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
+
+
+@core.compound
+def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[Any], axis: int) -> Array:
+    """As a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
+    shape = np.broadcast_shapes(low.shape, high.shape)
+    full_shape = (num, *shape)
+    low, high = (broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high))
+    real = dtypes.real_part_dtype(low.dtype)
+    gaps = builtins.max(num - 1 if endpoint else num, 1)
+    t = lax.div(broadcasted_iota(real, full_shape, 0), float(gaps))
+    t = t if t.dtype == low.dtype else lax.convert_element_type(t, low.dtype)
+    found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
+    if endpoint and num > 1:
+        last = lax.eq(broadcasted_iota(np.int32, full_shape, 0), num - 1)
+        found = lax.select_n(last, found, high)
+    if dtypes.is_integer(dtype) and not dtypes.is_complex(found.dtype):
+        found = lax.floor(found)
+    found = lax.convert_element_type(found, dtype)
+    return _moved_first(found, canonical_axis(axis, found.ndim))
+
+
+def _moved_first(x: Array, axis: int) -> Array:
+    order = list(range(1, x.ndim))
+    order.insert(axis, 0)
+    return shapes.transpose(x, order)
+
+
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """`num` numbers from base^start to base^stop, in equal ratios."""
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    found = lax.pow(cast(base, exponents.dtype), exponents)
+    return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
+
+
+def geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Array:
+    """`num` numbers from start to stop in equal ratios; both of one sign."""
+    low, high = promoted_inexact_dtypes("geomspace", start, stop)
+    found = _geomspace(low, high, num=num, endpoint=endpoint, axis=axis)
+    return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
+
+
+@core.compound
+def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> Array:
+    sign = lax.sign(low)
+    ratios = linspace(lax.log(lax.mul(low, sign)), lax.log(lax.mul(high, sign)), num, endpoint)
+    sign = stretched(stretched(sign, np.broadcast_shapes(low.shape, high.shape)), ratios.shape)
+    return _moved_first(lax.mul(sign, lax.exp(ratios)), canonical_axis(axis, ratios.ndim))
+
+
+# ---- grids ---------------------------------------------------------------------------------------------------
+
+
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
+    """Arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}.")
+    vectors = [reshape(x, (x.size,)) for x in (array_operand("meshgrid", v) for v in xi)]
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(axes) > 1:
+        axes[:2] = 1, 0
+    shape = [0] * len(axes)
+    for x, axis in zip(vectors, axes, strict=True):
+        shape[axis] = x.size
+    if sparse:
+        whole = shape
+        return [
+            reshape(x, [n if d == axis else 1 for d, n in enumerate(whole)])
+            for x, axis in zip(vectors, axes, strict=True)
+        ]
+    return [broadcast_in_dim(x, shape, (axis,)) for x, axis in zip(vectors, axes, strict=True)]
+
+
+def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+    """Arrays of indices along each axis of `dimensions`, stacked; a tuple of thin ones if `sparse`."""
+    dtype = dtypes.default_dtype("i") if dtype is None else dtypes.canonical(dtype)
+    shape = tuple(dimensions)
+    if sparse:
+        thin = [tuple(n if a == d else 1 for a in range(len(shape))) for d, n in enumerate(shape)]
+        return tuple(broadcasted_iota(dtype, s, d) for d, s in enumerate(thin))
+    if not shape:
+        return zeros((0,), dtype)
+    return concatenate([broadcasted_iota(dtype, (1, *shape), d + 1) for d in range(len(shape))], 0)

@@ -1,0 +1,206 @@
+"""Matrices by their structure: identity, triangles, diagonals, Vandermonde."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.promotion import array_operand, as_array
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    full,
+    pad,
+    reshape,
+    slice_in_dim,
+    transpose,
+)
+
+# ---- identity and triangles ----------------------------------------------------------------------------------
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **_: Any) -> Array:
+    """The N x M matrix with ones on diagonal k, above the main one if positive."""
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
+    return _eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
+
+
+@core.compound
+def _eye(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
+    return lax.convert_element_type(lax.eq(*_rows_and_columns(shape, k)), dtype)
+
+
+def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
+    """Row index + k, and column index, of matrices in the last two axes."""
+    rows = broadcasted_iota(np.int32, shape[-2:], 0)
+    return (lax.add(rows, k) if k else rows), broadcasted_iota(np.int32, shape[-2:], 1)
+
+
+def identity(n: int, dtype: Any = None) -> Array:
+    """The n x n identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+    """The N x M matrix with ones on and below diagonal k."""
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
+    return _tri(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
+
+
+@core.compound
+def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
+    return lax.convert_element_type(lax.ge(*_rows_and_columns(shape, k)), dtype)
+
+
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """m [.., n, m] with zeros above diagonal k."""
+    return _triangle(_matrices("tril", m), k=int(k), lower=True)
+
+
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """m [.., n, m] with zeros below diagonal k."""
+    return _triangle(_matrices("triu", m), k=int(k) - 1, lower=False)
+
+
+def _matrices(name: str, m: ArrayLike) -> Array:
+    x = array_operand(name, m)
+    if x.ndim < 2:
+        raise ValueError(f"{name}: a matrix has at least two axes, {x.aval} has {x.ndim}.")
+    return x
+
+
+@core.compound
+def _triangle(x: Array, *, k: int, lower: bool) -> Array:
+    below = lax.ge(*_rows_and_columns(x.shape, k))
+    below = broadcast_in_dim(below, x.shape, (x.ndim - 2, x.ndim - 1))
+    zero = np.zeros((), x.dtype)
+    return select(below, x, zero) if lower else select(below, zero, x)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Row and column indices of the elements on and below diagonal k of an n x m matrix."""
+    rows, columns = np.tril_indices(n, k, m)
+    return _positions(rows), _positions(columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """Row and column indices of the elements on and above diagonal k of an n x m matrix."""
+    rows, columns = np.triu_indices(n, k, m)
+    return _positions(rows), _positions(columns)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Indices of the main diagonal of an array of `ndim` axes of length n."""
+    return (_positions(np.arange(n)),) * ndim
+
+
+def _positions(values: np.ndarray[Any, Any]) -> Array:
+    return as_array(values.astype(dtypes.default_dtype("i")))
+
+
+# ---- diagonals -----------------------------------------------------------------------------------------------
+
+
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The diagonals of the matrices in two axes of a, as a new last axis.
+
+    Raises: ValueError if the axes are the same, or a has fewer than two.
+    """
+    x = _matrices("diagonal", a)
+    first, second = canonical_axis(axis1, x.ndim, "axis1"), canonical_axis(axis2, x.ndim, "axis2")
+    if first == second:
+        raise ValueError(f"diagonal: axis1 and axis2 must differ, both are {first}.")
+    rest = [d for d in range(x.ndim) if d not in (first, second)]
+    return _diagonal(transpose(x, (*rest, first, second)), offset=int(offset))
+
+
+@core.compound
+def _diagonal(x: Array, *, offset: int) -> Array:
+    """Of an n x (n + 1) matrix read row by row every (n + 1)th element is off by none: the diagonal is a column.
+
+    The matrix is cut to n x n first, then a column is added, all is read as a vector, and less its last n elements as
+    an n x n + ... matrix: only moves, no arithmetic and no index.
+    """
+    rows, columns = x.shape[-2:]
+    top, left = max(-offset, 0), max(offset, 0)
+    n = max(0, min(rows - top, columns - left))
+    batch = x.shape[:-2]
+    x = slice_in_dim(slice_in_dim(x, top, top + n, axis=-2), left, left + n, axis=-1)
+    wide = pad(x, np.zeros((), x.dtype), [*[(0, 0, 0)] * len(batch), (0, 0, 0), (0, 1, 0)])
+    flat = reshape(wide, (*batch, n * (n + 1)))
+    return slice_in_dim(flat, 0, None, n + 2, axis=-1) if n else reshape(flat, (*batch, 0))
+
+
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """The matrix with the vector v on diagonal k, or the diagonal k of the matrix v."""
+    x = array_operand("diag", v)
+    if x.ndim == 1:
+        return _diag(x, k=int(k))
+    if x.ndim != 2:
+        raise ValueError(f"diag: a vector or a matrix, not {x.aval}.")
+    return diagonal(x, k)
+
+
+@core.compound
+def _diag(x: Array, *, k: int) -> Array:
+    n = x.shape[0]
+    zero = np.zeros((), x.dtype)
+    on = lax.eq(*_rows_and_columns((n, n), 0))
+    square = select(on, broadcast_in_dim(x, (n, n), (0,)), zero)
+    return pad(square, zero, [(max(-k, 0), max(k, 0), 0), (max(k, 0), max(-k, 0), 0)])
+
+
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
+    """The matrix with the elements of v on diagonal k."""
+    x = array_operand("diagflat", v)
+    return _diag(reshape(x, (x.size,)), k=int(k))
+
+
+def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Array:
+    """Sum of the diagonal of the matrices in two axes of a."""
+    x = diagonal(_matrices("trace", a), offset, axis1, axis2)
+    wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
+    x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)
+    return reduce_sum(x, (x.ndim - 1,))
+
+
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    kind = dtypes.kind(dtype)
+    default = dtypes.default_dtype("i" if kind == "b" else kind)
+    return default if kind in "biu" and dtypes.bits_of(dtype) < dtypes.bits_of(default) else dtype
+
+
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False) -> Array:
+    """a with its main diagonal replaced by `val`. Raises: ValueError if `inplace`: arrays are never changed."""
+    if inplace:
+        raise ValueError("fill_diagonal: arrays are never changed in place; pass inplace=False and use the result.")
+    x = _matrices("fill_diagonal", a)
+    n = min(x.shape)
+    places = np.arange(n)
+    return x.at[(places,) * x.ndim].set(val)  # type: ignore[attr-defined]
+
+
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
+    """The matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`."""
+    v = array_operand("vander", x)
+    if v.ndim != 1:
+        raise ValueError(f"vander: x must be a vector, not {v.aval}.")
+    n = v.shape[0] if N is None else int(N)
+    return _vander(v, exponents=tuple(range(n)) if increasing else tuple(range(n)[::-1]))
+
+
+@core.compound
+def _vander(x: Array, *, exponents: tuple[int, ...]) -> Array:
+    shape = (x.shape[0], len(exponents))
+    if not exponents:
+        return full(shape, 0, x.dtype)
+    base = broadcast_in_dim(x, shape, (0,))
+    power = broadcast_in_dim(np.asarray(exponents, np.int32), shape, (1,))
+    if dtypes.is_inexact(x.dtype):
+        return lax.pow(base, lax.convert_element_type(power, x.dtype))
+    return power_of_integers(base, lax.convert_element_type(power, x.dtype))
