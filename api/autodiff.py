@@ -9,6 +9,7 @@ import numpy as np
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
+from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, passes, pytree
 from tapeless.tracer.primitives.elementwise import stop_gradient
@@ -175,8 +176,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     f = _Flat(fun, tree, False)
     jaxpr, consts = trace_to_jaxpr(f, avals, what="linear_transpose", function=fun)
     n = len(consts)
-    linear = passes.mark_linear(passes.with_linear_inputs(jaxpr, range(n, len(jaxpr.invars))))
-    _check_linear_results(linear, fun)
+    linear = passes.mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])
+    check_linear(linear)
 
     @_named("transposed", fun)
     def transposed(cotangent: Any) -> Any:
@@ -385,9 +386,3 @@ def _cotangents(cotangent: Any, f: _Flat, avals: Sequence[ShapedArray], who: str
 
 def _type_of(x: Any) -> ShapedArray:
     return aval_of(x) if is_arraylike(x) else ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
-
-
-def _check_linear_results(linear: Any, fun: Any) -> None:
-    for v in linear.outvars:
-        if not v.linear:
-            raise TypeError(f"linear_transpose: a result of {_name(fun)} does not depend on its arguments: {v.aval}.")

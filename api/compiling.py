@@ -80,6 +80,7 @@ class Jitted:
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._plain = not static and device is None
+        self._tree = pytree.LEAF
         self._fast: dict[Any, Callable[[list[Any]], Any]] = {}
         self._programs: dict[Any, Program] = {}
         self._traces: dict[Any, Traced] = {}
@@ -182,11 +183,14 @@ class Jitted:
         statics = ()
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
-        leaves, tree = pytree.flatten((args, kwargs))
+        given = args, kwargs
+        leaves = self._tree.match(given)  # the structure of the call before: the best guess there is
+        if leaves is None:
+            leaves, self._tree = pytree.flatten(given)
         for i, x in enumerate(leaves):
-            if not is_arraylike(x) and not _is_abstract(x):
-                raise TypeError(_not_an_array(x, i, (args, kwargs), self._fun))
-        return statics, leaves, tree
+            if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
+                raise TypeError(_not_an_array(x, i, given, self._fun))
+        return statics, leaves, self._tree
 
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()

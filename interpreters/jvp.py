@@ -28,12 +28,13 @@ def jvp(
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
-def jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The program `primals ; tangents -> results ; tangents`, tangents only where there are any.
+def jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
+    """The program `constants primals ; tangents -> results ; tangents`, tangents only where there are any.
 
     Args:
       nonzero: which inputs have a tangent; their tangents follow the primals, as linear inputs.
-    Returns: the program, and which results have a tangent. Remembered for as long as `jaxpr` lives.
+    Returns: the program; its constants, which users' rules close over; which results have a tangent.
+      Remembered for as long as `jaxpr` lives.
     """
     cache = _jvp_jaxprs.setdefault(jaxpr, {})
     if nonzero not in cache:
@@ -144,7 +145,7 @@ def multilinear(primitive: Primitive) -> None:
         return out, (_sum(terms, out[0]),)
 
     rules[primitive] = rule
-    structurally_linear[primitive] = None
+    structurally_linear[primitive] = separately[primitive] = None
 
 
 def linear_in(primitive: Primitive, *positions: int) -> None:
@@ -172,6 +173,7 @@ def zero(primitive: Primitive) -> None:
 
 
 structurally_linear: dict[Primitive, tuple[int, ...] | None] = Rules("linearity")  # type: ignore[assignment]
+separately = Rules("multilinearity")  # those of them that are linear in each operand, not in all together
 
 
 def _sum(terms: list[Any], out: Any) -> Any:
@@ -183,7 +185,7 @@ def _sum(terms: list[Any], out: Any) -> Any:
     return total
 
 
-def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
     trace = StagingTrace(core.current_trace(), jaxpr, "jvp")
     primals = [trace.input(aval) for aval in jaxpr.in_avals]
     tangents = [
@@ -194,8 +196,8 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bo
         outs, out_tangents = jvp(lambda *xs: eval_jaxpr(jaxpr, xs), primals, tangents, jaxpr)
         kept = [t for t in out_tangents if type(t) is not Zero]
         outvars = [trace.atom(x) for x in [*outs, *kept]]
-    built, _ = trace.finish(outvars, f"jvp_{jaxpr.name}")
-    return built, tuple(type(t) is not Zero for t in out_tangents)
+    built, consts = trace.finish(outvars, f"jvp_{jaxpr.name}")
+    return built, consts, tuple(type(t) is not Zero for t in out_tangents)
 
 
 _jvp_jaxprs = core.program_cache()

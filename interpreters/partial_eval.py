@@ -13,6 +13,7 @@ from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
@@ -145,7 +146,8 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Unzipped:
         results = [x for x, waits in zip(outs, linear_out) if not waits]
         known_out = [known.atom(x) for x in [*results, *residuals]]
     program, consts = known.finish(known_out, f"primal_{name}")
-    assert not consts, "a program is closed"
+    if consts:
+        raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
     return Unzipped(program, linear, linear_out, len(residuals))
 
 

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Linear:
@@ -77,6 +78,7 @@ def transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tup
 
 
 rules = Rules("transpose")
+together = Rules("joint linearity")  # primitives whose operands are linear together
 
 
 def unary(primitive: Primitive, row: Callable[..., Any]) -> None:
@@ -98,15 +100,14 @@ def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
 def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     """A rule for operands that are linear together (add), from one row per operand.
 
-    Raises: NotImplementedError if one of them is not linear: the function is affine.
+    An operand that is not linear is a zero, if the program is linear: `linearity.check_linear` asks that of users.
     """
 
     def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
-        if not all(map(is_linear, args)):
-            raise not_linear(primitive, "it adds a nonlinear value to a linear one (affine)")
-        return tuple([row(cts[0], *args, **params) for row in rows])
+        return tuple([row(cts[0], *args, **params) if is_linear(x) else None for row, x in zip(rows, args)])
 
     rules[primitive] = rule
+    together[primitive] = True
 
 
 def never(ct: Any, *args: Any, **params: Any) -> Any:
@@ -159,13 +160,15 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
     if eqn.primitive not in rules:
         raise not_linear(eqn.primitive, "it is not linear", eqn)
     pulled = rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
-    for v, ct in zip(eqn.invars, pulled, strict=True):
+    for k, (v, ct) in enumerate(zip(eqn.invars, pulled, strict=True)):
         if v.linear:
+            if ct is None:
+                raise not_linear(eqn.primitive, f"its operand {k} is linear here, and it is not linear in that", eqn)
             _accumulate(running, v, ct)
 
 
 def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
-    if type(ct) is Zero or ct is None or not v.linear:
+    if type(ct) is Zero or not v.linear:
         return
     if v not in running:
         running[v] = _Cotangent()
@@ -189,7 +192,8 @@ def _transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tu
         pulled = backward(jaxpr, residuals, cts)
         outvars = [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
-    assert not consts, "a program is closed"
+    if consts:
+        raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
     return built, tuple(type(ct) is not Zero for ct in pulled)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 
 
@@ -52,20 +53,25 @@ def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
     return tuple(position.get(v) if type(v) is Var else None for v in jaxpr.outvars)
 
 
-def mark_linear(jaxpr: Jaxpr) -> Jaxpr:
-    """With every variable that depends on a linear input marked linear; of a call, those its program says."""
+def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
+    """With the inputs `linear_in` linear (as they are, if None) and with them all that depends on them, calls included."""
     new: dict[Var, Var] = {}
+
+    def marked(v: Var, linear: bool) -> Var:
+        if v.linear != linear:
+            new[v] = Var(v.aval, linear)
+        return new.get(v, v)
 
     def renamed(v: Any) -> Any:
         return new.get(v, v) if type(v) is Var else v
 
+    invars = [marked(v, linear) for v, linear in zip(jaxpr.invars, linear_in or jaxpr.linear_in, strict=True)]
     eqns: list[Equation] = []
     for eqn in jaxpr.eqns:
-        invars = [renamed(v) for v in eqn.invars]
-        linear = linear_results(eqn, any(v.linear for v in invars))
-        new.update((v, Var(v.aval, True)) for v, is_linear in zip(eqn.outvars, linear) if is_linear)
-        eqns.append(eqn.replace(invars=invars, outvars=[renamed(v) for v in eqn.outvars]))
-    return jaxpr.replace(eqns=eqns, outvars=[renamed(v) for v in jaxpr.outvars])
+        eqn = _with_marked_program(eqn.replace(invars=[renamed(v) for v in eqn.invars]))
+        linear = linear_results(eqn, any(v.linear for v in eqn.invars))
+        eqns.append(eqn.replace(outvars=[marked(v, is_linear) for v, is_linear in zip(eqn.outvars, linear)]))
+    return Jaxpr(invars, eqns, [renamed(v) for v in jaxpr.outvars], jaxpr.name)
 
 
 def linear_results(eqn: Equation, some: bool) -> Sequence[bool]:
@@ -75,12 +81,15 @@ def linear_results(eqn: Equation, some: bool) -> Sequence[bool]:
     return [some] * len(eqn.outvars)
 
 
-def with_linear_inputs(jaxpr: Jaxpr, positions: Sequence[int]) -> Jaxpr:
-    """With the inputs at `positions` linear; `mark_linear` then tells what depends on them."""
-    new = {jaxpr.invars[i]: Var(jaxpr.invars[i].aval, True) for i in positions}
+def _with_marked_program(eqn: Equation) -> Equation:
+    """A call whose program has the linear inputs that the call has linear operands."""
+    inner, linear_in = eqn.params.get("jaxpr"), tuple([v.linear for v in eqn.invars])
+    if inner is None or not any(linear_in) or inner.linear_in == linear_in:
+        return eqn
+    cache = _marked.setdefault(inner, {})
+    if linear_in not in cache:
+        cache[linear_in] = mark_linear(inner, linear_in)
+    return eqn.replace(params={**eqn.params, "jaxpr": cache[linear_in]})
 
-    def renamed(v: Any) -> Any:
-        return new.get(v, v) if type(v) is Var else v
 
-    eqns = [eqn.replace(invars=[renamed(v) for v in eqn.invars]) for eqn in jaxpr.eqns]
-    return Jaxpr([renamed(v) for v in jaxpr.invars], eqns, [renamed(v) for v in jaxpr.outvars], jaxpr.name)
+_marked = core.program_cache()

@@ -37,7 +37,6 @@ from tapeless.tracer.random_arguments import (
 )
 from tapeless.tracer.types import aval_of
 
-
 # ---- bits and uniform numbers --------------------------------------------------------------------------------
 
 
@@ -105,7 +104,7 @@ def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dt
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request("randint", key, shape, dtype, "iu", default="i")
+    words, sizes, dtype = request("randint", key, shape, dtype, "iu")
     low, high = (bound(name, x, dtype) for name, x in (("minval", minval), ("maxval", maxval)))
     check_broadcast("randint", sizes, minval=shape_of(low), maxval=shape_of(high))
     return _randint(words, low, high, shape=sizes, dtype=dtype)
@@ -153,7 +152,7 @@ def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode
     Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode.
     """
     sizes = shape_of(p) if shape is None else shape
-    words, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f")
+    words, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f", "p")
     check_broadcast("bernoulli", sizes, p=shape_of(p))
     return _bernoulli(words, parameter(p, dtype), shape=sizes, dtype=dtype, mode=sampling_mode("bernoulli", mode))
 
@@ -274,21 +273,22 @@ def categorical(
       shape: [draws.., batch..], where `batch` of the logits may be broadcast; [batch..] if None.
       replace: whether two draws may give the same position.
       mode: that of `gumbel`.
-    Returns: `shape`, default integers.
+    Returns: `shape`, default integers; int32 without replacement.
     Raises: TypeError if `key` is not one key or `logits` not floating point; ValueError if shapes do not fit.
     Source: the Gumbel-max trick; without replacement Kool et al. 2019, "Stochastic beams and where to find them".
     """
     axis = canonical_axis(axis, ndim(logits))
     batch = without(shape_of(logits), (axis,))
-    words, sizes, dtype = request("categorical", key, batch if shape is None else shape, aval_of(logits).dtype, "f")
+    words, sizes, dtype = request(
+        "categorical", key, batch if shape is None else shape, aval_of(logits).dtype, "f", "logits"
+    )
     check_broadcast("categorical", sizes, **{"logits without their axis": batch})
     count, draws = shape_of(logits)[axis], math.prod(sizes[: len(sizes) - len(batch)])
     check_population("categorical", count, draws, replace)
-    sample = _categorical if replace else _distinct_categorical
-    out = dtypes.default_dtype("i")
-    return sample(
-        words, parameter(logits, dtype), axis=axis, shape=sizes, mode=sampling_mode("categorical", mode), dtype=out
-    )
+    settings: dict[str, Any] = {"axis": axis, "shape": sizes, "mode": sampling_mode("categorical", mode)}
+    if replace:
+        return _categorical(words, parameter(logits, dtype), dtype=dtypes.default_dtype("i"), **settings)
+    return _distinct_categorical(words, parameter(logits, dtype), **settings)
 
 
 @compound
@@ -300,11 +300,11 @@ def _categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str,
 
 
 @compound
-def _distinct_categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str, dtype: Any) -> Array:
+def _distinct_categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str) -> Array:
     scores = logits + _gumbel(words, shape=logits.shape, dtype=logits.dtype, mode=mode)
     draws = math.prod(shape[: len(shape) - (logits.ndim - 1)])
     positions = top_k(tnp.moveaxis(scores, axis, -1), draws)[1]
-    return convert_element_type(tnp.moveaxis(positions, -1, 0), dtype).reshape(shape)
+    return tnp.moveaxis(positions, -1, 0).reshape(shape)
 
 
 # ---- distributions on the line -------------------------------------------------------------------------------

@@ -20,17 +20,23 @@ from tapeless.tracer.types import aval_of, is_arraylike
 KeyLike = Key | ArrayLike
 Shape = Sequence[int]
 
-_WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsigned integer"}
+_WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsigned integer", "iu": "an integer"}
 
 
 def request(
-    name: str, key: KeyLike, shape: Any, dtype: Any, kinds: str, default: str = ""
+    name: str, key: KeyLike, shape: Any, dtype: Any, kinds: str, what: str = "the dtype"
 ) -> tuple[Any, tuple[int, ...], Any]:
-    """Words of the key, shape and dtype of a result. Raises: TypeError, ValueError if one is not what it should be."""
+    """Words of the key, shape and dtype of a sample.
+
+    Args:
+      dtype: of one of `kinds`; the default one of the first kind if None.
+      what: whose dtype it is.
+    Raises: TypeError if one is not what it should be, ValueError for a negative size.
+    """
     words, sizes = words_of(name, key), shape_of_result(name, shape)
-    dtype = dtypes.default_dtype(default or kinds[0]) if dtype is None else dtypes.canonical(dtype)
+    dtype = dtypes.default_dtype(kinds[0]) if dtype is None else dtypes.canonical(dtype)
     if dtypes.kind(dtype) not in kinds or _has_no_mantissa(dtype):
-        raise TypeError(f"{name}: the dtype must be {_WHAT[kinds]}, not {dtype}.")
+        raise TypeError(f"{name}: {what} must be {_WHAT[kinds]}, not {dtype}.")
     return words, sizes, dtype
 
 

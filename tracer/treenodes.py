@@ -109,7 +109,7 @@ _registered: set[type] = {tuple, list, dict, type(None), OrderedDict, defaultdic
 
 
 def _register(node_type: NodeType) -> None:
-    cls = node_type.cls
+    cls: Any = node_type.cls
     if not isinstance(cls, type):
         raise TypeError(f"only a class can be registered as a node of pytrees, not {cls!r}.")
     with classes_lock:

@@ -17,8 +17,8 @@ def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
     if not any(nonzero):
         outs = c.jit(jaxpr, *primals)
         return outs, tuple(Zero(aval_of(x).tangent()) for x in outs)
-    program, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-    results = c.jit(program, *primals, *[t for t in tangents if type(t) is not Zero])
+    program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
+    results = c.jit(program, *consts, *primals, *[t for t in tangents if type(t) is not Zero])
     outs, pushed = results[: len(out_nonzero)], iter(results[len(out_nonzero) :])
     return outs, tuple(
         next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero)
@@ -60,8 +60,8 @@ def _jit_transpose(cts: Any, *args: Any, jaxpr: Jaxpr) -> Any:
     program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero)
     residuals = [x for x in args if not is_linear(x)]
     pulled = iter(c.jit(program, *residuals, *[ct for ct in cts if type(ct) is not Zero]))
-    cts_in = iter([next(pulled) if some else None for some in in_nonzero])
-    return tuple(next(cts_in) if is_linear(x) else None for x in args)
+    some = iter(in_nonzero)
+    return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)
 
 
 jvp.rules[c.jit_p] = _jit_jvp
@@ -89,5 +89,6 @@ def _custom_jvp_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any
 
 jvp.rules[c.custom_jvp_p] = _custom_jvp_jvp
 partial_eval.rules[c.custom_jvp_p] = _custom_jvp_partial_eval
+transpose.rules[c.custom_jvp_p] = lambda cts, *args, jaxpr, **_: _jit_transpose(cts, *args, jaxpr=jaxpr)
 
 _narrow = core.program_cache()

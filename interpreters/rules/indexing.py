@@ -111,7 +111,7 @@ def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
     operand, indices, updates = primals
     if params["unique_indices"]:
         return _plain_writer(indices, params)
-    wins = _winners(operand, indices, updates, params)
+    wins = _winners(aval_of(operand), indices, aval_of(updates), params)
     zero = zeros_like(updates)
 
     def write(x: Any, updates: Any) -> Any:
@@ -121,21 +121,19 @@ def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
     return write
 
 
-def _winners(operand: Any, indices: Any, updates: Any, params: Any) -> Any:
-    """Which elements of `updates` are there in the end: they are numbered from 1, and the numbers are scattered."""
-    aval = aval_of(updates)
-    numbers = add(reshape(iota(np.int32, (aval.size,)), aval.shape), 1)
-    kept = i.scatter(full(aval_of(operand).shape, 0, np.int32), indices, numbers, **params)
-    return eq(_read(kept, indices, aval, **params), numbers)
+def _winners(operand: ShapedArray, indices: Any, updates: ShapedArray, params: Any) -> Any:
+    """Which elements of updates are there in the end: they are numbered from 1, and the numbers are scattered."""
+    numbers = add(reshape(iota(np.int32, (updates.size,)), updates.shape), 1)
+    kept = i.scatter(full(operand.shape, 0, np.int32), indices, numbers, **params)
+    return eq(_read(kept, indices, updates, **params), numbers)
 
 
 def _scatter_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
-    ct, window = cts[0], aval_of(updates)
-    return (
-        i.scatter(ct, indices, _zeros(window), **params) if is_linear(operand) else None,
-        None,
-        _read(ct, indices, window, **params) if is_linear(updates) else None,
-    )
+    ct, whole, windows = cts[0], aval_of(operand), aval_of(updates)
+    ct_updates = _read(ct, indices, windows, **params) if is_linear(updates) else None
+    if is_linear(updates) and not params["unique_indices"]:
+        ct_updates = select_n(_winners(whole, indices, windows, params), _zeros(windows), ct_updates)
+    return i.scatter(ct, indices, _zeros(windows), **params) if is_linear(operand) else None, None, ct_updates
 
 
 jvp.rules[i.scatter_p] = _scatter_jvp

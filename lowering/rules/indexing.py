@@ -133,6 +133,8 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
     ) -> Any:
         d, scalar = dimension_numbers, x.aval.update(shape=())
         indices = f.convert(indices, _wide(indices.aval.dtype))
+        if not d.scatter_dims_to_operand_dims:
+            d, x, indices = _with_an_index(f, d, x, indices)
         if mode is GatherScatterMode.CLIP:
             window = i.window_sizes(x.aval, updates.aval, d)
             last = _last_starts(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
@@ -144,9 +146,23 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
             f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, unique_indices = {str(unique_indices).lower()}"
         )
         region = f.block([scalar, scalar], lambda old, new: [combine(f, old, new)])
-        return (f.op("scatter", [x, indices, updates], outs[0], attributes, region),)
+        written = f.op("scatter", [x, indices, updates], x.aval, attributes, region)
+        return (written if x.aval.shape == outs[0].shape else f.op("reshape", [written], outs[0]),)
 
     return rule
+
+
+def _with_an_index(
+    f: Function, d: i.ScatterDimensionNumbers, x: Value, indices: Value
+) -> tuple[i.ScatterDimensionNumbers, Value, Value]:
+    """The operand with a first axis of length 1, and its index: of windows whose index vectors are empty, XLA writes
+    only one (jaxlib 0.10.2, CPU)."""
+    inserted, batching = (tuple(k + 1 for k in dims) for dims in (d.inserted_window_dims, d.operand_batching_dims))
+    indexed = d._replace(
+        inserted_window_dims=(0, *inserted), scatter_dims_to_operand_dims=(0,), operand_batching_dims=batching
+    )
+    zeros = f.constant(0, indices.aval.update(shape=(*indices.aval.shape[:-1], 1)))
+    return indexed, f.op("reshape", [x], x.aval.update(shape=(1, *x.aval.shape))), zeros
 
 
 emit.rules[i.scatter_p] = _scatter(lambda f, old, new: new)

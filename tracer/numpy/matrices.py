@@ -14,6 +14,8 @@ from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
+    concatenate,
+    expand_dims,
     full,
     pad,
     reshape,
@@ -121,19 +123,14 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 @core.compound
 def _diagonal(x: Array, *, offset: int) -> Array:
-    """Of an n x (n + 1) matrix read row by row every (n + 1)th element is off by none: the diagonal is a column.
-
-    The matrix is cut to n x n first, then a column is added, all is read as a vector, and less its last n elements as
-    an n x n + ... matrix: only moves, no arithmetic and no index.
-    """
+    """Read row by row, the diagonal of an n x n matrix is every (n + 1)th element: nothing is masked or summed."""
     rows, columns = x.shape[-2:]
     top, left = max(-offset, 0), max(offset, 0)
-    n = max(0, min(rows - top, columns - left))
-    batch = x.shape[:-2]
-    x = slice_in_dim(slice_in_dim(x, top, top + n, axis=-2), left, left + n, axis=-1)
-    wide = pad(x, np.zeros((), x.dtype), [*[(0, 0, 0)] * len(batch), (0, 0, 0), (0, 1, 0)])
-    flat = reshape(wide, (*batch, n * (n + 1)))
-    return slice_in_dim(flat, 0, None, n + 2, axis=-1) if n else reshape(flat, (*batch, 0))
+    n, batch = max(0, min(rows - top, columns - left)), x.shape[:-2]
+    if not n:
+        return full((*batch, 0), 0, x.dtype)
+    square = slice_in_dim(slice_in_dim(x, top, top + n, axis=-2), left, left + n, axis=-1)
+    return slice_in_dim(reshape(square, (*batch, n * n)), 0, None, n + 1, axis=-1)
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
@@ -196,11 +193,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
 @core.compound
 def _vander(x: Array, *, exponents: tuple[int, ...]) -> Array:
-    shape = (x.shape[0], len(exponents))
     if not exponents:
-        return full(shape, 0, x.dtype)
-    base = broadcast_in_dim(x, shape, (0,))
-    power = broadcast_in_dim(np.asarray(exponents, np.int32), shape, (1,))
-    if dtypes.is_inexact(x.dtype):
-        return lax.pow(base, lax.convert_element_type(power, x.dtype))
-    return power_of_integers(base, lax.convert_element_type(power, x.dtype))
+        return full((x.shape[0], 0), 0, x.dtype)
+    return concatenate([expand_dims(lax.integer_pow(x, n), (1,)) for n in exponents], 1)

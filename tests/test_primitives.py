@@ -1,0 +1,276 @@
+"""Every primitive, by its rows in tests/samples: value, derivatives, structure, types, programs.
+
+Functions of primitives are computed as whole programs, each checked by the type checker first. Derivatives are tested
+in float64, against central differences of the primitive itself and against each other: transposition is exact, so the
+dot products <J u, v> and <u, J^T v> agree to rounding. Complex numbers pair as Re(x y), without conjugation.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters.linearize import linearize
+from tapeless.interpreters.zero import instantiate
+from tapeless.lowering import dispatch, emit
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.check import check
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
+from tests.samples import FAMILIES, SAMPLES
+from tests.samples.sample import Sample
+
+H = 1e-5  # central differences are then accurate to 1e-10 times the third derivative, and to 1e-11 by rounding
+ELEMENTWISE = [row for name in ("elementwise", "special") for row in FAMILIES[name]]
+# Roundings of the narrow types, a few of them in a row.
+TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "complex64": 1e-5}
+
+
+def over(rows: Sequence[Sample]) -> Any:
+    """A test for each of the rows."""
+    return pytest.mark.parametrize("row", rows, ids=str)
+
+
+def is_inexact(x: Any) -> bool:
+    """Whether a value has tangents."""
+    return dtypes.is_inexact(aval_of(x).dtype)
+
+
+def differentiable_at(row: Sample) -> list[int]:
+    """Positions of the operands that the primitive has a derivative by."""
+    found = range(len(row.args)) if row.differentiable is None else row.differentiable
+    return [k for k in found if is_inexact(row.args[k])]
+
+
+# ---- coverage ------------------------------------------------------------------------------------------------
+
+
+def test_every_primitive_has_a_row():
+    covered = {row.primitive for row in SAMPLES}
+    assert [p.name for p in core.all_primitives() if p not in covered] == []
+
+
+def test_every_primitive_has_every_rule():
+    for table in (jvp.rules, emit.rules):
+        assert [p.name for p in core.all_primitives() if p not in table] == []
+    assert [p.name for p in jvp.structurally_linear if p not in transpose.rules] == []
+
+
+# ---- value ---------------------------------------------------------------------------------------------------
+
+
+@over(SAMPLES)
+def test_value(row: Sample):
+    outs = row.primitive.bind(*row.args, **row.params)
+    assert_types(row.primitive, row.args, row.params, outs)
+    assert_close(outs, expected(row, row.args), row.rtol)
+
+
+@over(SAMPLES)
+def test_program_equals_eager(row: Sample):
+    eager = row.primitive.bind(*row.args, **row.params)
+    for x, y in zip(compute(applied(row), *row.args), eager, strict=True):
+        np.testing.assert_array_equal(x, numpy(y))
+
+
+@over([row for row in SAMPLES if row.dtypes])
+def test_dtypes(row: Sample):
+    for name in row.dtypes:
+        args = tuple(converted(row.args, dtypes.canonical(name)))
+        outs = row.primitive.bind(*args, **row.params)
+        assert_types(row.primitive, args, row.params, outs)
+        reference = expected(row, [wide(x) if name in TOLERANCE else x for x in args])
+        assert_close(outs, reference, max(row.rtol, TOLERANCE.get(name, 0.0)))
+
+
+@over(ELEMENTWISE)
+def test_empty(row: Sample):
+    args = [x[:0] if np.ndim(x) else x for x in row.args]
+    outs = row.primitive.bind(*args, **row.params)
+    assert_types(row.primitive, args, row.params, outs)
+
+
+@over(ELEMENTWISE)
+def test_rank_zero(row: Sample):
+    args = [np.asarray(x).reshape(-1)[:1].reshape(()) for x in row.args]
+    outs = row.primitive.bind(*args, **row.params)
+    assert_types(row.primitive, args, row.params, outs)
+    assert_close(outs, expected(row, args), row.rtol)
+
+
+@pytest.mark.parametrize(("row", "case"), [(r, i) for r in SAMPLES for i in range(len(r.bad))], ids=lambda x: str(x))
+def test_constraints(row: Sample, case: int):
+    args, params, error = row.bad[case]
+    with pytest.raises(error) as raised:
+        row.primitive.bind(*args, **params)
+    text = str(raised.value)
+    for x in args:
+        assert shape_is_named(np.shape(x), text), f"the shape {np.shape(x)} is not in: {text}"
+
+
+# ---- derivatives ---------------------------------------------------------------------------------------------
+
+
+@over([row for row in SAMPLES if differentiable_at(row)])
+def test_jvp_against_differences(row: Sample):
+    f, primals = differentiable_part(row)
+    tangents = directions(primals, seed=1)
+
+    def push(*xs: Any) -> Any:
+        outs, pushed = jvp.jvp(f, xs[: len(primals)], xs[len(primals) :])
+        assert [aval_of(t) for t in pushed] == [aval_of(y).tangent() for y in outs]
+        return [instantiate(t) for t, y in zip(pushed, outs) if is_inexact(y)]
+
+    pushed = compute(push, *primals, *tangents)
+    ahead, behind = (
+        [y for y in compute(f, *[x + s * H * t for x, t in zip(primals, tangents)]) if is_inexact(y)] for s in (1, -1)
+    )
+    for t, a, b in zip(pushed, ahead, behind, strict=True):
+        scale = 1 + np.max(np.abs(a[np.isfinite(a)]), initial=0)
+        np.testing.assert_allclose(t, (a - b) / (2 * H), rtol=1e-6, atol=1e-7 * scale)
+
+
+@over([row for row in SAMPLES if differentiable_at(row)])
+def test_adjoint(row: Sample):
+    f, primals = differentiable_part(row)
+    us = directions(primals, seed=1)
+    out_avals = trace_to_jaxpr(f, [aval_of(x) for x in primals])[0].out_avals
+    inexact = [dtypes.is_inexact(a.dtype) for a in out_avals]
+    vs = directions([np.zeros(a.shape, a.dtype) for a, some in zip(out_avals, inexact) if some], seed=2)
+
+    def both(*xs: Any) -> Any:
+        n = len(primals)
+        _, program = linearize(f, xs[:n])
+        check(program.jaxpr)
+        given = iter(xs[2 * n :])
+        cts = [next(given) if some else None for some in inexact]
+        pushed = [t for t, some in zip(program.apply(xs[n : 2 * n]), inexact) if some]
+        return *map(instantiate, pushed), *map(instantiate, program.pull_back(cts))
+
+    results = compute(both, *primals, *us, *vs)
+    forwards, backwards = inner(results[: len(vs)], vs), inner(results[len(vs) :], us)
+    np.testing.assert_allclose(forwards, backwards, rtol=1e-10, atol=1e-10)
+
+
+@over([row for row in SAMPLES if any(is_inexact(row.args[k]) for k in row.linear_in)])
+def test_linear_structure(row: Sample):
+    """Pushing u through a linear primitive is applying it to u; pulling back is its adjoint to the last bits."""
+    args = [widened(x) for x in row.args]
+    primals = [args[k] for k in row.linear_in]
+    f = applied(row, args, row.linear_in)
+    us = directions(primals, seed=1)
+
+    def both(*xs: Any) -> Any:
+        n = len(primals)
+        _, program = linearize(f, xs[:n])
+        check(program.jaxpr)
+        return *map(instantiate, program.apply(xs[n : 2 * n])), *map(instantiate, program.pull_back(xs[2 * n :]))
+
+    # Where a gather fills in a constant, possibly nan, nothing is pushed.
+    images = [np.nan_to_num(y - y0) for y, y0 in zip(compute(f, *us), compute(f, *[np.zeros_like(u) for u in us]))]
+    vs = directions(images, seed=2)
+    results = compute(both, *primals, *us, *vs)
+    for pushed, image in zip(results, images):
+        np.testing.assert_allclose(pushed, image, rtol=1e-12, atol=1e-14)
+    forwards, backwards = inner(images, vs), inner(results[len(vs) :], us)
+    np.testing.assert_allclose(forwards, backwards, rtol=1e-12, atol=1e-12)
+
+
+# ---- helpers -------------------------------------------------------------------------------------------------
+
+
+def applied(row: Sample, args: Sequence[Any] = (), open_at: Sequence[int] | None = None) -> Callable[..., Any]:
+    """The primitive as a function of the operands at `open_at`, the others being those of `args`; of all by default."""
+
+    def f(*xs: Any) -> tuple[Any, ...]:
+        if open_at is None:
+            return row.primitive.bind(*xs, **row.params)
+        whole = list(args)
+        for k, x in zip(open_at, xs, strict=True):
+            whole[k] = x
+        return row.primitive.bind(*whole, **row.params)
+
+    return f
+
+
+def differentiable_part(row: Sample) -> tuple[Callable[..., Any], list[Any]]:
+    """The primitive as a function of the operands that it has a derivative by, and those, in double precision."""
+    args, positions = [widened(x) for x in row.args], differentiable_at(row)
+    return applied(row, args, positions), [args[k] for k in positions]
+
+
+def compute(f: Callable[..., Any], *args: Any) -> list[Any]:
+    """What `f` computes, as one checked program."""
+    jaxpr, consts = trace_to_jaxpr(f, [aval_of(x) for x in args])
+    return [numpy(x) for x in dispatch.run(check(jaxpr), [*consts, *args])]
+
+
+def expected(row: Sample, args: Sequence[Any]) -> tuple[Any, ...]:
+    """What the reference computes."""
+    found = row.reference(*args, **row.params)
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+
+
+def converted(args: Sequence[Any], dtype: Any) -> list[Any]:
+    """Operands in another dtype: the inexact ones, or all if there are none. Complex ones get an imaginary part."""
+    some = any(dtypes.is_inexact(aval_of(x).dtype) for x in args)
+    turn = 1 + 0.25j if dtypes.is_complex(dtype) else 1
+    return [
+        (np.asarray(x) * turn).astype(dtype) if not some or dtypes.is_inexact(aval_of(x).dtype) else x for x in args
+    ]
+
+
+def widened(x: Any) -> Any:
+    """A floating point operand in double precision."""
+    dtype = aval_of(x).dtype
+    if not dtypes.is_inexact(dtype):
+        return x
+    return np.asarray(x).astype(np.complex128 if dtypes.is_complex(dtype) else np.float64)
+
+
+def wide(x: Any) -> Any:
+    """A value of a type that NumPy does not know well in one that it does."""
+    dtype = aval_of(x).dtype
+    return np.asarray(x).astype(np.float32) if dtypes.is_float(dtype) and dtypes.bits_of(dtype) < 32 else x
+
+
+def numpy(x: Any) -> Any:
+    return np.asarray(x)
+
+
+def directions(xs: Sequence[Any], seed: int) -> list[Any]:
+    """A random direction for each value."""
+    rng = np.random.default_rng(seed)
+    return [
+        np.asarray(rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else 0), x.dtype)
+        for x in xs
+    ]
+
+
+def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+    """The pairing of tangents with cotangents."""
+    return float(sum(np.sum(np.real(x * y)) for x, y in zip(xs, ys, strict=True)))
+
+
+def assert_types(primitive: Any, args: Sequence[Any], params: Any, outs: Sequence[Any]) -> None:
+    """What was computed has the types that the typing rule says."""
+    typed = primitive.type(tuple(aval_of(x) for x in args), dict(params))
+    assert [(x.shape, x.dtype) for x in typed] == [(x.shape, x.dtype) for x in outs]
+
+
+def assert_close(outs: Sequence[Any], reference: Sequence[Any], rtol: float) -> None:
+    """Results equal the reference: exactly if they are not floating point."""
+    for x, y in zip(outs, reference, strict=True):
+        got, want = wide(numpy(x)), wide(np.asarray(y))
+        if not dtypes.is_inexact(got.dtype):
+            np.testing.assert_array_equal(got, want)
+        else:
+            scale = np.max(np.abs(want[np.isfinite(want)]), initial=0)
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * scale)
+
+
+def shape_is_named(shape: tuple[int, ...], text: str) -> bool:
+    """Whether an error message shows a shape, as `float32[3,2]` or `(3, 2)`."""
+    return f"[{','.join(map(str, shape))}]" in text or str(shape) in text

@@ -1,0 +1,293 @@
+"""Joining and taking apart: concatenate, stack, split, tile, repeat, append, insert, delete, pad."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.indexing import getitem
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
+from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
+from tapeless.tracer.numpy.shaping import expand_dims as expand
+from tapeless.tracer.primitives import shape as shapes
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
+from tapeless.tracer.types import aval_of
+
+# ---- joining -------------------------------------------------------------------------------------------------
+
+
+def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Arrays one after another along `axis`; their elements as one vector if it is None.
+
+    Raises: ValueError if there are none, or shapes differ in other axes; all are named.
+    """
+    xs = _promoted("concatenate", arrays, dtype)
+    if axis is None:
+        xs, axis = [reshape(x, (x.size,)) for x in xs], 0
+    if not xs[0].shape:
+        raise ValueError("concatenate: arrays without axes cannot be joined. Use tnp.stack.")
+    axis = canonical_axis(axis, xs[0].ndim)
+    rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in xs}
+    if len(rest) > 1 or len({x.ndim for x in xs}) > 1:
+        raise ValueError(f"concatenate: shapes must agree in all axes but {axis}: {_listed(xs)}.")
+    return shapes.concatenate(xs, axis)
+
+
+concat = concatenate
+
+
+def _promoted(name: str, arrays: Sequence[ArrayLike] | Array, dtype: Any = None) -> list[Array]:
+    if isinstance(arrays, (Array, np.ndarray)):
+        arrays = list(unstack(arrays))
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"{name}: a list or tuple of arrays is needed, not {type(arrays).__name__}.")
+    if not arrays:
+        raise ValueError(f"{name}: at least one array is needed.")
+    xs = promoted_dtypes(name, *arrays)
+    return [as_array(x if dtype is None else cast(x, np.dtype(dtype))) for x in xs]
+
+
+def _listed(xs: Sequence[Array]) -> str:
+    return ", ".join(str(aval_of(x)) for x in xs)
+
+
+def stack(arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+    """Arrays of one shape side by side along a new axis, at this place of the result.
+
+    Raises: ValueError if there are none, or shapes differ; all are named.
+    """
+    xs = _promoted("stack", arrays, dtype)
+    if len({x.shape for x in xs}) > 1:
+        raise ValueError(f"stack: arrays must have the same shape: {_listed(xs)}.")
+    axis = canonical_axis(axis, xs[0].ndim + 1)
+    return _stack(*xs, axis=axis)
+
+
+@core.compound
+def _stack(*xs: Array, axis: int) -> Array:
+    return shapes.concatenate([expand_dims(x, (axis,)) for x in xs], axis)
+
+
+def vstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+    """Arrays below one another: joined along the first axis, vectors as rows."""
+    return concatenate([atleast_2d(x) for x in _parts(tup)], 0, dtype)
+
+
+def hstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+    """Arrays side by side: joined along the second axis, vectors along the first."""
+    xs = [atleast_1d(x) for x in _parts(tup)]
+    return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+    """Arrays joined along the third axis."""
+    return concatenate([atleast_3d(x) for x in _parts(tup)], 2, dtype)
+
+
+def column_stack(tup: Sequence[ArrayLike] | Array) -> Array:
+    """Vectors as the columns of a matrix, matrices side by side."""
+    xs = [array_operand("column_stack", x) for x in _parts(tup)]
+    return concatenate([x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in xs], 1)
+
+
+def _parts(arrays: Any) -> Sequence[Any]:
+    return unstack(arrays) if isinstance(arrays, (Array, np.ndarray)) else arrays
+
+
+def block(arrays: Any) -> Array:
+    """Nested lists of blocks joined: the innermost along the last axis, the next along the one before, and so on."""
+    depth = _depth(arrays)
+    blocks = _map_blocks(arrays, lambda x: array_operand("block", x))
+    ndim = max(depth, max(x.ndim for x in _flat(blocks)))
+    return _joined(blocks, depth, ndim)
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + _depth(arrays[0]) if isinstance(arrays, list) else 0
+
+
+def _map_blocks(arrays: Any, f: Any) -> Any:
+    return [_map_blocks(x, f) for x in arrays] if isinstance(arrays, list) else f(arrays)
+
+
+def _flat(arrays: Any) -> list[Any]:
+    return [x for part in arrays for x in _flat(part)] if isinstance(arrays, list) else [arrays]
+
+
+def _joined(blocks: Any, depth: int, ndim: int) -> Array:
+    if not depth:
+        return expand_dims(blocks, tuple(range(ndim - blocks.ndim)))
+    return concatenate([_joined(b, depth - 1, ndim) for b in blocks], -depth)
+
+
+# ---- taking apart --------------------------------------------------------------------------------------------
+
+
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
+    """Cut along `axis` into so many equal parts, or before these positions.
+
+    Raises: ValueError if the parts are not equal.
+    """
+    x = array_operand("split", ary)
+    axis = canonical_axis(axis, x.ndim)
+    if isinstance(indices_or_sections, int) and x.shape[axis] % indices_or_sections:
+        raise ValueError(
+            f"split: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. Use array_split."
+        )
+    return array_split(x, indices_or_sections, axis)
+
+
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
+    """Cut along `axis` into so many parts, the first ones longer by 1 if need be, or before these positions."""
+    x = array_operand("array_split", ary)
+    axis = canonical_axis(axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        short, longer = divmod(n, indices_or_sections)
+        return list(shapes.split(x, [short + (k < longer) for k in range(indices_or_sections)], axis))
+    places = np.asarray(indices_or_sections).tolist()
+    bounds = [0, *[slice(p).indices(n)[1] for p in places], n]
+    return [slice_in_dim(x, a, max(a, b), axis=axis) for a, b in itertools.pairwise(bounds)]
+
+
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
+    """`split` along the second axis, of vectors along the first."""
+    return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+
+
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
+    """`split` along the first axis."""
+    return split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
+    """`split` along the third axis."""
+    return split(ary, indices_or_sections, 2)
+
+
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts of x along `axis`, which they lack."""
+    x = array_operand("unstack", x)
+    if not x.ndim:
+        raise ValueError("unstack: an array without axes has no parts.")
+    axis = canonical_axis(axis, x.ndim)
+    parts = shapes.split(x, (1,) * x.shape[axis], axis) if x.shape[axis] else ()
+    return tuple(shapes.squeeze(p, (axis,)) for p in parts)
+
+
+# ---- repeating -----------------------------------------------------------------------------------------------
+
+
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
+    """A repeated as a whole, so many times along each axis."""
+    x = array_operand("tile", A)
+    counts = (reps,) if isinstance(reps, int) else tuple(reps)
+    counts = (1,) * (x.ndim - len(counts)) + counts
+    x = expand_dims(x, tuple(range(len(counts) - x.ndim)))
+    return _tile(x, counts=tuple(map(int, counts)))
+
+
+@core.compound
+def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
+    """Every axis [n] is broadcast to [count, n], and both are read as one."""
+    between = tuple(n for pair in zip(counts, x.shape, strict=True) for n in pair)
+    whole = broadcast_in_dim(x, between, tuple(range(1, 2 * x.ndim, 2)))
+    return reshape(whole, tuple(k * n for k, n in zip(counts, x.shape, strict=True)))
+
+
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None) -> Array:
+    """Every element along `axis`, or of the flat array, so many times in a row.
+
+    Args:
+      repeats: a number or one for each element; known, unless total_repeat_length is given.
+      total_repeat_length: length of the result, which is cut or continued with the last element.
+    """
+    x = array_operand("repeat", a)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    n = x.shape[axis]
+    if total_repeat_length is not None:
+        return _repeat_to(x, repeats, axis, total_repeat_length)
+    counts = concrete("repeat", repeats, "Give total_repeat_length, the length of the result.")
+    if counts.size == 1:
+        return _repeat(x, count=int(counts.reshape(())), axis=axis)
+    if counts.shape != (n,):
+        raise ValueError(f"repeat: {counts.size} numbers for the {n} elements along axis {axis} of {x.aval}.")
+    return getitem(x, (slice(None),) * axis + (np.repeat(np.arange(n), counts),))
+
+
+@core.compound
+def _repeat(x: Array, *, count: int, axis: int) -> Array:
+    shape = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
+    whole = broadcast_in_dim(x, shape, tuple(d for d in range(len(shape)) if d != axis + 1))
+    return reshape(whole, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
+
+
+def _repeat_to(x: Array, repeats: ArrayLike, axis: int, length: int) -> Array:
+    """Element k of the result is that before which so many elements end as are at or before k."""
+    n = x.shape[axis]
+    counts = broadcast_in_dim(array_operand("repeat", repeats), (n,), (0,) if np.ndim(repeats) else ())
+    ends = counts.cumsum()  # type: ignore[attr-defined]
+    places = (np.arange(length, dtype=np.int32)[:, None] >= ends[None, :]).sum(1)
+    return getitem(x, (slice(None),) * axis + (places,))
+
+
+def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
+    """An array of `new_shape` with the elements of a, repeated if there are too few."""
+    x = ravel(a)
+    shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
+    size = int(np.prod(shape))
+    if not x.size or not size:
+        return full(shape, 0, x.dtype)
+    return reshape(slice_in_dim(tile(x, -(-size // x.size)), 0, size), shape)
+
+
+# ---- adding and removing elements ----------------------------------------------------------------------------
+
+
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """`values` after the elements of arr along `axis`; both flat if None."""
+    return concatenate([array_operand("append", v) for v in (arr, values)], axis)
+
+
+def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
+    """`values` inserted before the known position `obj` along `axis`; in the flat array if None."""
+    x, v = promoted_dtypes("insert", arr, values)
+    x, v = as_array(x), as_array(v)
+    if axis is None:
+        x, v, axis = reshape(x, (x.size,)), reshape(v, (v.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    at = concrete("insert", obj, "Use tnp.where or lax.dynamic_update_slice.")
+    if at.ndim and at.size != 1:
+        raise NotImplementedError("insert: only one position at a time.")
+    place = slice(int(at.reshape(()))).indices(x.shape[axis])[1]
+    if v.ndim < x.ndim:
+        v = expand(v, axis) if v.ndim == x.ndim - 1 else v
+        shape = list(x.shape)
+        shape[axis] = v.shape[axis] if v.ndim == x.ndim else 1
+        v = broadcast_in_dim(v, shape, tuple(range(x.ndim - v.ndim, x.ndim)))
+    return shapes.concatenate([slice_in_dim(x, 0, place, axis=axis), v, slice_in_dim(x, place, None, axis=axis)], axis)
+
+
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
+    """arr without the elements at the known positions `obj` along `axis`; of the flat array if None."""
+    x = array_operand("delete", arr)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    gone = obj if isinstance(obj, slice) else concrete("delete", obj, "Use tnp.where to mask elements instead.")
+    kept = np.delete(np.arange(x.shape[axis]), gone)
+    return getitem(x, (slice(None),) * axis + (kept,))
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Array:
+    """The vector `filt`, known, without the zeros at its front (f) and back (b)."""
+    nonzero = np.flatnonzero(concrete("trim_zeros", filt, "Its length depends on the elements."))
+    x = array_operand("trim_zeros", filt)
+    first, last = (nonzero[0], nonzero[-1] + 1) if nonzero.size else (0, 0)
+    return slice_in_dim(x, int(first) if "f" in trim else 0, int(last) if "b" in trim else x.shape[0])

@@ -1,0 +1,355 @@
+"""Reductions over axes: sums, products, extremes, logic, their cumulative forms, and those that skip nan.
+
+All take `axis` (None for all, an integer, or several), `keepdims`, `where` (elements that count) and, where it has a
+meaning, `initial` (a value to begin with) and `dtype` (of the sum and the result). `out` is not supported.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
+from tapeless.tracer.numpy.arithmetic import add as add_arrays
+from tapeless.tracer.numpy.logic import choose_between, isnan, truth
+from tapeless.tracer.numpy.promotion import array_operand, cast
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import reduction
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape
+from tapeless.tracer.types import aval_of
+
+Axis = int | Sequence[int] | None
+
+# ---- sums and products ---------------------------------------------------------------------------------------
+
+
+def sum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Sum over axes. Booleans and narrow integers are summed in the default integer.
+
+    Raises: TypeError for lists, ValueError for an axis that is out of range or named twice.
+    """
+    x = _accumulated("sum", a, dtype, out, promote_integers)
+    return _reduced("sum", x, axis, keepdims, reduction.reduce_sum, 0, where, initial, add_arrays)
+
+
+def prod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
+    """Product over axes. Booleans and narrow integers are multiplied in the default integer."""
+    x = _accumulated("prod", a, dtype, out, promote_integers)
+    return _reduced("prod", x, axis, keepdims, reduction.reduce_prod, 1, where, initial, multiply)
+
+
+def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Dtype that elements are summed in: the default integer for booleans and narrower integers."""
+    kind = dtypes.kind(dtype)
+    if kind not in "biu":
+        return dtype
+    default = dtypes.default_dtype("u" if kind == "u" else "i")
+    return default if kind == "b" or dtypes.bits_of(dtype) < dtypes.bits_of(default) else dtype
+
+
+def _accumulated(name: str, a: ArrayLike, dtype: Any, out: None, promote_integers: bool = True) -> Array:
+    x = _operand(name, a, out)
+    if dtype is not None:
+        wanted = dtypes.canonical(dtype)
+    else:
+        wanted = accumulation_dtype(x.dtype) if promote_integers or dtypes.is_bool(x.dtype) else x.dtype
+    if x.dtype != wanted:
+        return lax.convert_element_type(x, wanted)
+    return x
+
+
+def _operand(name: str, a: ArrayLike, out: None = None) -> Array:
+    if out is not None:
+        raise NotImplementedError(f"{name}: arrays are never written to: leave out=None and use the result.")
+    return array_operand(name, a)
+
+
+def _reduced(
+    name: str,
+    x: Array,
+    axis: Axis,
+    keepdims: bool,
+    reduce: Callable[[Any, Sequence[int]], Array],
+    neutral: Any,
+    where: ArrayLike | None,
+    initial: ArrayLike | None,
+    combine: Callable[[Any, Any], Array],
+) -> Array:
+    """A reduction with NumPy's options; only what is asked for costs anything."""
+    axes = checked_axes(name, x, axis)
+    if where is not None:
+        x = choose_between(where, x, cast(neutral, x.dtype))
+    y = reduce(x, axes)
+    if initial is not None:
+        y = combine(y, cast(initial, y.dtype))
+    if y.aval.weak_type:
+        y = lax.convert_element_type(y, y.dtype)
+    return expand_dims(y, axes) if keepdims and axes else y
+
+
+def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
+    """Axes counted from the front; None means all. Raises: ValueError that names the function and the array."""
+    if axis is None:
+        return tuple(range(x.aval.ndim))
+    try:
+        return canonical_axes(axis, x.aval.ndim)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error} The array is {x.aval}.") from None
+
+
+# ---- extremes ------------------------------------------------------------------------------------------------
+
+
+def max(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
+    x = _nonempty("max", _operand("max", a, out), axis, initial, where)
+    return _reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
+
+
+def min(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Minimum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
+    x = _nonempty("min", _operand("min", a, out), axis, initial, where)
+    return _reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
+
+
+amax, amin = max, min
+
+
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
+    """Maximum less minimum over axes."""
+    x = _operand("ptp", a, out)
+    return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
+
+
+def least(dtype: np.dtype[Any]) -> Any:
+    """The least value of a dtype: -inf, the least integer, False."""
+    if dtypes.is_inexact(dtype):
+        return -np.inf
+    return False if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).min)
+
+
+def greatest(dtype: np.dtype[Any]) -> Any:
+    """The greatest value of a dtype: inf, the greatest integer, True."""
+    if dtypes.is_inexact(dtype):
+        return np.inf
+    return True if dtypes.is_bool(dtype) else int(dtypes.iinfo(dtype).max)
+
+
+def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Array:
+    if where is not None and initial is None:
+        raise ValueError(f"{name}: with `where` there may be no element left; give `initial` for that case.")
+    if initial is None and 0 in [x.shape[i] for i in checked_axes(name, x, axis)]:
+        raise ValueError(f"{name}: there is no element to choose along axis {axis} of {x.aval}; give `initial`.")
+    return x
+
+
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """Position of the maximum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
+    return _position("argmax", a, axis, out, keepdims, reduction.argmax)
+
+
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """Position of the minimum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
+    return _position("argmin", a, axis, out, keepdims, reduction.argmin)
+
+
+def _position(name: str, a: ArrayLike, axis: int | None, out: None, keepdims: bool | None, find: Any) -> Array:
+    x = _operand(name, a, out)
+    ndim = x.aval.ndim
+    if axis is None:
+        found = find(reshape(x, (x.size,)), 0, dtypes.default_dtype("i"))
+        return expand_dims(found, tuple(range(ndim))) if keepdims and ndim else found
+    axis = canonical_axis(axis, ndim)
+    found = find(x, axis, dtypes.default_dtype("i"))
+    return expand_dims(found, (axis,)) if keepdims else found
+
+
+# ---- logic ---------------------------------------------------------------------------------------------------
+
+
+def any(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
+    """Whether some element is not 0, over axes."""
+    x = truth("any", _operand("any", a, out))
+    return _reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
+
+
+def all(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
+) -> Array:
+    """Whether no element is 0, over axes."""
+    x = truth("all", _operand("all", a, out))
+    return _reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
+
+
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements are not 0, over axes."""
+    return sum(truth("count_nonzero", _operand("count_nonzero", a)), axis, keepdims=keepdims)
+
+
+# ---- cumulative ----------------------------------------------------------------------------------------------
+
+
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Sums of the elements up to and including each, along `axis`, or of the flat array if None."""
+    return _cumulative("cumsum", a, axis, dtype, out, reduction.cumsum)
+
+
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """Products of the elements up to and including each, along `axis`, or of the flat array if None."""
+    return _cumulative("cumprod", a, axis, dtype, out, reduction.cumprod)
+
+
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """`cumsum` along an axis, which may be left out for vectors; beginning with 0 if `include_initial`."""
+    x = _operand("cumulative_sum", x)
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"cumulative_sum: axis is needed for an array of {x.ndim} axes: {x.aval}.")
+    found = cumsum(x, 0 if axis is None else axis, dtype)
+    if not include_initial:
+        return found
+    at = canonical_axis(0 if axis is None else axis, x.ndim)
+    zero = np.zeros([1 if d == at else n for d, n in enumerate(x.shape)], found.dtype)
+    return concatenate([zero, found], at)
+
+
+def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, out: None, primitive: Any) -> Array:
+    x = _accumulated(name, a, dtype, out, promote_integers=False)
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    return primitive(x, canonical_axis(axis, x.aval.ndim))
+
+
+# ---- nan is skipped ------------------------------------------------------------------------------------------
+
+
+def nansum(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Sum over axes of the elements that are not nan."""
+    return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Product over axes of the elements that are not nan."""
+    return prod(without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+
+
+def nanmax(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Maximum over axes of the elements that are not nan; nan if there are none."""
+    return _nan_extreme("nanmax", a, axis, out, keepdims, initial, where, max, -np.inf)
+
+
+def nanmin(
+    a: ArrayLike,
+    axis: Axis = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Minimum over axes of the elements that are not nan; nan if there are none."""
+    return _nan_extreme("nanmin", a, axis, out, keepdims, initial, where, min, np.inf)
+
+
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """Position of the maximum of the elements that are not nan; -1 if there are none."""
+    return _nan_position("nanargmax", a, axis, keepdims, argmax, -np.inf)
+
+
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """Position of the minimum of the elements that are not nan; -1 if there are none."""
+    return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
+
+
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """`cumsum` with nan counted as 0."""
+    return cumsum(without_nan("nancumsum", a, 0), axis, dtype, out)
+
+
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+    """`cumprod` with nan counted as 1."""
+    return cumprod(without_nan("nancumprod", a, 1), axis, dtype, out)
+
+
+def without_nan(name: str, a: ArrayLike, instead: Any) -> Array:
+    """a with nan replaced."""
+    x = _operand(name, a)
+    return choose_between(isnan(x), cast(instead, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
+
+
+def _nan_extreme(
+    name: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool, initial: Any, where: Any, extreme: Any, neutral: float
+) -> Array:
+    x = _operand(name, a, out)
+    found = extreme(without_nan(name, x, neutral), axis, None, keepdims, initial, where)
+    if not dtypes.is_inexact(x.dtype) or initial is not None:
+        return found
+    return choose_between(all(isnan(x), axis, keepdims=keepdims), np.nan, found)
+
+
+def _nan_position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any, neutral: float) -> Array:
+    x = _operand(name, a)
+    found = find(without_nan(name, x, neutral), axis, keepdims=keepdims)
+    if not dtypes.is_inexact(x.dtype):
+        return found
+    return choose_between(all(isnan(x), axis, keepdims=bool(keepdims)), -1, found)

@@ -1,0 +1,238 @@
+"""Shapes: reshaping, permuting, adding and dropping axes, broadcasting, turning around."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
+from tapeless.tracer.primitives import shape as shapes
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
+from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim
+
+Axis = int | Sequence[int]
+
+# ---- one array, another shape --------------------------------------------------------------------------------
+
+
+def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Array:
+    """a in another shape of as many elements, row by row (column by column if order is "F"); one length may be -1.
+
+    Raises: ValueError if the number of elements differs.
+    """
+    x = array_operand("reshape", a)
+    wanted = _completed(x, (shape,) if not hasattr(shape, "__iter__") else tuple(shape))  # type: ignore[arg-type]
+    if order == "C":
+        return shapes.reshape(x, wanted)
+    if order != "F":
+        raise ValueError(f"reshape: order must be 'C' or 'F', not {order!r}.")
+    return transpose(shapes.reshape(transpose(x), wanted[::-1]))
+
+
+def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape with -1 replaced."""
+    aval = x.aval
+    found = tuple(map(operator.index, shape))
+    if -1 in found:
+        rest = math.prod(n for n in found if n != -1)
+        if found.count(-1) > 1 or rest <= 0 or aval.size % rest:
+            raise ValueError(f"reshape: {aval} has {aval.size} elements, which do not make an array of shape {found}.")
+        return tuple(aval.size // rest if n == -1 else n for n in found)
+    if math.prod(found) != aval.size or min(found, default=0) < 0:
+        raise ValueError(f"reshape: {aval} has {aval.size} elements, an array of shape {found} has {math.prod(found)}.")
+    return found
+
+
+def ravel(a: ArrayLike, order: str = "C") -> Array:
+    """The elements of a as a vector, row by row (column by column if order is "F")."""
+    return reshape(array_operand("ravel", a), (-1,) if np.size(a) else (0,), order)
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """a with its axes permuted: axis i of the result is axes[i] of a; reversed if None."""
+    x = array_operand("transpose", a)
+    if axes is None:
+        return shapes.transpose(x, range(x.ndim)[::-1])
+    order = [canonical_axis(i, x.ndim) for i in axes]
+    if sorted(order) != list(range(x.ndim)):
+        raise ValueError(f"transpose: {tuple(axes)} is not a permutation of the {x.ndim} axes of {x.aval}.")
+    return shapes.transpose(x, order)
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """x [.., n, m] as [.., m, n]."""
+    x = array_operand("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError(f"matrix_transpose: a matrix has at least two axes, {x.aval} has {x.ndim}.")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """a with two axes exchanged."""
+    x = array_operand("swapaxes", a)
+    i, j = canonical_axis(axis1, x.ndim, "axis1"), canonical_axis(axis2, x.ndim, "axis2")
+    order = list(range(x.ndim))
+    order[i], order[j] = j, i
+    return shapes.transpose(x, order)
+
+
+def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
+    """a with the axes `source` at the places `destination`, the others in order."""
+    x = array_operand("moveaxis", a)
+    sources = [canonical_axis(i, x.ndim, "source") for i in _sequence(source)]
+    places = [canonical_axis(i, x.ndim, "destination") for i in _sequence(destination)]
+    if len(sources) != len(places) or len(set(sources)) < len(sources) or len(set(places)) < len(places):
+        raise ValueError(f"moveaxis: {source} and {destination} must name as many axes, none of them twice.")
+    order = [i for i in range(x.ndim) if i not in sources]
+    for place, i in sorted(zip(places, sources, strict=True)):
+        order.insert(place, i)
+    return shapes.transpose(x, order)
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """a with `axis` moved before the axis `start`."""
+    x = array_operand("rollaxis", a)
+    i = canonical_axis(axis, x.ndim)
+    place = start + x.ndim if start < 0 else start
+    if not 0 <= place <= x.ndim:
+        raise ValueError(f"rollaxis: start {start} is out of range for an array of {x.ndim} axes.")
+    return moveaxis(x, i, place - (i < place))
+
+
+def _sequence(axis: Axis) -> Sequence[int]:
+    return axis if isinstance(axis, Sequence) else (axis,)
+
+
+def expand_dims(a: ArrayLike, axis: Axis) -> Array:
+    """a with axes of length 1 added, at these places of the result."""
+    x = array_operand("expand_dims", a)
+    places = _sequence(axis)
+    return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
+
+
+def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
+    """a without these axes of length 1, without all of them if None. Raises: ValueError if one is longer."""
+    x = array_operand("squeeze", a)
+    axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else canonical_axes(axis, x.ndim)
+    long = [i for i in axes if x.shape[i] != 1]
+    if long:
+        raise ValueError(f"squeeze: axis {long[0]} of {x.aval} has length {x.shape[long[0]]}, not 1.")
+    return shapes.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """Arrays with at least one axis; a list of them if several are given."""
+    return _each("atleast_1d", arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """Arrays with at least two axes, added in front; a list of them if several are given."""
+    return _each("atleast_2d", arys, lambda x: x if x.ndim > 1 else shapes.reshape(x, (1, x.size)))
+
+
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """Arrays with at least three axes: a vector is put in the middle; a list of them if several are given."""
+
+    def widened(x: Array) -> Array:
+        return x if x.ndim > 2 else shapes.reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
+
+    return _each("atleast_3d", arys, widened)
+
+
+def _each(name: str, arrays: Sequence[ArrayLike], change: Any) -> Any:
+    found = [change(array_operand(name, x)) for x in arrays]
+    return found[0] if len(found) == 1 else found
+
+
+# ---- broadcasting --------------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
+    return common_shape("broadcast_shapes", *[(s,) if isinstance(s, int) else tuple(s) for s in shapes])
+
+
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int], **_: Any) -> Array:
+    """The array repeated to `shape`. Raises: ValueError if it does not broadcast."""
+    x = array_operand("broadcast_to", array)
+    wanted = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+    extra = len(wanted) - x.ndim
+    if extra < 0 or any(n not in (1, k) for n, k in zip(x.shape, wanted[extra:], strict=True)):
+        raise ValueError(f"broadcast_to: shape {format_shape(x.shape)} does not broadcast to {format_shape(wanted)}.")
+    return stretched(x, wanted)
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """Arrays repeated to their common shape."""
+    xs = [array_operand("broadcast_arrays", x) for x in args]
+    shape = common_shape("broadcast_arrays", *[x.shape for x in xs])
+    return [stretched(x, shape) for x in xs]
+
+
+# ---- turning around ------------------------------------------------------------------------------------------
+
+
+def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
+    """m with its elements reversed along axes, along all if None."""
+    x = array_operand("flip", m)
+    return rev(x, canonical_axes(axis, x.ndim))
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """m with its second axis reversed."""
+    return flip(m, 1)
+
+
+def flipud(m: ArrayLike) -> Array:
+    """m with its first axis reversed."""
+    return flip(m, 0)
+
+
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """m turned k times by 90 degrees, from the first of `axes` towards the second."""
+    x = array_operand("rot90", m)
+    i, j = (canonical_axis(a, x.ndim) for a in axes)
+    if i == j:
+        raise ValueError(f"rot90: the axes must differ, both are {i}.")
+    k %= 4
+    if k == 2:
+        return flip(x, (i, j))
+    if not k:
+        return x
+    return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
+
+
+def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
+    """a with its elements moved by `shift` along axes, those that leave at one end entering at the other.
+
+    Along no axis the flat array is moved. A shift may be an array; then the elements are read by index.
+    """
+    x = array_operand("roll", a)
+    if axis is None:
+        return shapes.reshape(roll(shapes.reshape(x, (x.size,)), shift, 0), x.shape)
+    axes = _sequence(axis)
+    shifts = shift if isinstance(shift, Sequence) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes.")
+    for s, i in zip(shifts, axes, strict=True):
+        x = _rolled(x, s, canonical_axis(i, x.ndim))
+    return x
+
+
+def _rolled(x: Array, shift: Any, axis: int) -> Array:
+    n = x.shape[axis]
+    if not n:
+        return x
+    if isinstance(shift, Array):
+        places = (np.arange(n, dtype=np.int32) - shift) % n
+        return x[(slice(None),) * axis + (places,)]  # type: ignore[index]
+    cut = -int(shift) % n
+    if not cut:
+        return x
+    return concatenate([slice_in_dim(x, cut, None, axis=axis), slice_in_dim(x, 0, cut, axis=axis)], axis)
