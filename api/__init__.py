@@ -5,7 +5,7 @@
 
 from importlib.metadata import version as _version
 
-from tapeless import lax, random, tree, tree_util
+from tapeless import lax, numpy, random, testing, tree, tree_util
 from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from tapeless.compiling import jit
 from tapeless.custom_rules import custom_jvp

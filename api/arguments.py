@@ -67,19 +67,32 @@ class Arguments:
 
 
 class Statics:
-    """Static arguments as part of a key: equal only if of the same types, so that 1, 1.0 and True differ."""
+    """Static arguments as part of a key: equal only if they look the same to the function.
+
+    So 1, 1.0 and True differ, inside tuples too, and 0.0 and -0.0; nan equals itself.
+    """
 
     __slots__ = ("items", "key")
 
     def __init__(self, items: Any) -> None:
         self.items = items
-        self.key = tuple((where, type(value), value) for group in items for where, value in group)
+        self.key = tuple((where, _exactly(value)) for group in items for where, value in group)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Statics) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def _exactly(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return type(value), *map(_exactly, value)
+    if isinstance(value, float):
+        return type(value), float.hex(value)
+    if isinstance(value, complex):
+        return type(value), float.hex(value.real), float.hex(value.imag)
+    return type(value), value
 
 
 def _parameters(fun: Any) -> list[inspect.Parameter] | None:

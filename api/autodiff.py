@@ -11,8 +11,9 @@ from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.tracer import dtypes, passes, pytree
-from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.placement import device_put
+from tapeless.tracer import core, dtypes, passes, pytree
+from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -41,7 +42,7 @@ def grad(
     """
     value_and_gradient = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @_named("gradient", fun)
+    @_named("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, pulled = value_and_gradient(*args, **kwargs)
         return (pulled, value[1]) if has_aux else pulled
@@ -58,16 +59,16 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Value and gradient at once: `(value, gradient)`, or `((value, aux), gradient)`. See `grad`."""
 
-    @_named("value_and_gradient", fun)
+    @_named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = _canonical_argnums(argnums, args, fun)
         for i in chosen:
             _check_inputs("grad", args[i], i, fun, holomorphic, allow_int)
         rest = functools.partial(_with_arguments, fun, args, kwargs, chosen)
-        values, pull_back, aux = _vjp(rest, [args[i] for i in chosen], has_aux, fun)
+        values, pull_back, aux = _vjp(rest, [args[i] for i in chosen], has_aux, fun, "grad")
         leaves, tree = pytree.flatten(values)
         _check_scalar(leaves, tree, fun, holomorphic)
-        one = constant(1, aval_of(leaves[0]).strong())
+        one = constant(1, aval_of(leaves[0]))
         pulled = pull_back(pytree.unflatten(tree, [one]))
         result = pulled if isinstance(argnums, Sequence) else pulled[0]
         return ((values, aux) if has_aux else values), result
@@ -88,7 +89,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull_back(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    values, pull_back, aux = _vjp(fun, primals, has_aux, fun)
+    values, pull_back, aux = _vjp(fun, primals, has_aux, fun, "vjp")
     return (values, pull_back, aux) if has_aux else (values, pull_back)
 
 
@@ -111,7 +112,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))]
     f = _Flat(fun, tree, has_aux)
     values, pushed = forward.jvp(f, flat, given, fun)
-    result = f.unflatten(values), f.unflatten([instantiate(t) for t in pushed])
+    result = f.unflatten(values), f.unflatten(_instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
 
 
@@ -145,7 +146,7 @@ class LinearMap:
             raise TypeError(f"linearize: tangents must have the structure {self._tree}, not {tree}.")
         given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(self._primals, flat, strict=True))]
         used = [instantiate(t) for x, t in zip(self._primals, given) if dtypes.is_inexact(aval_of(x).dtype)]
-        return self._f.unflatten([instantiate(t) for t in self._program.apply(used)])
+        return self._f.unflatten(_instantiated(self._program.apply(used)))
 
     @property
     def jaxpr(self) -> Any:
@@ -182,7 +183,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     @_named("transposed", fun)
     def transposed(cotangent: Any) -> Any:
         cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
-        return pytree.unflatten(tree, [instantiate(ct) for ct in transpose.backward(linear, consts, cts)])
+        return pytree.unflatten(tree, _instantiated(transpose.backward(linear, consts, cts)))
 
     return transposed
 
@@ -193,38 +194,38 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
 class _Flat:
     """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
 
-    def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool) -> None:
+    def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
         self._fun, self._in_tree, self._has_aux = fun, in_tree, has_aux
         self.out_tree: Any = None
         self._aux_tree: Any = None
-        self.__name__ = getattr(fun, "__name__", "f")
+        self.__name__ = _name(function or fun)
 
     def __call__(self, *flat: Any) -> list[Any]:
         out = self._fun(*pytree.unflatten(self._in_tree, flat))
         aux: list[Any] = []
         if self._has_aux:
-            out, aux = _split_aux(out, self._fun)
+            out, aux = _split_aux(out, self.__name__)
             aux, self._aux_tree = pytree.flatten(aux)
         leaves, self.out_tree = pytree.flatten(out)
-        _check_results(out, leaves, self._fun)
+        _check_results(out, leaves, self.__name__)
         self._aux_static = [None if is_arraylike(x) else x for x in aux]
-        return [*leaves, *[stop_gradient(x) for x in aux if is_arraylike(x)]]
+        return [*leaves, *[forward.Aux(x) for x in aux if is_arraylike(x)]]
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The result, from its leaves (followed by those of aux, which are left out)."""
-        return pytree.unflatten(self.out_tree, leaves[: self.out_tree.num_leaves])
+        return pytree.unflatten(self.out_tree, [_result(x) for x in leaves[: self.out_tree.num_leaves]])
 
     def aux(self, leaves: Sequence[Any]) -> Any:
         """The auxiliary result."""
-        arrays = iter(leaves[self.out_tree.num_leaves :])
+        arrays = map(_result, leaves[self.out_tree.num_leaves :])
         return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
 
 
-def _vjp(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, Any, Any]:
+def _vjp(fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, who: str) -> tuple[Any, Any, Any]:
     flat, tree = pytree.flatten(tuple(primals))
-    _check_arrays("vjp", flat, function)
-    f = _Flat(fun, tree, has_aux)
-    values, program = unzip.linearize(f, flat, function)
+    _check_arrays(who, flat, function)
+    f = _Flat(fun, tree, has_aux, function)
+    values, program = unzip.linearize(f, flat, function, who)
     avals = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
 
     @_named("pull_back", function)
@@ -239,7 +240,18 @@ def _vjp(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, functio
 
 def _pulled_to(x: Any, pulled: Any) -> Any:
     aval = aval_of(x).tangent()
-    return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else instantiate(next(pulled))
+    return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else _result(instantiate(next(pulled)))
+
+
+def _instantiated(tangents: Sequence[Any]) -> list[Any]:
+    return [_result(instantiate(t)) for t in tangents]
+
+
+def _result(x: Any) -> Any:
+    """`x` as an array of ours, if it is a number or a NumPy array that came through as it was."""
+    if isinstance(x, Array) or not core.is_evaluating() or getattr(x, "dtype", None) == dtypes.float0:
+        return x
+    return device_put(x)
 
 
 def _with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
@@ -249,12 +261,14 @@ def _with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *
     return fun(*given, **kwargs)
 
 
-def _named(kind: str, fun: Any) -> Callable[[Any], Any]:
-    """Name a derived function after `fun`, keeping its documentation at hand."""
+def _named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
+    """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
 
     def decorate(derived: Any) -> Any:
-        derived.__name__ = derived.__qualname__ = f"{kind}_of_{getattr(fun, '__name__', 'f')}"
-        derived.__doc__ = f"The {kind} of {getattr(fun, '__name__', fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        derived.__name__ = derived.__qualname__ = f"{kind}_of_{_name(fun)}"
+        derived.__doc__ = f"The {kind} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        if same_arguments:
+            derived.__wrapped__ = fun
         return derived
 
     return decorate
@@ -264,7 +278,9 @@ def _named(kind: str, fun: Any) -> Callable[[Any], Any]:
 
 
 def _name(fun: Any) -> str:
-    return getattr(fun, "__name__", repr(fun))
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
 
 
 def _canonical_argnums(argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
@@ -275,7 +291,10 @@ def _canonical_argnums(argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int
                 f"grad: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
                 f"{len(args)} positional argument{'s' * (len(args) != 1)}."
             )
-    return tuple(int(i) % len(args) for i in chosen)
+    positions = tuple(int(i) % len(args) for i in chosen)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"grad: argnums={argnums!r} names an argument of {_name(fun)} twice.")
+    return positions
 
 
 def _check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool) -> None:
@@ -324,17 +343,17 @@ def _check_arrays(who: str, leaves: Sequence[Any], fun: Any) -> None:
             raise TypeError(f"{who}: leaf {i} of the arguments of {_name(fun)} is {x!r}, which is not an array.")
 
 
-def _check_results(out: Any, leaves: Sequence[Any], fun: Any) -> None:
+def _check_results(out: Any, leaves: Sequence[Any], name: str) -> None:
     for x in leaves:
         if not is_arraylike(x):
             raise TypeError(
-                f"{_name(fun)} returned {x!r} of type {type(x).__name__}, which is not an array; the result is {out!r}."
+                f"{name} returned {x!r} of type {type(x).__name__}, which is not an array; the result is {out!r}."
             )
 
 
-def _split_aux(out: Any, fun: Any) -> tuple[Any, Any]:
+def _split_aux(out: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(out, tuple) or len(out) != 2:
-        raise TypeError(f"with has_aux=True {_name(fun)} must return (value, aux), but returned {out!r}.")
+        raise TypeError(f"with has_aux=True {name} must return (value, aux), but returned {out!r}.")
     return out
 
 

@@ -184,13 +184,15 @@ class Jitted:
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
         given = args, kwargs
-        leaves = self._tree.match(given)  # the structure of the call before: the best guess there is
+        tree = self._tree
+        leaves = tree.match(given)  # the structure of the call before: the best guess there is
         if leaves is None:
-            leaves, self._tree = pytree.flatten(given)
+            leaves, tree = pytree.flatten(given)
+            self._tree = tree
         for i, x in enumerate(leaves):
             if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun))
-        return statics, leaves, self._tree
+        return statics, leaves, tree
 
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()

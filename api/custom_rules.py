@@ -1,15 +1,17 @@
 """Functions whose derivatives the user gives."""
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.autodiff import typed
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.primitives import call
-from tapeless.tracer.primitives.elementwise import add
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.primitives.elementwise import add, stop_gradient
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 class custom_jvp:
@@ -32,6 +34,7 @@ class custom_jvp:
         functools.update_wrapper(self, fun)
         self.fun, self.nondiff_argnums = fun, tuple(nondiff_argnums)
         self.jvp: Callable[..., Any] | None = None
+        self._signature = _signature(fun)
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
@@ -58,18 +61,49 @@ class custom_jvp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             raise AttributeError(f"custom_jvp: {self.__name__} has no rule: define one with defjvp.")
-        static, given = self._split(args)
-        leaves, tree = pytree.flatten((given, kwargs))
+        static, given = self._split(self._positional(args, kwargs))
+        leaves, tree = pytree.flatten(given)
         flat = _FlatCall(self, static, tree)
-        return pytree.unflatten(*flat.result(call.custom_jvp(flat, *leaves)))
+        outs = call.custom_jvp(flat, *leaves)
+        return pytree.unflatten(flat.out_tree, outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _split(self, args: Sequence[Any]) -> tuple[dict[int, Any], list[Any]]:
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, defaults among them: that is how the rule takes them."""
+        if self._signature is None:
+            if kwargs:
+                raise TypeError(f"custom_jvp: the arguments of {self.__name__} have no names; give them by position.")
+            return args
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"custom_jvp: {self.__name__} takes {names} by name only, but its rule takes positions.")
+        return bound.args
+
+    def _split(self, args: tuple[Any, ...]) -> tuple[dict[int, Any], list[Any]]:
         """Arguments without a derivative, by position; the others."""
-        static = {i % len(args): args[i] for i in self.nondiff_argnums}
+        for i in self.nondiff_argnums:
+            if not -len(args) <= i < len(args):
+                raise ValueError(
+                    f"custom_jvp: nondiff_argnums names argument {i}, but {self.__name__} was called with "
+                    f"{len(args)} argument{'s' * (len(args) != 1)}."
+                )
+        static = {i % len(args): pytree.tree_map(_undifferentiated, args[i]) for i in self.nondiff_argnums}
         return static, [x for i, x in enumerate(args) if i not in static]
+
+
+def _signature(fun: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def _undifferentiated(x: Any) -> Any:
+    return stop_gradient(x) if isinstance(x, Tracer) else x
 
 
 class _FlatCall:
@@ -77,41 +111,55 @@ class _FlatCall:
 
     def __init__(self, custom: custom_jvp, static: dict[int, Any], tree: Any) -> None:
         self._custom, self._static, self._tree = custom, static, tree
-        self._out_tree: Any = None
-        self.__name__, self.__wrapped__ = getattr(custom.fun, "__name__", "f"), custom.fun
+        self.out_tree: Any = None
+        self._out_avals: list[ShapedArray] | None = None  # known once the function, not only its rule, has run
+        self.__name__, self.__wrapped__ = custom.__name__, custom.fun
 
     def function(self, *leaves: Any) -> list[Any]:
         """The function itself."""
-        given, kwargs = pytree.unflatten(self._tree, leaves)
-        args = list(given)
+        args = list(pytree.unflatten(self._tree, leaves))
         for i in sorted(self._static):
             args.insert(i, self._static[i])
-        outs, self._out_tree = pytree.flatten(self._custom.fun(*args, **kwargs))
+        outs, self.out_tree = pytree.flatten(self._custom.fun(*args))
+        _check_arrays(outs, self.__name__)
+        self._out_avals = [aval_of(y) for y in outs]
         return outs
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The user's rule. Raises: TypeError if what it returns does not fit."""
-        name = self._custom.__name__
-        assert self._custom.jvp is not None
-        given, kwargs = pytree.unflatten(self._tree, primals)
-        pushed, pushed_kwargs = pytree.unflatten(self._tree, [instantiate(t) for t in tangents])
+        of = f"the rule of {self.__name__}"
         static = [self._static[i] for i in sorted(self._static)]
-        extra = (tuple(kwargs.values()), tuple(pushed_kwargs.values()))
-        out = self._custom.jvp(*static, (*given, *extra[0]), (*pushed, *extra[1]))
+        given = tuple(pytree.unflatten(self._tree, primals))
+        pushed = tuple(pytree.unflatten(self._tree, [instantiate(t) for t in tangents]))
+        out = self._custom.jvp(*static, given, pushed)  # type: ignore[misc]  # it was there when the call was made
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(f"custom_jvp: the rule of {name} must return (value, tangent), but returned {out!r}.")
-        values, self._out_tree = pytree.flatten(out[0])
-        out_tangents, tangent_tree = pytree.flatten(out[1])
-        if tangent_tree != self._out_tree:
+            raise TypeError(f"custom_jvp: {of} must return (value, tangent), but returned {out!r}.")
+        (values, value_tree), (out_tangents, tangent_tree) = map(pytree.flatten, out)
+        if tangent_tree != value_tree:
             raise TypeError(
-                f"custom_jvp: the rule of {name} returned a value of structure {self._out_tree}, "
+                f"custom_jvp: {of} returned a value of structure {value_tree}, "
                 f"but a tangent of structure {tangent_tree}."
             )
-        return values, [_tangent(y, t, name) for y, t in zip(values, out_tangents)]
+        _check_arrays([*values, *out_tangents], of)
+        self._check_values(values, value_tree)
+        self.out_tree = value_tree
+        return values, [_tangent(y, t, self.__name__) for y, t in zip(values, out_tangents)]
 
-    def result(self, leaves: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        """Structure and leaves of the result."""
-        return self._out_tree, leaves
+    def _check_values(self, values: Sequence[Any], tree: Any) -> None:
+        if self._out_avals is None:
+            return
+        have, want = [str(aval_of(y)) for y in values], [str(aval) for aval in self._out_avals]
+        if tree != self.out_tree or have != want:
+            raise TypeError(
+                f"custom_jvp: the rule of {self.__name__} must return the value of the function, of structure "
+                f"{self.out_tree} and types ({', '.join(want)}), not of {tree} and ({', '.join(have)})."
+            )
+
+
+def _check_arrays(leaves: Sequence[Any], whose: str) -> None:
+    for x in leaves:
+        if not is_arraylike(x):
+            raise TypeError(f"custom_jvp: {whose} returned {x!r} of type {type(x).__name__}, which is not an array.")
 
 
 def _tangent(y: Any, t: Any, name: str) -> Any:

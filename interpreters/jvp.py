@@ -45,8 +45,11 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[Any
 class JVPTrace(Trace):
     """Applying a primitive applies its rule in the parent's name."""
 
-    __slots__ = ()
-    what = "jvp"
+    __slots__ = ("what",)
+
+    def __init__(self, parent: Trace, function: Any, what: str = "jvp") -> None:
+        super().__init__(parent, function)
+        self.what = what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         primals, tangents, some = [], [], False
@@ -70,10 +73,22 @@ class JVPTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent of any value."""
+        if type(x) is Aux:
+            primal, _ = self.split(x.value)
+            return primal, Zero(aval_of(primal).tangent())
         if type(x) is JVPTracer and x.trace is self:
             return x.primal, x.tangent
         core.check_alive((x,))
         return x, Zero(aval_of(x).tangent())
+
+
+class Aux:
+    """Marks a result that is wanted without its tangent. Derivatives around this one still see it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 class JVPTracer(Tracer):
@@ -91,6 +106,10 @@ class JVPTracer(Tracer):
     def known(self) -> Any:
         primal = self.primal
         return primal.known() if isinstance(primal, Tracer) else primal
+
+    def where(self) -> str:
+        parts = [x.where() for x in (self.tangent, self.primal) if isinstance(x, Tracer)]
+        return next(filter(None, parts), "")
 
 
 rules = Rules("jvp")

@@ -23,7 +23,7 @@ def check_linear(jaxpr: Jaxpr) -> None:
 
 
 def _zeros(jaxpr: Jaxpr, zero_in: Sequence[bool]) -> set[Var]:
-    """The variables that are zero, in a program of which some inputs are. Raises: NotImplementedError if it is affine."""
+    """The variables of a program that are zero if some inputs are. Raises: NotImplementedError if it is affine."""
     zeros = {v for v, zero in zip(jaxpr.invars, zero_in, strict=True) if zero}
     for eqn in jaxpr.eqns:
         zero = [_is_zero(v, zeros) for v in eqn.invars]

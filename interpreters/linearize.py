@@ -41,11 +41,14 @@ class LinearProgram:
 
 
 def linearize(
-    f: Callable[..., Sequence[Any]], primals: Sequence[Any], function: Any = None
+    f: Callable[..., Sequence[Any]], primals: Sequence[Any], function: Any = None, what: str = "linearize"
 ) -> tuple[list[Any], LinearProgram]:
-    """Value of a flat function, and its linear program at `primals`; integers among them have no tangent input."""
+    """Value of a flat function, and its linear program at `primals`; integers among them have no tangent input.
+
+    `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
+    """
     unzip = UnzipTrace(core.current_trace(), function or f)
-    trace = JVPTrace(unzip, function or f)
+    trace = JVPTrace(unzip, function or f, what)
     args = [_dual(trace, unzip, x) for x in primals]
     with core.new_trace(unzip), core.new_trace(trace):
         outs = [trace.split(x) for x in f(*args)]

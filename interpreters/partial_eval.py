@@ -127,6 +127,11 @@ class LinearTracer(Tracer):
     def __init__(self, trace: UnzipTrace, var: Var) -> None:
         self.trace, self.var, self.aval = trace, var, var.aval
 
+    def where(self) -> str:
+        trace = self.trace
+        made = next((eqn for eqn in trace._eqns if self.var in eqn.outvars), None)  # type: ignore[attr-defined]
+        return made.source.describe() if made and made.source else ""
+
 
 rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)
 

@@ -48,8 +48,7 @@ def backward(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any]) -> list
     """
     env = _nonlinear_part(jaxpr, residuals)
     running: dict[Var, _Cotangent] = {}
-    linear_outs = [v for v in jaxpr.outvars]
-    for v, ct in zip(linear_outs, cts, strict=True):
+    for v, ct in zip(jaxpr.outvars, cts, strict=True):
         _accumulate(running, v, ct)
     before = source.current()
     outside = source.swap(None)

@@ -235,6 +235,7 @@ class Tracer(Array):
         return complex(self._concrete(ConcretizationTypeError, "complex value", _FLOAT_HELP))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        check_alive((self,))
         raise TracerArrayConversionError(self._refusal("NumPy array", _ARRAY_HELP))
 
     def __hash__(self) -> int:
@@ -246,7 +247,7 @@ class Tracer(Array):
         return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
 
     def __format__(self, spec: str) -> str:
-        return format(repr(self), spec)
+        return format(self._concrete(ConcretizationTypeError, "value", _FLOAT_HELP), spec) if spec else repr(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short()}>"
@@ -261,6 +262,7 @@ class Tracer(Array):
         raise TypeError(f"a traced array cannot be pickled: {self.aval}.")
 
     def _concrete(self, error: type[Exception], what: str, help: str) -> Any:
+        check_alive((self,))
         known = self.known()
         if known is None:
             raise error(self._refusal(what, help))
@@ -279,26 +281,36 @@ class Tracer(Array):
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
-_ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute it outside of the traced function."
+_ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 
 
 def leak_error(tracer: Tracer) -> UnexpectedTracerError:
-    """The error for a tracer of a trace that is over."""
+    """The error for a tracer of a trace that is over, or that is not the current one nor around it."""
+    if tracer.trace.alive:
+        return _closure_error(tracer, "code outside of its transformation")
     made = f"\n  The value was computed at {tracer.where()}." if tracer.where() else ""
-    here = source.describe_here()
-    used = f"\n  It was used at {here}." if here else ""
     return UnexpectedTracerError(
-        f"a traced array escaped its function: {tracer.aval} of {tracer.trace.describe()}.{made}{used}\n"
+        f"a traced array escaped its function: {tracer.aval} of {tracer.trace.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
     )
 
 
 def inner_tracer_error(tracer: Tracer, trace: Trace) -> UnexpectedTracerError:
     """The error for a tracer of a trace inside `trace`, which reached it by a closure."""
+    return _closure_error(tracer, trace.describe())
+
+
+def _closure_error(tracer: Tracer, reached: str) -> UnexpectedTracerError:
+    whose = f"{tracer.aval} of {tracer.trace.describe()}"
     return UnexpectedTracerError(
-        f"a value that is being differentiated, {tracer.aval} of {tracer.trace.describe()}, reached {trace.describe()}, "
-        "through a closure.\n  A function with its own rule must take such a value as an argument."
+        f"a traced array reached {reached}, through a closure: {whose}.{_used_here()}\n"
+        "  A function with its own derivative must take such a value as an argument; another thread cannot use it."
     )
+
+
+def _used_here() -> str:
+    here = source.describe_here()
+    return f"\n  It was used at {here}." if here else ""
 
 
 def check_alive(args: Sequence[Any]) -> None:
@@ -312,9 +324,10 @@ def describe_function(f: Any) -> str:
     """`loss at model.py:12`."""
     while isinstance(f, functools.partial):
         f = f.func
-    f = getattr(f, "__wrapped__", f)
+    name = getattr(f, "__name__", None) or getattr(f, "name", None) or type(f).__name__
+    while hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
     code = getattr(f, "__code__", None)
-    name = getattr(f, "__name__", None) or type(f).__name__
     return f"{name} at {source.Source(code, 0).file_line()}" if code else str(name)
 
 

@@ -54,7 +54,7 @@ def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
 
 
 def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
-    """With the inputs `linear_in` linear (as they are, if None) and with them all that depends on them, calls included."""
+    """With the inputs `linear_in` linear (as they are, if None), and all that depends on them, inside calls too."""
     new: dict[Var, Var] = {}
 
     def marked(v: Var, linear: bool) -> Var:

@@ -54,8 +54,8 @@ def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] |
 
 
 def literal_text(literal: Any) -> str:
-    """`2.0`, `0x...` never: a scalar as Python would write it, with its dtype if that is not the default's."""
-    return repr(np.asarray(literal.value).item()) if literal.aval.dtype.kind in "biufc" else str(literal.value)
+    """`2.0`, `True`: the shortest decimal that is this number in its own dtype."""
+    return str(np.asarray(literal.value)[()])
 
 
 def _program(jaxpr: Any, titles: dict[Any, str], n_consts: int = 0) -> str:

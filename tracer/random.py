@@ -121,10 +121,11 @@ def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) 
     unsigned = _unsigned(8 * wide.itemsize)
     first = _clipped(minval, dtype)
     last = tnp.maximum(first, _clipped(_predecessor(maxval), dtype))
-    n = tnp.broadcast_to(convert_element_type(last - first, unsigned) + 1, shape)
-    high, low = _two(_bits(children(words, (2,)), shape=shape, dtype=unsigned))
+    n = convert_element_type(last - first, unsigned) + 1
     half = rem(np.array(2 ** (4 * wide.itemsize), unsigned), n)
-    offset = rem(rem(high, n) * rem(half * half, n) + rem(low, n), n)
+    n, power = tnp.broadcast_to(n, shape), tnp.broadcast_to(rem(half * half, n), shape)
+    high, low = _two(_bits(children(words, (2,)), shape=shape, dtype=unsigned))
+    offset = rem(rem(high, n) * power + rem(low, n), n)
     return convert_element_type(first + convert_element_type(offset, wide), dtype)
 
 

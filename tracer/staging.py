@@ -75,7 +75,7 @@ class StagingTrace(Trace):
             if x.trace.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
         elif not isinstance(x, Array) and np.ndim(x) == 0:
-            return Literal(x, aval_of(x))
+            return Literal(_own(x), aval_of(x))
         return self._constant(x)
 
     def _constant(self, x: Any) -> Var:
@@ -92,7 +92,12 @@ class StagingTrace(Trace):
         kept = [(v, x) for v, x in consts if v in used]
         closed = jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)
         marked = passes.mark_linear(closed) if any(v.linear for v in self._inputs) else closed
-        return checked(marked), tuple(x for _, x in kept)
+        return checked(marked), tuple(_own(x) for _, x in kept)
+
+
+def _own(x: Any) -> Any:
+    """A NumPy array that the user cannot change any more: programs outlive the call that traced them."""
+    return x.copy() if type(x) is np.ndarray else x
 
 
 rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)

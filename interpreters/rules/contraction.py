@@ -20,7 +20,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 def _joined(ct: Any, other: Any) -> tuple[Any, Any]:
     """A cotangent in the dtype of the sum and the other operand, in the wider of their dtypes."""
-    dtype = dtypes.promote(aval_of(ct).dtype, aval_of(other).dtype)
+    dtype = max(aval_of(ct).dtype, aval_of(other).dtype, key=dtypes.bits_of)
     return _converted(ct, dtype), _converted(other, dtype)
 
 

@@ -64,7 +64,7 @@ def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) 
 def _gather_transpose(
     cts: Any, x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, fill_value: Any, **params: Any
 ) -> Any:
-    numbers = i.scatter_dimension_numbers(dimension_numbers)
+    numbers = i.ScatterDimensionNumbers(*dimension_numbers)
 
     def onto(whole: Any) -> Any:
         return i.scatter_add(whole, indices, cts[0], numbers, **params)
@@ -80,7 +80,7 @@ transpose.rules[i.gather_p] = _gather_transpose
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
     """The windows of x that a scatter of updates of this type would write; zeros where it would write nothing."""
     sizes = i.window_sizes(aval_of(x), updates, dimension_numbers)
-    numbers = i.gather_dimension_numbers(dimension_numbers)
+    numbers = i.GatherDimensionNumbers(*dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)
 
 

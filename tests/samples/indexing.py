@@ -280,6 +280,7 @@ ROW_UPDATES = f32(2, 4)
 SCATTER_FAULTS = (
     ((X, ROW_INDICES, ROW_UPDATES.astype(np.float16)), scattering(ROWS_OF), TypeError),
     ((X, ROW_INDICES.astype(np.float32), ROW_UPDATES), scattering(ROWS_OF), TypeError),
+    ((X, ROW_INDICES[0, 0], ROW_UPDATES), scattering(ROWS_OF), TypeError),
     ((X, ROW_INDICES, f32(3, 4)), scattering(ROWS_OF), ValueError),  # C4, batch
     ((X, ROW_INDICES, f32(2, 5)), scattering(ROWS_OF), ValueError),  # C4, window
     ((X, ROW_INDICES, f32(2)), scattering(ROWS_OF), ValueError),  # C4, rank
@@ -292,10 +293,12 @@ SCATTER_FAULTS = (
     ((X, ROW_INDICES, ROW_UPDATES), scattering(((1,), (0,), (0, 1))), ValueError),  # C19
     ((X, ROW_INDICES, ROW_UPDATES), scattering(((1,), (0,), (2,))), ValueError),  # C21
 )
+BOOL_UPDATES = ((X > 0, ROW_INDICES, ROW_UPDATES > 0), scattering(ROWS_OF), TypeError)
 EVERY = (*REFERENCES,)
 
 SCATTERS = [
     *[scatter_row(p, LAYOUTS["rows"], "faults", bad=SCATTER_FAULTS) for p in EVERY],
+    *[scatter_row(p, LAYOUTS["rows"], "no bool", bad=(BOOL_UPDATES,)) for p in (i.scatter_add_p, i.scatter_mul_p)],
     *[scatter_row(p, layout, label, PROMISE) for label, layout in LAYOUTS.items() if label in DISJOINT for p in EVERY],
     *[scatter_row(p, LAYOUTS[label], f"{label}, unique", unique=True) for label in DISJOINT for p in EVERY],
     *[scatter_row(p, LAYOUTS[label], label) for label in LAYOUTS if label not in DISJOINT for p in EVERY],

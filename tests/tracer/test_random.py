@@ -155,10 +155,11 @@ def test_explicit_width_does_not_depend_on_the_default():
 
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE])
 def test_jit_gives_what_eager_gives(name):
-    """Exactly, but for CLOSE; parameters are NumPy arrays met while tracing here."""
+    """Exactly, but for CLOSE: bounds are constants here, and XLA folds their erf with a rounding of its own."""
     case, key = {**EXACT, **CLOSE}[name], random.key(1)
     eager, jitted = np.asarray(case(random, key)), np.asarray(tl.jit(lambda key: case(random, key))(key))
-    assert within(eager, jitted, ULPS if name in CLOSE else 0)
+    error = 4 * np.finfo(eager.dtype).eps if name in CLOSE else 0
+    assert np.allclose(eager, jitted, error, error)
 
 
 def test_whole_range_of_integers():

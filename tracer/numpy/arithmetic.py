@@ -14,7 +14,6 @@ from tapeless.tracer.numpy.promotion import (
     apply_inexact,
     array_operand,
     as_array,
-    broadcast,
     cast,
     inexact,
     operand,
@@ -23,7 +22,6 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full
 from tapeless.tracer.types import aval_of
 
@@ -76,13 +74,6 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 that has the sign of x1, elementwise."""
     return lax.rem(*_numbers("fmod", x1, x2))
-
-
-def modf(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Fractional and whole part of x, elementwise; both have the sign of x."""
-    x = inexact("modf", x)
-    whole = trunc(x)
-    return copysign(select(lax.eq(lax.abs(x), np.inf), 0, lax.sub(x, whole)), x), whole
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
@@ -173,34 +164,6 @@ def sign(x: ArrayLike, /) -> Array:
     return apply("sign", lax.sign_p, x)
 
 
-def signbit(x: ArrayLike, /) -> Array:
-    """Whether x is negative, -0.0 and negative NaNs included, elementwise."""
-    return _signbit(operand("signbit", x))
-
-
-@core.compound
-def _signbit(x: Any) -> Array:
-    if not dtypes.is_float(x.dtype):
-        return lax.lt(x, 0) if dtypes.kind(x.dtype) == "i" else full(shape_of(x), False)
-    return lax.lt(bits.bitcast_convert_type(x, _bits_of(x.dtype)), 0)
-
-
-def _bits_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(f"int{8 * dtype.itemsize}")
-
-
-def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """|x1| with the sign of x2, elementwise."""
-    x, y = promoted_inexact("copysign", x1, x2)
-    return _copysign(x, y)
-
-
-@core.compound
-def _copysign(x: Any, y: Any) -> Array:
-    size = lax.abs(x)
-    return select(signbit(y), lax.neg(size), size)
-
-
 def real(val: ArrayLike, /) -> Array:
     """Real part, elementwise."""
     val = array_operand("real", val)
@@ -225,10 +188,8 @@ conj = conjugate
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Argument of complex numbers in radians, or degrees, elementwise."""
     z = inexact("angle", z)
-    if dtypes.is_complex(z.dtype):
-        result = lax.atan2(lax.imag(z), lax.real(z))
-    else:
-        result = lax.atan2(lax.mul(z, 0.0), z)
+    imaginary, real_part = (lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else (lax.mul(z, 0.0), z)
+    result = lax.atan2(imaginary, real_part)
     return lax.mul(result, 180 / np.pi) if deg else result
 
 
@@ -460,61 +421,3 @@ def _lcm(x: Any, y: Any) -> Array:
     none = lax.eq(divisor, 0)
     product = lax.mul(absolute(x), lax.div(absolute(y), select(none, 1, divisor)))
     return select(none, 0, product)
-
-
-# ---- the representation of floats ----------------------------------------------------------------------------
-
-
-def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The next number after x1 in the direction of x2, elementwise."""
-    return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
-
-
-def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 times 2 to the integer power x2, elementwise."""
-    x2 = operand("ldexp", x2)
-    if not dtypes.is_integer(x2.dtype):
-        raise TypeError(f"ldexp: the exponent must be an integer, not {aval_of(x2)}.")
-    x = inexact("ldexp", x1)
-    return _ldexp(*broadcast("ldexp", x, cast(x2, np.dtype("int32"))))
-
-
-@core.compound
-def _ldexp(x: Any, n: Any) -> Array:
-    """In three factors: one alone can be infinite where the product is not."""
-    low, high = int(dtypes.finfo(x.dtype).minexp), int(dtypes.finfo(x.dtype).maxexp) - 1
-    for _ in range(3):
-        step = lax.min(lax.max(n, low), high)
-        x, n = lax.mul(x, _power_of_two(step, x.dtype)), lax.sub(n, step)
-    return x
-
-
-def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
-    info = dtypes.finfo(dtype)
-    biased = lax.convert_element_type(lax.add(n, 1 - int(info.minexp)), _bits_of(dtype))
-    return bits.bitcast_convert_type(bits.shift_left(biased, int(info.nmant)), dtype)
-
-
-def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Fraction f in [0.5, 1) and exponent n with x = f 2^n, elementwise; (x, 0) for 0, inf and nan."""
-    x = inexact("frexp", x)
-    if not dtypes.is_float(x.dtype):
-        raise TypeError(f"frexp: the operand must be real, not {aval_of(x)}.")
-    return _frexp(x)
-
-
-@core.compound
-def _frexp(x: Any) -> tuple[Array, Array]:
-    """Numbers below the normal ones are scaled up first."""
-    info, integer = dtypes.finfo(x.dtype), _bits_of(x.dtype)
-    mantissa, bias = int(info.nmant), 1 - int(info.minexp)
-    small = lax.lt(lax.abs(x), float(info.smallest_normal))
-    scaled = select(small, lax.mul(x, 2.0**mantissa), x)
-    pattern = bits.bitcast_convert_type(scaled, integer)
-    field = ((1 << (int(info.bits) - mantissa - 1)) - 1) << mantissa
-    exponent = lax.sub(bits.shift_right_logical(bits.bitwise_and(pattern, field), mantissa), bias - 1)
-    exponent = lax.sub(exponent, select(small, mantissa, full(x.shape, 0, integer)))
-    halved = bits.bitwise_or(bits.bitwise_and(pattern, ~field), (bias - 1) << mantissa)
-    plain = bits.bitwise_or(lax.eq(x, 0), bits.bitwise_not(lax.is_finite(x)))
-    fraction = select(plain, x, bits.bitcast_convert_type(halved, x.dtype))
-    return fraction, lax.convert_element_type(select(plain, 0, exponent), np.int32)

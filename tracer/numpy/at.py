@@ -222,7 +222,7 @@ def _scatter(
     )
     vectors = index_vectors(list(columns.values()), tuple(batch))
     updates = reshape(_spread(y, plan.shape), plan.layout)
-    options = dict(promises) if plan.block else dict(unique_indices=True, indices_are_sorted=True)
+    options = dict(promises) if plan.block else {"unique_indices": True, "indices_are_sorted": True}
     return scatter(x, vectors, updates, numbers, mode=mode, **options)
 
 

@@ -15,7 +15,6 @@ from tapeless.tracer.numpy.promotion import (
     as_array,
     cast,
     check_arrays,
-    inexact_dtype,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -49,7 +48,9 @@ def array(
     elif hasattr(object, "__array__") or isinstance(object, memoryview):
         found = _from_value(np.asarray(object), dtype)
     else:
-        raise TypeError(f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these.")
+        raise TypeError(
+            f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these."
+        )
     return found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
 
 
@@ -258,7 +259,9 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
     """As a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
     shape = np.broadcast_shapes(low.shape, high.shape)
     full_shape = (num, *shape)
-    low, high = (broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high))
+    low, high = (
+        broadcast_in_dim(stretched(v, shape), full_shape, tuple(range(1, len(full_shape)))) for v in (low, high)
+    )
     real = dtypes.real_part_dtype(low.dtype)
     gaps = builtins.max(num - 1 if endpoint else num, 1)
     t = lax.div(broadcasted_iota(real, full_shape, 0), float(gaps))

@@ -4,7 +4,6 @@ A known integer is a slice and a reshape; while nothing is traced it is an opera
 is one program. Positions that are traced and outside of the array are moved to its ends, as in JAX.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,9 +17,8 @@ from tapeless.tracer.numpy.promotion import array_operand, check_arrays, stretch
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, reshape_p, rev, slice_p, iota
+from tapeless.tracer.primitives.shape import concatenate, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
-from tapeless.tracer.types import aval_of
 
 Mode = str | GatherScatterMode | None
 
@@ -47,13 +45,13 @@ def _row(x: Array, i: int) -> Array:
     if core.is_evaluating():
         return _window(x, index_dtype(n).type(i), axes=(0,), sizes=(1, *shape[1:]), shape=shape[1:])
     rest = (0,) * (len(shape) - 1)
-    part = slice_p.bind(
-        x, start_indices=(i, *rest), limit_indices=(i + 1, *shape[1:]), strides=(1,) * len(shape)
-    )[0]
+    part = slice_p.bind(x, start_indices=(i, *rest), limit_indices=(i + 1, *shape[1:]), strides=(1,) * len(shape))[0]
     return reshape_p.bind(part, shape=shape[1:])[0]
 
 
-def read(x: Array, plan: Plan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None) -> Array:
+def read(
+    x: Array, plan: Plan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
+) -> Array:
     """The elements that a plan names. `mode` is about positions that are not known to be inside."""
     if positions:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
@@ -111,7 +109,9 @@ def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMo
     if not plan.block and mode is not GatherScatterMode.FILL_OR_DROP:
         return reshape(dynamic_slice(part, _places(len(shape), taken, positions), sizes), plan.shape)
     numbers = GatherDimensionNumbers(tuple(at for _, at in window_axes(plan)), taken, taken)
-    return reshape(gather(part, index_vectors(positions, plan.block), numbers, sizes, mode=mode, fill_value=fill), plan.shape)
+    return reshape(
+        gather(part, index_vectors(positions, plan.block), numbers, sizes, mode=mode, fill_value=fill), plan.shape
+    )
 
 
 def _places(ndim: int, taken: tuple[int, ...], positions: Sequence[Any]) -> list[Any]:
@@ -193,7 +193,9 @@ def take_along_axis(
         x, axis = reshape(x, (x.size,)), 0
     if x.ndim != positions.ndim:
         raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must have as many axes.")
-    return _take_along(x, positions, axis=canonical_axis(axis, x.ndim), mode=GatherScatterMode.from_any(mode), fill=fill_value)
+    return _take_along(
+        x, positions, axis=canonical_axis(axis, x.ndim), mode=GatherScatterMode.from_any(mode), fill=fill_value
+    )
 
 
 @core.compound
@@ -201,7 +203,7 @@ def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMod
     """A gather with every other axis a batch axis; axes of length 1 in x are read whole."""
     shape = _along_shape(x, positions, axis)
     positions = stretched(from_the_front(positions, x.shape[axis]), shape)
-    batch = tuple(d for d in range(x.ndim) if d != axis and x.shape[d] != 1 or d != axis and shape[d] == 1)
+    batch = tuple(d for d in range(x.ndim) if (d != axis and x.shape[d] != 1) or (d != axis and shape[d] == 1))
     single = tuple(d for d in range(x.ndim) if d not in batch)
     numbers = GatherDimensionNumbers((), single, (axis,), batch, batch)
     return gather(x, reshape(positions, (*shape, 1)), numbers, (1,) * x.ndim, mode=mode, fill_value=fill)
@@ -228,5 +230,3 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None) -> Arr
 def extract(condition: ArrayLike, arr: ArrayLike) -> Array:
     """The elements of arr where the known `condition` is true, as a vector."""
     return compress(np.ravel(np.asarray(condition)), arr)
-
-

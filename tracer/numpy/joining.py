@@ -199,7 +199,9 @@ def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
     return reshape(whole, tuple(k * n for k, n in zip(counts, x.shape, strict=True)))
 
 
-def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None) -> Array:
+def repeat(
+    a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+) -> Array:
     """Every element along `axis`, or of the flat array, so many times in a row.
 
     Args:

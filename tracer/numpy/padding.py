@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import reductions, statistics
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, cast
-from tapeless.tracer.numpy import reductions, statistics
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate
 
@@ -45,7 +44,9 @@ def _widths(x: Array, pad_width: Any) -> Widths:
     try:
         pairs = np.broadcast_to(np.asarray(pad_width, np.int64), (x.ndim, 2)).tolist()
     except ValueError:
-        raise ValueError(f"pad: widths {pad_width!r} are not a pair for each of the {x.ndim} axes of {x.aval}.") from None
+        raise ValueError(
+            f"pad: widths {pad_width!r} are not a pair for each of the {x.ndim} axes of {x.aval}."
+        ) from None
     if any(w < 0 for pair in pairs for w in pair):
         raise ValueError(f"pad: widths must not be negative: {pad_width!r}.")
     return tuple((a, b) for a, b in pairs)
@@ -103,7 +104,9 @@ def _ramp(x: Array, axis: int, width: int, side: int, end: Any) -> Array:
     """From the edge of the array, not included, to `end`."""
     edge = shapes.slice_in_dim(x, -1 if side else 0, None if side else 1, axis=axis)
     shape = _with_width(x, axis, width)
-    share = np.linspace(0 if side else 1, 1 if side else 0, width + 1)[1:] if side else np.linspace(1, 0, width + 1)[:-1]
+    share = (
+        np.linspace(0 if side else 1, 1 if side else 0, width + 1)[1:] if side else np.linspace(1, 0, width + 1)[:-1]
+    )
     share = broadcast_in_dim(share.astype(x.dtype), shape, (axis,))
     edge = broadcast_in_dim(edge, shape, tuple(range(x.ndim)))
     return edge + (cast(end, x.dtype) - edge) * share  # type: ignore[operator]

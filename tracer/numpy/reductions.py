@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
+from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
 from tapeless.tracer.numpy.promotion import array_operand, cast
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape
-from tapeless.tracer.types import aval_of
 
 Axis = int | Sequence[int] | None
 
@@ -338,7 +337,15 @@ def without_nan(name: str, a: ArrayLike, instead: Any) -> Array:
 
 
 def _nan_extreme(
-    name: str, a: ArrayLike, axis: Axis, out: None, keepdims: bool, initial: Any, where: Any, extreme: Any, neutral: float
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    out: None,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+    extreme: Any,
+    neutral: float,
 ) -> Array:
     x = _operand(name, a, out)
     found = extreme(without_nan(name, x, neutral), axis, None, keepdims, initial, where)

@@ -12,19 +12,24 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.kinds import joint_type, same
+from tapeless.tracer.primitives.kinds import joint_type
 from tapeless.tracer.primitives.operands import matched
 from tapeless.tracer.types import ShapedArray
 
-not_p = same("not", kinds.BITS)
-and_p = same("and", kinds.BITS)
-or_p = same("or", kinds.BITS)
-xor_p = same("xor", kinds.BITS)
-shift_left_p = same("shift_left", kinds.INTEGER)
-shift_right_logical_p = same("shift_right_logical", kinds.INTEGER)
-shift_right_arithmetic_p = same("shift_right_arithmetic", kinds.INTEGER)
-population_count_p = same("population_count", kinds.INTEGER)
-clz_p = same("clz", kinds.INTEGER)
+
+def _same(name: str, allowed: str) -> Primitive:
+    return Primitive(name, kinds.same(name, allowed))
+
+
+not_p = _same("not", kinds.BITS)
+and_p = _same("and", kinds.BITS)
+or_p = _same("or", kinds.BITS)
+xor_p = _same("xor", kinds.BITS)
+shift_left_p = _same("shift_left", kinds.INTEGER)
+shift_right_logical_p = _same("shift_right_logical", kinds.INTEGER)
+shift_right_arithmetic_p = _same("shift_right_arithmetic", kinds.INTEGER)
+population_count_p = _same("population_count", kinds.INTEGER)
+clz_p = _same("clz", kinds.INTEGER)
 
 
 def bitwise_not(x: ArrayLike) -> Array:

@@ -421,7 +421,7 @@ def _check_groups(x: ShapedArray, y: ShapedArray, numbers: ConvDimensionNumbers,
     if min(features, batches) < 1 or features > 1 < batches:
         raise ValueError(
             f"conv_general_dilated: feature_group_count {features} and batch_group_count {batches} must be positive, "
-            "one of them 1."
+            f"one of them 1, for lhs {x} and rhs {y}."
         )
     if x.shape[c] != y.shape[i] * features:
         raise ValueError(
@@ -430,8 +430,8 @@ def _check_groups(x: ShapedArray, y: ShapedArray, numbers: ConvDimensionNumbers,
         )
     if y.shape[o] % (features * batches) or x.shape[n] % batches:
         raise ValueError(
-            f"conv_general_dilated: {features * batches} groups divide not both axis {o} of rhs {y} and "
-            f"axis {n if batches > 1 else c} of lhs {x}."
+            f"conv_general_dilated: axis {o} of rhs {y} must be a multiple of {features * batches} groups, "
+            f"and axis {n} of lhs {x} of {batches}."
         )
 
 

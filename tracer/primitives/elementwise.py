@@ -13,27 +13,40 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.kinds import joint_type, listed, predicate, real_part, same
+from tapeless.tracer.primitives.kinds import joint_type, listed
 from tapeless.tracer.primitives.operands import matched
 from tapeless.tracer.types import ShapedArray
+
+
+def _same(name: str, allowed: str) -> Primitive:
+    return Primitive(name, kinds.same(name, allowed))
+
+
+def _predicate(name: str, allowed: str) -> Primitive:
+    return Primitive(name, kinds.predicate(name, allowed))
+
+
+def _real_part(name: str, allowed: str) -> Primitive:
+    return Primitive(name, kinds.real_part(name, allowed))
+
 
 # ---- arithmetic ----------------------------------------------------------------------------------------------
 
 
-neg_p = same("neg", kinds.NUMERIC)
-add_p = same("add", kinds.NUMERIC)
-sub_p = same("sub", kinds.NUMERIC)
-mul_p = same("mul", kinds.NUMERIC)
-div_p = same("div", kinds.NUMERIC)
-rem_p = same("rem", kinds.REAL)
-max_p = same("max", kinds.ANY)
-min_p = same("min", kinds.ANY)
-sign_p = same("sign", kinds.NUMERIC)
-abs_p = real_part("abs", kinds.NUMERIC)
-floor_p = same("floor", kinds.FLOAT)
-ceil_p = same("ceil", kinds.FLOAT)
-nextafter_p = same("nextafter", kinds.FLOAT)
-square_p = same("square", kinds.NUMERIC)
+neg_p = _same("neg", kinds.NUMERIC)
+add_p = _same("add", kinds.NUMERIC)
+sub_p = _same("sub", kinds.NUMERIC)
+mul_p = _same("mul", kinds.NUMERIC)
+div_p = _same("div", kinds.NUMERIC)
+rem_p = _same("rem", kinds.REAL)
+max_p = _same("max", kinds.ANY)
+min_p = _same("min", kinds.ANY)
+sign_p = _same("sign", kinds.NUMERIC)
+abs_p = _real_part("abs", kinds.NUMERIC)
+floor_p = _same("floor", kinds.FLOAT)
+ceil_p = _same("ceil", kinds.FLOAT)
+nextafter_p = _same("nextafter", kinds.FLOAT)
+square_p = _same("square", kinds.NUMERIC)
 
 
 def neg(x: ArrayLike) -> Array:
@@ -123,9 +136,9 @@ def nextafter(x: ArrayLike, y: ArrayLike) -> Array:
 # ---- powers --------------------------------------------------------------------------------------------------
 
 
-sqrt_p = same("sqrt", kinds.INEXACT)
-rsqrt_p = same("rsqrt", kinds.INEXACT)
-cbrt_p = same("cbrt", kinds.FLOAT)
+sqrt_p = _same("sqrt", kinds.INEXACT)
+rsqrt_p = _same("rsqrt", kinds.INEXACT)
+cbrt_p = _same("cbrt", kinds.FLOAT)
 
 
 def sqrt(x: ArrayLike) -> Array:
@@ -179,25 +192,25 @@ pow_p = Primitive("pow", _pow_type)
 # ---- elementary functions ------------------------------------------------------------------------------------
 
 
-exp_p = same("exp", kinds.INEXACT)
-exp2_p = same("exp2", kinds.INEXACT)
-expm1_p = same("expm1", kinds.INEXACT)
-log_p = same("log", kinds.INEXACT)
-log1p_p = same("log1p", kinds.INEXACT)
-logistic_p = same("logistic", kinds.INEXACT)
-sin_p = same("sin", kinds.INEXACT)
-cos_p = same("cos", kinds.INEXACT)
-tan_p = same("tan", kinds.INEXACT)
-asin_p = same("asin", kinds.INEXACT)
-acos_p = same("acos", kinds.INEXACT)
-atan_p = same("atan", kinds.INEXACT)
-atan2_p = same("atan2", kinds.FLOAT)
-sinh_p = same("sinh", kinds.INEXACT)
-cosh_p = same("cosh", kinds.INEXACT)
-tanh_p = same("tanh", kinds.INEXACT)
-asinh_p = same("asinh", kinds.INEXACT)
-acosh_p = same("acosh", kinds.INEXACT)
-atanh_p = same("atanh", kinds.INEXACT)
+exp_p = _same("exp", kinds.INEXACT)
+exp2_p = _same("exp2", kinds.INEXACT)
+expm1_p = _same("expm1", kinds.INEXACT)
+log_p = _same("log", kinds.INEXACT)
+log1p_p = _same("log1p", kinds.INEXACT)
+logistic_p = _same("logistic", kinds.INEXACT)
+sin_p = _same("sin", kinds.INEXACT)
+cos_p = _same("cos", kinds.INEXACT)
+tan_p = _same("tan", kinds.INEXACT)
+asin_p = _same("asin", kinds.INEXACT)
+acos_p = _same("acos", kinds.INEXACT)
+atan_p = _same("atan", kinds.INEXACT)
+atan2_p = _same("atan2", kinds.FLOAT)
+sinh_p = _same("sinh", kinds.INEXACT)
+cosh_p = _same("cosh", kinds.INEXACT)
+tanh_p = _same("tanh", kinds.INEXACT)
+asinh_p = _same("asinh", kinds.INEXACT)
+acosh_p = _same("acosh", kinds.INEXACT)
+atanh_p = _same("atanh", kinds.INEXACT)
 
 
 def exp(x: ArrayLike) -> Array:
@@ -298,9 +311,9 @@ def atanh(x: ArrayLike) -> Array:
 # ---- complex numbers -----------------------------------------------------------------------------------------
 
 
-real_p = real_part("real", kinds.COMPLEX)
-imag_p = real_part("imag", kinds.COMPLEX)
-conj_p = same("conj", kinds.COMPLEX)
+real_p = _real_part("real", kinds.COMPLEX)
+imag_p = _real_part("imag", kinds.COMPLEX)
+conj_p = _same("conj", kinds.COMPLEX)
 
 
 def real(x: ArrayLike) -> Array:
@@ -334,13 +347,13 @@ complex_p = Primitive("complex", _complex_type)
 # ---- comparison ----------------------------------------------------------------------------------------------
 
 
-eq_p = predicate("eq", kinds.ANY)
-ne_p = predicate("ne", kinds.ANY)
-lt_p = predicate("lt", kinds.ORDERED)
-le_p = predicate("le", kinds.ORDERED)
-gt_p = predicate("gt", kinds.ORDERED)
-ge_p = predicate("ge", kinds.ORDERED)
-is_finite_p = predicate("is_finite", kinds.FLOAT)
+eq_p = _predicate("eq", kinds.ANY)
+ne_p = _predicate("ne", kinds.ANY)
+lt_p = _predicate("lt", kinds.ORDERED)
+le_p = _predicate("le", kinds.ORDERED)
+gt_p = _predicate("gt", kinds.ORDERED)
+ge_p = _predicate("ge", kinds.ORDERED)
+is_finite_p = _predicate("is_finite", kinds.FLOAT)
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
@@ -433,8 +446,8 @@ clamp_p = Primitive("clamp", _clamp_type)
 # ---- conversion ----------------------------------------------------------------------------------------------
 
 
-copy_p = same("copy", kinds.ANY)
-stop_gradient_p = same("stop_gradient", kinds.ANY)
+copy_p = _same("copy", kinds.ANY)
+stop_gradient_p = _same("stop_gradient", kinds.ANY)
 
 
 def convert_element_type(x: ArrayLike, dtype: Any, weak_type: bool = False) -> Array:

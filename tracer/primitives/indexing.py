@@ -43,7 +43,7 @@ def dynamic_slice(x: ArrayLike, start_indices: StartIndices, slice_sizes: Sequen
 def _dynamic_slice_type(
     x: ShapedArray, *start_indices: ShapedArray, slice_sizes: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
-    _check_window("dynamic_slice", x, slice_sizes, start_indices)
+    _check_window("dynamic_slice", x, slice_sizes, start_indices, f"operand {x}, slice_sizes {slice_sizes}")
     return (x.update(shape=slice_sizes),)
 
 
@@ -66,26 +66,30 @@ def dynamic_update_slice(x: ArrayLike, update: ArrayLike, start_indices: StartIn
 def _dynamic_update_slice_type(
     x: ShapedArray, update: ShapedArray, *start_indices: ShapedArray
 ) -> tuple[ShapedArray, ...]:
-    _check_same_dtype("dynamic_update_slice", x, update)
-    _check_window("dynamic_update_slice", x, update.shape, start_indices)
+    given = f"operand {x}, update {update}"
+    _check_window("dynamic_update_slice", x, update.shape, start_indices, given)
+    if x.dtype != update.dtype:
+        raise TypeError(f"dynamic_update_slice: dtypes differ: {given}, {_listed(start_indices)}. Convert with astype.")
     return (x.update(weak_type=x.weak_type and update.weak_type),)
 
 
 dynamic_update_slice_p = Primitive("dynamic_update_slice", _dynamic_update_slice_type)
 
 
-def _check_window(name: str, x: ShapedArray, sizes: tuple[int, ...], starts: tuple[ShapedArray, ...]) -> None:
+def _check_window(
+    name: str, x: ShapedArray, sizes: tuple[int, ...], starts: tuple[ShapedArray, ...], given: str
+) -> None:
+    given = f"{given}, {_listed(starts)}"
     if len(sizes) != x.ndim or any(k > n for k, n in zip(sizes, x.shape)):
-        raise ValueError(f"{name}: a window of shape {sizes} does not fit into {x}.")
+        raise ValueError(f"{name}: the window must have the axes of the operand and be no larger: {given}.")
     if len(starts) != x.ndim:
-        raise ValueError(f"{name}: {len(starts)} start indices for {x}: there must be one per axis.")
+        raise ValueError(f"{name}: there must be one start index per axis: {given}.")
     if any(s.shape or not dtypes.is_integer(s.dtype) for s in starts):
-        raise TypeError(f"{name}: start indices must be integer scalars, not {', '.join(map(str, starts))}.")
+        raise TypeError(f"{name}: start indices must be integer scalars: {given}.")
 
 
-def _check_same_dtype(name: str, x: ShapedArray, update: ShapedArray) -> None:
-    if x.dtype != update.dtype:
-        raise TypeError(f"{name}: operand and update differ in dtype: {x} and {update}. Convert with astype.")
+def _listed(starts: tuple[ShapedArray, ...]) -> str:
+    return f"start indices ({', '.join(map(str, starts))})"
 
 
 def _scalars(start_indices: StartIndices) -> tuple[ArrayLike, ...]:
@@ -229,13 +233,11 @@ def _gather_type(
     slice_sizes: tuple[int, ...],
     **_: Any,
 ) -> tuple[ShapedArray, ...]:
-    _check_indices("gather", indices)
+    given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {_named(dimension_numbers)}"
+    _check_indices("gather", indices, given)
     fault = next(_faults(operand, indices, dimension_numbers, slice_sizes), None)
     if fault:
-        numbers = _named(dimension_numbers)
-        raise ValueError(
-            f"gather: {fault}: operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {numbers}."
-        )
+        raise ValueError(f"gather: {fault}: {given}.")
     return (operand.update(shape=_windows_shape(indices, dimension_numbers, slice_sizes)),)
 
 
@@ -387,13 +389,14 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True) -> Primitive:
         dimension_numbers: ScatterDimensionNumbers,
         **_: Any,
     ) -> tuple[ShapedArray, ...]:
-        _check_same_dtype(name, operand, updates)
-        _check_indices(name, indices)
+        given = f"operand {operand}, indices {indices}, updates {updates}, {_named(dimension_numbers)}"
+        if operand.dtype != updates.dtype:
+            raise TypeError(f"{name}: operand and updates differ in dtype: {given}. Convert with astype.")
         if numbers_only and dtypes.is_bool(operand.dtype):
-            raise TypeError(f"{name}: the operand must be a number, not {operand}.")
+            raise TypeError(f"{name}: the operand must be a number: {given}.")
+        _check_indices(name, indices, given)
         fault = next(_scatter_faults(operand, indices, updates, dimension_numbers), None)
         if fault:
-            given = f"operand {operand}, indices {indices}, updates {updates}, {_named(dimension_numbers)}"
             raise ValueError(f"{name}: {fault}: {given}.")
         return (operand.update(weak_type=operand.weak_type and updates.weak_type),)
 
@@ -417,16 +420,6 @@ def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimension
     return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
 
 
-def gather_dimension_numbers(d: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """The numbers of the gather that reads what a scatter writes."""
-    return GatherDimensionNumbers(*d)
-
-
-def scatter_dimension_numbers(d: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-    """The numbers of the scatter that writes where a gather reads."""
-    return ScatterDimensionNumbers(*d)
-
-
 def _exact(d: Any) -> Any:
     return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
 
@@ -435,9 +428,9 @@ def _named(d: DimensionNumbers) -> str:
     return ", ".join(f"{name} {dims}" for name, dims in zip(d._fields, d) if dims)
 
 
-def _check_indices(name: str, indices: ShapedArray) -> None:
+def _check_indices(name: str, indices: ShapedArray, given: str) -> None:
     if not dtypes.is_integer(indices.dtype) or not indices.ndim:
-        raise TypeError(f"{name}: indices must be integers, with index vectors in the last axis, not {indices}.")
+        raise TypeError(f"{name}: indices must be integers, with index vectors in the last axis: {given}.")
 
 
 def _windows_shape(indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Types of elementwise operations: which dtypes they take, and what the type of the result is.
 
-Operands have one shape, or rank 0 and are broadcast; they have one dtype. `same` makes a primitive whose result is
-like its operands, `predicate` one whose result is boolean, `real_part` one that takes complex to real.
+Operands have one shape, or rank 0 and are broadcast; they have one dtype. `same`, `predicate` and `real_part` make
+typing rules, of which there are few forms.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import TypingRule
 from tapeless.tracer.types import ShapedArray
 
 BOOL = np.dtype(bool)
@@ -30,24 +30,24 @@ _KINDS: dict[str, tuple[str, Callable[[np.dtype[Any]], bool]]] = {
 }
 
 
-def same(name: str, kinds: str) -> Primitive:
-    """The primitive whose result has the type that its operands share."""
-    return Primitive(name, lambda *avals: (joint_type(name, avals, kinds),))
+def same(name: str, kinds: str) -> TypingRule:
+    """The result has the type that the operands share."""
+    return lambda *avals: (joint_type(name, avals, kinds),)
 
 
-def predicate(name: str, kinds: str) -> Primitive:
-    """The primitive whose result is boolean."""
-    return Primitive(name, lambda *avals: (joint_type(name, avals, kinds).update(dtype=BOOL, weak_type=False),))
+def predicate(name: str, kinds: str) -> TypingRule:
+    """The result is boolean."""
+    return lambda *avals: (joint_type(name, avals, kinds).update(dtype=BOOL, weak_type=False),)
 
 
-def real_part(name: str, kinds: str) -> Primitive:
-    """The primitive that takes complex to real; real operands keep their type."""
+def real_part(name: str, kinds: str) -> TypingRule:
+    """The result is real; real operands keep their type."""
 
     def typing_rule(x: ShapedArray) -> tuple[ShapedArray, ...]:
         aval = joint_type(name, (x,), kinds)
         return (aval.update(dtype=dtypes.real_part_dtype(aval.dtype)),)
 
-    return Primitive(name, typing_rule)
+    return typing_rule
 
 
 def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> ShapedArray:

@@ -264,12 +264,12 @@ def pad(x: ArrayLike, padding_value: ArrayLike, padding_config: PaddingConfig) -
 def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> tuple[ShapedArray, ...]:
     if value.shape or value.dtype != x.dtype:
         raise TypeError(f"pad: the padding value must be a scalar of the dtype of {x}, not {value}.")
+    given = f"operand {x}, padding value {value}, padding_config {padding_config}"
     if len(padding_config) != x.ndim or any(len(t) != 3 or t[2] < 0 for t in padding_config):
-        wanted = f"(low, high, interior) for each axis of {x}, interior not negative"
-        raise ValueError(f"pad: padding_config {padding_config} must be {wanted}.")
+        raise ValueError(f"pad: every axis needs (low, high, interior), interior not negative: {given}.")
     shape = tuple(lo + n + max(n - 1, 0) * gap + hi for n, (lo, hi, gap) in zip(x.shape, padding_config))
     if any(n < 0 for n in shape):
-        raise ValueError(f"pad: padding_config {padding_config} cuts more from {x} than there is: {shape}.")
+        raise ValueError(f"pad: more is cut than there is, which leaves {shape}: {given}.")
     return (x.update(shape=shape, weak_type=x.weak_type and value.weak_type),)
 
 

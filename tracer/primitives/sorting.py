@@ -8,9 +8,9 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from tapeless.tracer.primitives.kinds import REAL, joint_type
-from tapeless.tracer.primitives.operands import canonical_axis, ndim
-from tapeless.tracer.primitives.shape import expand_dims, transpose
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of
+from tapeless.tracer.primitives.shape import expand_dims, full, transpose
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def sort(
@@ -40,7 +40,9 @@ def _sort_type(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int)
     if any(x.shape != xs[0].shape for x in xs):
         raise ValueError(f"sort: operands differ in shape: {' and '.join(map(str, xs))}.")
     if not 1 <= num_keys <= len(xs):
-        raise ValueError(f"sort: num_keys must be from 1 to {len(xs)}, the number of operands, not {num_keys}.")
+        raise ValueError(
+            f"sort: num_keys must be from 1 to {len(xs)}, for {' and '.join(map(str, xs))}, not {num_keys}."
+        )
     return xs
 
 
@@ -86,6 +88,8 @@ def take_along_axis(operand: ArrayLike, places: ArrayLike, axis: int) -> Array:
     """
     rank = ndim(operand)
     axis = canonical_axis(axis, rank)
+    if not aval_of(places).size:
+        return full(shape_of(places), 0, aval_of(operand).dtype)  # no window fits into nothing
     others = tuple(i for i in range(rank) if i != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     index, mode = expand_dims(places, (rank,)), GatherScatterMode.PROMISE_IN_BOUNDS

@@ -6,25 +6,30 @@ Operands have one shape and one floating point dtype, or rank 0. Source: Abramow
 import math
 
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.elementwise import abs, add, div, exp, log, log1p, lt, mul, select_n, sub
-from tapeless.tracer.primitives.kinds import same
 from tapeless.tracer.primitives.operands import constant, matched
 from tapeless.tracer.types import aval_of
 
-erf_p = same("erf", kinds.FLOAT)
-erfc_p = same("erfc", kinds.FLOAT)
-erf_inv_p = same("erf_inv", kinds.FLOAT)
-lgamma_p = same("lgamma", kinds.FLOAT)
-digamma_p = same("digamma", kinds.FLOAT)
-polygamma_p = same("polygamma", kinds.FLOAT)
-zeta_p = same("zeta", kinds.FLOAT)
-igamma_p = same("igamma", kinds.FLOAT)
-igammac_p = same("igammac", kinds.FLOAT)
-igamma_grad_a_p = same("igamma_grad_a", kinds.FLOAT)
-random_gamma_grad_p = same("random_gamma_grad", kinds.FLOAT)
-bessel_i0e_p = same("bessel_i0e", kinds.FLOAT)
-bessel_i1e_p = same("bessel_i1e", kinds.FLOAT)
+
+def _floating(name: str) -> Primitive:
+    return Primitive(name, kinds.same(name, kinds.FLOAT))
+
+
+erf_p = _floating("erf")
+erfc_p = _floating("erfc")
+erf_inv_p = _floating("erf_inv")
+lgamma_p = _floating("lgamma")
+digamma_p = _floating("digamma")
+polygamma_p = _floating("polygamma")
+zeta_p = _floating("zeta")
+igamma_p = _floating("igamma")
+igammac_p = _floating("igammac")
+igamma_grad_a_p = _floating("igamma_grad_a")
+random_gamma_grad_p = _floating("random_gamma_grad")
+bessel_i0e_p = _floating("bessel_i0e")
+bessel_i1e_p = _floating("bessel_i1e")
 
 
 def erf(x: ArrayLike) -> Array:

@@ -7,10 +7,11 @@ Source: StableHLO spec, reduce_window and select_and_scatter.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.kinds import FLOAT, NUMERIC, ORDERED, joint_type
+from tapeless.tracer.primitives.kinds import NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.types import ShapedArray
 
@@ -291,7 +292,6 @@ def _undilated(x: ShapedArray, window: dict[str, Any]) -> ShapedArray:
 def _select_and_gather_add_type(
     tangents: ShapedArray, x: ShapedArray, *, select: str, **window: Any
 ) -> tuple[ShapedArray, ...]:
-    joint_type("select_and_gather_add", (x,), FLOAT)
     _check_dtypes("select_and_gather_add", tangents, x)
     if tangents.shape != x.shape:
         raise ValueError(f"select_and_gather_add: shapes differ: tangents are {tangents}, the operand {x}.")
@@ -301,7 +301,6 @@ def _select_and_gather_add_type(
 def _select_and_scatter_add_type(
     source: ShapedArray, x: ShapedArray, *, select: str, **window: Any
 ) -> tuple[ShapedArray, ...]:
-    joint_type("select_and_scatter_add", (x,), FLOAT)
     _check_dtypes("select_and_scatter_add", source, x)
     if source.shape != _undilated(x, window).shape:
         raise ValueError(
@@ -311,8 +310,8 @@ def _select_and_scatter_add_type(
 
 
 def _check_dtypes(name: str, a: ShapedArray, b: ShapedArray) -> None:
-    if a.dtype != b.dtype:
-        raise TypeError(f"{name}: operands differ in dtype: {a} and {b}. Convert with astype.")
+    if a.dtype != b.dtype or not dtypes.is_float(a.dtype):
+        raise TypeError(f"{name}: operands must be of one floating-point dtype, not {a} and {b}. Convert with astype.")
 
 
 select_and_gather_add_p = Primitive("select_and_gather_add", _select_and_gather_add_type)

@@ -1,0 +1,6 @@
+"""The NumPy namespace: `import tapeless.numpy as tnp`. See `tapeless.tracer.numpy`."""
+
+from tapeless.tracer import numpy as _numpy
+from tapeless.tracer.numpy import *  # noqa: F403
+
+__all__ = _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]

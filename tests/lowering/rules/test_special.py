@@ -1,0 +1,59 @@
+"""Accuracy of the compositions, over ranges that the rows in tests/samples do not reach, and the ends of domains."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+from tapeless.tracer.primitives import special
+
+# As documented in lowering/rules/special.py: far in the tails, or where 1 - P cancels, digits are lost.
+_INCOMPLETE = {np.float64: 1e-9, np.float32: 5e-4}
+
+
+def near_the_peak(dtype: Any) -> tuple[Any, Any]:
+    """a from 0.1 to 1e5, and x within some standard deviations."""
+    rng = np.random.default_rng(0)
+    a = 10 ** rng.uniform(-1, 5, 400)
+    return a.astype(dtype), np.abs(a + 2 * np.sqrt(a) * rng.normal(size=400)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", _INCOMPLETE)
+@pytest.mark.parametrize(
+    ("f", "reference"),
+    [(special.igamma, scipy.special.gammainc), (special.igammac, scipy.special.gammaincc)],
+    ids=["igamma", "igammac"],
+)
+def test_incomplete_gamma(f: Any, reference: Any, dtype: Any):
+    a, x = near_the_peak(dtype)
+    np.testing.assert_allclose(f(a, x), reference(a.astype(float), x.astype(float)), rtol=_INCOMPLETE[dtype])
+
+
+def test_ends_of_the_domain_of_incomplete_gamma():
+    a = np.array([1, 1, 0, 0, -1, 1, np.nan, 1])
+    x = np.array([0, np.inf, 1, 0, 1, -1, 1, np.nan])
+    nan = np.nan
+    np.testing.assert_array_equal(special.igamma(a, x), [0, 1, 1, nan, nan, nan, nan, nan])
+    np.testing.assert_array_equal(special.igammac(a, x), [1, 0, 0, nan, nan, nan, nan, nan])
+    np.testing.assert_array_equal(special.igamma_grad_a(a, x), [0, 0, nan, nan, nan, nan, nan, nan])
+
+
+def test_samples_of_gamma_move_with_its_shape():
+    """d/da of the quantile, by differences of SciPy's."""
+    a = np.array([0.1, 0.5, 1.0, 3.0, 30.0, 1000.0])
+    for quantile in (0.05, 0.5, 0.95):
+        x = scipy.special.gammaincinv(a, quantile)
+        h = 1e-5 * a
+        moved = scipy.special.gammaincinv(a + h, quantile) - scipy.special.gammaincinv(a - h, quantile)
+        np.testing.assert_allclose(special.random_gamma_grad(a, x), moved / (2 * h), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 2e-15), (np.float32, 4e-7), (np.float16, 1e-3)])
+def test_bessel_i0e(dtype: Any, rtol: float):
+    x = np.concatenate([np.linspace(-30, 30, 601), [0, 8, -8, 60000]]).astype(dtype)
+    np.testing.assert_allclose(np.asarray(special.bessel_i0e(x), float), scipy.special.i0e(x.astype(float)), rtol=rtol)
+
+
+def test_bessel_i0e_of_infinity_and_nan():
+    np.testing.assert_array_equal(special.bessel_i0e(np.array([np.inf, -np.inf, np.nan])), [0, 0, np.nan])

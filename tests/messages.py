@@ -1,0 +1,34 @@
+"""Exact texts of errors, with the places of the test's own source in them."""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+
+@contextmanager
+def raises(kind: type[Exception], message: str) -> Iterator[None]:
+    """Exactly this exception type with exactly this text."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert caught.type is kind
+    assert str(caught.value) == message
+
+
+def place(f: Callable[..., Any], text: str = "") -> str:
+    """`tests/api/test_errors.py:12 (f), y = sin(x)`: the line of `f` that holds `text`; without one, `f at file:line`."""
+    lines, first = inspect.getsourcelines(f)
+    file = short(inspect.getsourcefile(f))
+    if not text:
+        return f"{f.__name__} at {file}:{first}"
+    offset, line = next((i, line) for i, line in enumerate(lines) if text in line)
+    return f"{file}:{first + offset} ({f.__qualname__}), {line.strip()}"
+
+
+def short(file: Any) -> str:
+    """As messages show it: relative, or the bare name if it is elsewhere."""
+    relative = os.path.relpath(file)
+    return os.path.basename(file) if relative.startswith("..") else relative

@@ -1,0 +1,291 @@
+"""Numerical calculus and signals: differences, gradients, integrals, interpolation, polynomials, convolution."""
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import arithmetic
+from tapeless.tracer.numpy.indexing import take
+from tapeless.tracer.numpy.joining import append, concatenate
+from tapeless.tracer.numpy.logic import choose_between
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    cast,
+    inexact,
+    promoted_dtypes,
+    promoted_inexact_dtypes,
+    stretched,
+)
+from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.numpy.sorting import searchsorted
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.contraction import conv_general_dilated
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
+
+# ---- differences ---------------------------------------------------------------------------------------------
+
+
+def diff(
+    a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+) -> Array:
+    """Differences of neighbours along `axis`, n times over; after adding `prepend` and `append` at the ends.
+
+    Raises: ValueError if n is negative or the array has no axes.
+    """
+    x = array_operand("diff", a)
+    if n < 0 or not x.ndim:
+        raise ValueError(f"diff: n must not be negative and the array must have axes: n is {n}, the array {x.aval}.")
+    axis = canonical_axis(axis, x.ndim)
+    parts = [_end(v, x, axis) for v in (prepend, x, append) if v is not None]
+    x = concatenate(parts, axis) if len(parts) > 1 else x
+    return _diff(x, n=n, axis=axis)
+
+
+def _end(v: ArrayLike, x: Array, axis: int) -> Array:
+    v = array_operand("diff", v)
+    return v if v.ndim else broadcast_in_dim(v, (*x.shape[:axis], 1, *x.shape[axis + 1 :]), ())
+
+
+@core.compound
+def _diff(x: Array, *, n: int, axis: int) -> Array:
+    subtract = lax.ne if dtypes.is_bool(x.dtype) else lax.sub
+    for _ in range(n):
+        x = subtract(slice_in_dim(x, 1, None, axis=axis), slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis))
+    return x
+
+
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
+    """Differences of neighbours in the flat array, with numbers added at the ends."""
+    x = array_operand("ediff1d", ary)
+    found = diff(reshape(x, (x.size,)))
+    found = found if to_begin is None else append(to_begin, found)
+    return found if to_end is None else append(found, to_end)
+
+
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: int | None = None) -> Any:
+    """Derivatives of a sampled function along axes: central differences, one-sided at the ends.
+
+    Args:
+      varargs: distance of samples, one for all axes or one for each; numbers.
+    Returns: an array for each axis, alone if there is one.
+    """
+    x = inexact("gradient", array_operand("gradient", f))
+    axes = [canonical_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())]
+    steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
+    if len(steps) != len(axes) or any(np.ndim(s) for s in steps):
+        raise NotImplementedError("gradient: give one distance for all axes, or one for each; they must be numbers.")
+    if edge_order not in (None, 1):
+        raise NotImplementedError("gradient: only edge_order=1.")
+    found = [_gradient(x, cast(s, x.dtype), axis=i) for s, i in zip(steps, axes, strict=True)]
+    return found[0] if len(found) == 1 else found
+
+
+@core.compound
+def _gradient(x: Array, step: Any, *, axis: int) -> Array:
+    n = x.shape[axis]
+    if n < 2:
+        raise ValueError(f"gradient: at least 2 samples are needed along axis {axis} of {x.aval}.")
+    step_of = _diff(x, n=1, axis=axis)
+    first, last = slice_in_dim(step_of, 0, 1, axis=axis), slice_in_dim(step_of, n - 2, n - 1, axis=axis)
+    middle = lax.sub(slice_in_dim(x, 2, None, axis=axis), slice_in_dim(x, 0, n - 2, axis=axis))
+    return lax.div(concatenate([first, lax.div(middle, 2.0), last], axis), step)
+
+
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
+    """Integral along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
+    if x is None:
+        values, step = promoted_inexact_dtypes("trapezoid", y, dx)
+        return _trapezoid(moveaxis(values, axis, -1), step)
+    values, places = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, x))
+    places = places if places.ndim == 1 else moveaxis(places, axis, -1)
+    return _trapezoid(moveaxis(values, axis, -1), _diff(places, n=1, axis=places.ndim - 1))
+
+
+@core.compound
+def _trapezoid(y: Array, step: Any) -> Array:
+    n = y.shape[-1]
+    pairs = lax.add(slice_in_dim(y, 1, None, axis=-1), slice_in_dim(y, 0, max(n - 1, 0), axis=-1))
+    areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
+    return lax.div(reduce_sum(areas, (areas.ndim - 1,)), 2.0)
+
+
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
+    """Angles with multiples of `period` added so that neighbours along `axis` differ by at most half of it."""
+    x = inexact("unwrap", array_operand("unwrap", p))
+    axis = canonical_axis(axis, x.ndim)
+    half = arithmetic.divide(period, 2)
+    steps = diff(x, axis=axis)
+    small = arithmetic.subtract(arithmetic.mod(arithmetic.add(steps, half), period), half)
+    up = (small == arithmetic.negative(half)) & (steps > 0)
+    small = choose_between(up, half, small)
+    limit = half if discont is None else discont
+    correction = choose_between(arithmetic.absolute(steps) < limit, 0.0, arithmetic.subtract(small, steps))
+    first = slice_in_dim(x, 0, 1, axis=axis)
+    rest = slice_in_dim(x, 1, None, axis=axis)
+    return concatenate([first, arithmetic.add(rest, correction.cumsum(axis))], axis)
+
+
+# ---- interpolation -------------------------------------------------------------------------------------------
+
+
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """The piecewise linear function through (xp, fp) at x; beyond the ends `left` and `right`, the end values if None.
+
+    Args:
+      x: [k..].
+      xp, fp: vectors of one length; xp rises.
+    Raises: ValueError if xp and fp are not vectors of one length.
+    """
+    if period is not None:
+        raise NotImplementedError("interp: period is not supported; wrap x and the samples first.")
+    at, places, values = (as_array(v) for v in promoted_inexact_dtypes("interp", x, xp, fp))
+    if places.ndim != 1 or places.shape != values.shape or not places.size:
+        raise ValueError(f"interp: xp and fp must be vectors of one length, not {places.aval} and {values.aval}.")
+    low = slice_in_dim(values, 0, 1) if left is None else cast(left, values.dtype)
+    high = slice_in_dim(values, -1, None) if right is None else cast(right, values.dtype)
+    return _interp(at, places, values, *(reshape(v, ()) for v in (low, high)))
+
+
+@core.compound
+def _interp(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
+    n = xp.shape[0]
+    after = lax.max(lax.min(searchsorted(xp, x, "right"), n - 1), min(1, n - 1))
+    before = lax.max(lax.sub(after, 1), 0)
+    x0, x1, y0, y1 = (take(v, i, mode="clip") for v in (xp, fp) for i in (before, after))
+    width = lax.sub(x1, x0)
+    flat = lax.eq(width, 0)
+    share = lax.div(lax.sub(x, x0), arithmetic.select(flat, 1.0, width))
+    inside = lax.add(y0, arithmetic.select(flat, 0.0, lax.mul(share, lax.sub(y1, y0))))
+    first, last = take(xp, 0), take(xp, n - 1)
+    inside = choose_between(lax.lt(x, first), left, inside)
+    return choose_between(lax.gt(x, last), right, inside)
+
+
+# ---- polynomials ---------------------------------------------------------------------------------------------
+
+
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """The polynomial with coefficients p, the highest power first, at x (Horner's rule)."""
+    coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
+    if coefficients.ndim != 1:
+        raise ValueError(f"polyval: coefficients must be a vector, not {coefficients.aval}.")
+    return _polyval(coefficients, at)
+
+
+@core.compound
+def _polyval(p: Array, x: Any) -> Array:
+    found = full(x.shape, 0, x.dtype)
+    for k in range(p.shape[0]):
+        found = lax.add(lax.mul(found, x), reshape(slice_in_dim(p, k, k + 1), ()))
+    return found
+
+
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The sum of two polynomials, vectors of coefficients with the highest power first."""
+    x, y = (as_array(v) for v in promoted_dtypes("polyadd", a1, a2))
+    short, long = sorted((x, y), key=lambda v: v.shape[0])
+    missing = full((long.shape[0] - short.shape[0],), 0, long.dtype)
+    return lax.add(long, concatenate([missing, short]))
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The product of two polynomials, vectors of coefficients with the highest power first."""
+    return convolve(a1, a2)
+
+
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """The m-th derivative of a polynomial, a vector of coefficients with the highest power first."""
+    x = array_operand("polyder", p)
+    for _ in range(operator.index(m)):
+        n = x.shape[0]
+        powers = np.arange(n - 1, 0, -1)
+        x = lax.mul(slice_in_dim(x, 0, max(n - 1, 0)), cast(powers, x.dtype)) if n > 1 else full((0,), 0, x.dtype)
+    return x
+
+
+def polyint(p: ArrayLike, m: int = 1) -> Array:
+    """The m-th integral of a polynomial, a vector of coefficients with the highest power first; constants are 0."""
+    x = inexact("polyint", array_operand("polyint", p))
+    for _ in range(operator.index(m)):
+        powers = np.arange(x.shape[0], 0, -1)
+        x = concatenate([lax.div(x, cast(powers, x.dtype)), full((1,), 0, x.dtype)])
+    return x
+
+
+# ---- convolution ---------------------------------------------------------------------------------------------
+
+
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None) -> Array:
+    """The convolution of two vectors: all of it (full), as long as the longer one (same), or without margins (valid).
+
+    Raises: ValueError for other modes, or operands that are not vectors with elements; both are named.
+    """
+    x, y = _vectors("convolve", a, v)
+    x, y = (x, y) if x.shape[0] >= y.shape[0] else (y, x)
+    return _correlate(x, rev(y, (0,)), padding=_margins("convolve", y.shape[0], mode), precision=precision)
+
+
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None) -> Array:
+    """The correlation of two vectors, v conjugated: `convolve` with v turned around."""
+    x, y = _vectors("correlate", a, v)
+    y = arithmetic.conjugate(y)
+    if x.shape[0] >= y.shape[0]:
+        return _correlate(x, y, padding=_margins("correlate", y.shape[0], mode), precision=precision)
+    before, after = _margins("correlate", x.shape[0], mode)
+    return rev(
+        _correlate(y, x, padding=(after, before) if mode == "same" else (before, after), precision=precision), (0,)
+    )
+
+
+def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
+    xs = [as_array(u) for u in promoted_dtypes(name, a, v)]
+    if any(x.ndim != 1 or not x.size for x in xs):
+        raise ValueError(f"{name}: operands must be vectors with elements, not {xs[0].aval} and {xs[1].aval}.")
+    return xs
+
+
+def _margins(name: str, short: int, mode: str) -> tuple[int, int]:
+    """How far the shorter vector may stand out at both ends of the longer one."""
+    margins = {"full": (short - 1, short - 1), "same": (short // 2, short - short // 2 - 1), "valid": (0, 0)}
+    if mode not in margins:
+        raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}.")
+    return margins[mode]
+
+
+@core.compound
+def _correlate(x: Array, y: Array, *, padding: tuple[int, int], precision: Any) -> Array:
+    lhs, rhs = reshape(x, (1, 1, x.shape[0])), reshape(y, (1, 1, y.shape[0]))
+    found = conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision)
+    return reshape(found, found.shape[2:])
+
+
+# ---- choice by function --------------------------------------------------------------------------------------
+
+
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """For every element, the function (or number) of the last condition that is true; one more is the default."""
+    v = array_operand("piecewise", x)
+    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(
+            f"piecewise: {len(conditions)} conditions and {len(funclist)} functions; one more is the default."
+        )
+    values = [cast(f(v, *args, **kw) if isinstance(f, Callable) else f, v.dtype) for f in funclist]  # type: ignore[arg-type]
+    found = full(v.shape, 0, v.dtype) if len(values) == len(conditions) else choose_between(True, values.pop(), v)
+    for condition, value in zip(conditions, values, strict=True):
+        found = choose_between(condition, value, found)
+    return found

@@ -1,0 +1,228 @@
+"""Products that sum: dot, matmul, tensordot and relatives; all are one `dot_general`."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import core
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import arithmetic
+from tapeless.tracer.numpy.einsum import contract
+from tapeless.tracer.numpy.promotion import array_operand, common_shape, promoted_dtypes, stretched
+from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.contraction import canonical_precision, check_contraction, dot_general, dot_general_p
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_in_dim
+from tapeless.tracer.types import aval_of
+
+# ---- matrices and vectors ------------------------------------------------------------------------------------
+
+
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, **_: Any) -> Array:
+    """Product of matrices, for every index of the leading axes, which broadcast; a vector is a row, or a column.
+
+    Args:
+      a: [b.., m, k] or [k].
+      b: [b.., k, n] or [k].
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype of the sum and the result.
+    Returns: [b.., m, n], without the axis that a vector lacks.
+    Raises: TypeError if the contracted sizes differ, ValueError for operands without axes; both are named.
+    """
+    x, y = _pair("matmul", a, b)
+    p, q = len(x.shape), len(y.shape)
+    if not p or not q:
+        raise ValueError(f"matmul: operands must have axes: {aval_of(x)} and {aval_of(y)}. Use * for scalars.")
+    if q <= 2:
+        return _dot("matmul", x, y, (((p - 1,), (0,)), _NO_BATCH), precision, preferred_element_type)
+    if p == 1:
+        return _dot("matmul", x, y, (((0,), (q - 2,)), _NO_BATCH), precision, preferred_element_type)
+    return _batched(x, y, precision=precision, preferred_element_type=preferred_element_type)
+
+
+_NO_BATCH = ((), ())
+
+
+def _pair(name: str, a: ArrayLike, b: ArrayLike) -> Any:
+    if isinstance(a, Array) and isinstance(b, Array) and a.aval.dtype == b.aval.dtype:
+        return a, b
+    return promoted_dtypes(name, a, b)
+
+
+def _dot(name: str, x: Any, y: Any, dims: Any, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    ((i,), (j,)), _ = dims
+    if x.shape[i] != y.shape[j]:
+        check_contraction(name, aval_of(x), aval_of(y), dims)
+    if precision is None and preferred_element_type is None:
+        return dot_general_p.bind(x, y, dimension_numbers=dims, precision=_FAST, preferred_element_type=None)[0]
+    return dot_general(x, y, dims, precision, preferred_element_type)
+
+
+_FAST = canonical_precision(None)
+
+
+def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> Array:
+    """Axes are labelled from the end, as in einsum: matrices -2, -1 and -3, leading axes -4, -5, ..."""
+    p, q = len(x.shape), len(y.shape)
+    check_contraction("matmul", aval_of(x), aval_of(y), (((p - 1,), (q - 2,)), _NO_BATCH))
+    batch = common_shape("matmul", x.shape[:-2], y.shape[:-2])
+    leading = tuple(range(-3 - len(batch), -3))
+    labels = (*leading[len(batch) - p + 2 :], -3, -2), (*leading[len(batch) - q + 2 :], -2, -1)
+    out = (*leading, -3, -1)
+    return _contract(x, y, labels=labels, out=out, precision=precision, preferred_element_type=preferred_element_type)
+
+
+@core.compound
+def _contract(x: Any, y: Any, *, labels: Any, out: Any, precision: Any, preferred_element_type: Any) -> Array:
+    return contract([x, y], list(labels), out, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, **_: Any) -> Array:
+    """The sum over the last axis of a and the last but one (or only) axis of b; with a scalar, the product.
+
+    Raises: TypeError if these axes differ in size; both operands are named.
+    """
+    x, y = _pair("dot", a, b)
+    p, q = len(x.shape), len(y.shape)
+    if not p or not q:
+        return arithmetic.multiply(x, y)
+    return _dot("dot", x, y, (((p - 1,), (max(q - 2, 0),)), _NO_BATCH), precision, preferred_element_type)
+
+
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """The sum over the last axes of both; with a scalar, the product."""
+    x, y = _pair("inner", a, b)
+    p, q = len(x.shape), len(y.shape)
+    if not p or not q:
+        return arithmetic.multiply(x, y)
+    return _dot("inner", x, y, (((p - 1,), (q - 1,)), _NO_BATCH), precision, preferred_element_type)
+
+
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """The sum of the products of all elements, those of a conjugated."""
+    x, y = _pair("vdot", arithmetic.conjugate(a), b)
+    x, y = reshape(x, (math.prod(x.shape),)), reshape(y, (math.prod(y.shape),))
+    return _dot("vdot", x, y, (((0,), (0,)), _NO_BATCH), precision, preferred_element_type)
+
+
+def vecdot(
+    x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """The sum over `axis` of the products of elements, those of x1 conjugated; other axes broadcast."""
+    x, y = _pair("vecdot", arithmetic.conjugate(x1), x2)
+    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    p, q = x.ndim, y.ndim
+    check_contraction("vecdot", x.aval, y.aval, (((p - 1,), (q - 1,)), _NO_BATCH))
+    batch = common_shape("vecdot", x.shape[:-1], y.shape[:-1])
+    leading = tuple(range(len(batch)))
+    labels = (*leading[len(batch) - p + 1 :], -1), (*leading[len(batch) - q + 1 :], -1)
+    return _contract(
+        x, y, labels=labels, out=leading, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Products of matrices x1 [.., m, n] and vectors x2 [.., n]."""
+    y = array_operand("matvec", x2)
+    found = matmul(x1, reshape(y, (*y.shape, 1)))
+    return reshape(found, found.shape[:-1])
+
+
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Products of vectors x1 [.., m], conjugated, and matrices x2 [.., m, n]."""
+    x = arithmetic.conjugate(x1)
+    found = matmul(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), x2)
+    return reshape(found, (*found.shape[:-2], found.shape[-1]))
+
+
+def tensordot(
+    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """The sum over some axes of a and as many of b.
+
+    Args:
+      axes: a pair of sequences of axes, or n for the last n axes of a and the first n of b.
+    Returns: [other axes of a, other axes of b].
+    Raises: TypeError if the axes differ in size or number; both operands are named.
+    """
+    x, y = _pair("tensordot", a, b)
+    p = len(x.shape)
+    if isinstance(axes, int):
+        pairs = tuple(range(p - axes, p)), tuple(range(axes))
+    else:
+        pairs = _axes(axes[0], p), _axes(axes[1], len(y.shape))
+    if len(pairs[0]) != len(pairs[1]) or min(pairs[0], default=0) < 0 or max(pairs[1], default=-1) >= len(y.shape):
+        raise TypeError(f"tensordot: axes {axes} do not pair those of {aval_of(x)} and {aval_of(y)}.")
+    check_contraction("tensordot", aval_of(x), aval_of(y), (pairs, _NO_BATCH))
+    return dot_general(x, y, (pairs, _NO_BATCH), precision, preferred_element_type)
+
+
+def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
+    return tuple(canonical_axis(i, ndim) for i in (axes if isinstance(axes, Sequence) else (axes,)))
+
+
+# ---- outer products ------------------------------------------------------------------------------------------
+
+
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """Products of every element of a with every element of b: [elements of a, elements of b]."""
+    return _outer(*(reshape(x, (math.prod(x.shape),)) for x in promoted_dtypes("outer", a, b)))
+
+
+@core.compound
+def _outer(x: Array, y: Array) -> Array:
+    shape = (x.shape[0], y.shape[0])
+    return arithmetic.multiply(broadcast_in_dim(x, shape, (0,)), broadcast_in_dim(y, shape, (1,)))
+
+
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """Kronecker product: every element of a times all of b."""
+    x, y = promoted_dtypes("kron", a, b)
+    return _kron(x, y)
+
+
+@core.compound
+def _kron(x: Any, y: Any) -> Array:
+    """Axes of a and of b take turns, then each pair is read as one."""
+    ndim = max(len(x.shape), len(y.shape))
+    s, t = ((1,) * (ndim - len(v.shape)) + v.shape for v in (x, y))
+    between = tuple(n for pair in zip(s, t, strict=True) for n in pair)
+    left = broadcast_in_dim(reshape(x, s), between, tuple(range(0, 2 * ndim, 2)))
+    right = broadcast_in_dim(reshape(y, t), between, tuple(range(1, 2 * ndim, 2)))
+    return reshape(arithmetic.multiply(left, right), tuple(m * n for m, n in zip(s, t, strict=True)))
+
+
+def cross(
+    a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """Cross products of vectors with 3 elements along an axis (or 2: the third component, alone if both have 2).
+
+    Raises: ValueError for vectors of another length.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = (array_operand("cross", v) for v in promoted_dtypes("cross", a, b))
+    x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
+    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
+        raise ValueError(f"cross: vectors must have 2 or 3 elements along the axis: {aval_of(a)} and {aval_of(b)}.")
+    batch = common_shape("cross", x.shape[:-1], y.shape[:-1])
+    found = _cross(*(stretched(v, (*batch, v.shape[-1])) for v in (x, y)))
+    return found if found.ndim == len(batch) else moveaxis(found, -1, axisc)
+
+
+@core.compound
+def _cross(x: Array, y: Array) -> Array:
+    flat = x.shape[-1] == y.shape[-1] == 2
+    (x0, x1, x2), (y0, y1, y2) = _components(x), _components(y)
+    third = lax.sub(lax.mul(x0, y1), lax.mul(x1, y0))
+    if flat:
+        return reshape(third, third.shape[:-1])
+    first = lax.sub(lax.mul(x1, y2), lax.mul(x2, y1))
+    second = lax.sub(lax.mul(x2, y0), lax.mul(x0, y2))
+    return concatenate([first, second, third], x.ndim - 1)
+
+
+def _components(x: Array) -> list[Array]:
+    found = [slice_in_dim(x, k, k + 1, axis=-1) for k in range(x.shape[-1])]
+    return found if len(found) == 3 else [*found, lax.sub(found[0], found[0])]

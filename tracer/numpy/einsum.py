@@ -1,0 +1,214 @@
+"""Sums of products by index: `einsum`, and the contraction of labelled arrays below it.
+
+Operands are contracted two at a time, each time the pair whose product is smallest against what it replaces (greedy,
+as in opt_einsum, which is not needed). An index that two operands share and nobody else needs is summed by
+dot_general; one that a single operand has is summed first; one that appears twice in an operand is its diagonal.
+"""
+
+import itertools
+import math
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array
+from tapeless.tracer.numpy.matrices import diagonal
+from tapeless.tracer.numpy.promotion import format_shape, promoted_dtypes
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.contraction import dot_general
+from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.primitives.shape import reshape, transpose
+
+Label = Any
+Labels = tuple[Label, ...]
+Labelled = tuple[Any, Labels]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    **_: Any,
+) -> Array:
+    """Sum of products of elements, named by index.
+
+    Args:
+      subscripts: "ij,jk->ik": the axes of each operand, and of the result; without the arrow the result has the
+        indices that appear once, in alphabetical order; "..." stands for axes that broadcast. Or einsum(x, [0, 1]).
+      optimize: False contracts from left to right.
+      precision, preferred_element_type: as for `lax.dot_general`.
+    Raises: ValueError if subscripts do not fit the operands; all are named.
+
+    >>> import tapeless.numpy as tnp
+    >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
+    [3.0, 3.0]
+    """
+    text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
+    xs = promoted_dtypes("einsum", *arrays)
+    labels, result = _parsed(text, [x.shape for x in xs])
+    return _einsum(
+        *xs,
+        labels=tuple(labels),
+        out=result,
+        greedy=optimize is not False,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+@core.compound
+def _einsum(*xs: Any, labels: Any, out: Labels, greedy: bool, precision: Any, preferred_element_type: Any) -> Array:
+    return contract(
+        list(xs), list(labels), out, greedy=greedy, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+# ---- subscripts ----------------------------------------------------------------------------------------------
+
+
+def _interleaved(items: Sequence[Any]) -> tuple[str, list[Any]]:
+    """einsum(x, [0, 1], y, [1, 2], [0, 2]) as subscripts and operands."""
+    *pairs, last = items if len(items) % 2 else (*items, None)
+    name = dict(
+        zip(
+            sorted({i for s in [*pairs[1::2], last or ()] for i in s if i is not Ellipsis}),
+            string.ascii_letters,
+            strict=False,
+        )
+    )
+    words = ["".join("..." if i is Ellipsis else name[i] for i in s) for s in pairs[1::2]]
+    end = "" if last is None else "->" + "".join("..." if i is Ellipsis else name[i] for i in last)
+    return ",".join(words) + end, list(pairs[::2])
+
+
+def _parsed(text: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Labels], Labels]:
+    """Labels of the axes of each operand and of the result; those of "..." are numbers, counted from the end."""
+    left, arrow, right = text.replace(" ", "").partition("->")
+    words = left.split(",")
+    if len(words) != len(shapes):
+        raise ValueError(f"einsum: {text!r} describes {len(words)} operands, {len(shapes)} are given.")
+    found = [_labels(text, word, shape) for word, shape in zip(words, shapes, strict=True)]
+    dots = max((sum(isinstance(i, int) for i in labels) for labels in found), default=0)
+    spread = tuple(range(-dots, 0))
+    if arrow:
+        result = _result_labels(right, spread)
+    else:
+        counts = Counter(left.replace(".", "").replace(",", ""))
+        result = (*spread, *sorted(i for i, n in counts.items() if n == 1))
+    _check_labels(text, found, result, shapes)
+    return found, result
+
+
+def _labels(text: str, word: str, shape: tuple[int, ...]) -> Labels:
+    before, dots, after = word.partition("...")
+    extra = len(shape) - len(before) - len(after)
+    if (extra != 0 and not dots) or extra < 0 or (not (before + after).isalpha() and before + after):
+        raise ValueError(f"einsum: {word!r} in {text!r} does not describe an operand of shape {format_shape(shape)}.")
+    return (*before, *range(-extra, 0), *after)
+
+
+def _result_labels(word: str, spread: Labels) -> Labels:
+    before, dots, after = word.partition("...")
+    return (*before, *(spread if dots else ()), *after)
+
+
+def _check_labels(text: str, labels: list[Labels], result: Labels, shapes: Sequence[tuple[int, ...]]) -> None:
+    sizes: dict[Label, int] = {}
+    for names, shape in zip(labels, shapes, strict=True):
+        for name, n in zip(names, shape, strict=True):
+            if sizes.setdefault(name, n) != n and 1 not in (n, sizes[name]):
+                listed = ", ".join(map(format_shape, shapes))
+                raise ValueError(f"einsum: index {name!r} of {text!r} is {sizes[name]} and {n} long; shapes {listed}.")
+            sizes[name] = max(sizes[name], n) if n else 0
+    if len(set(result)) < len(result) or not set(result) <= set(sizes):
+        raise ValueError(f"einsum: every index of the result of {text!r} must be in an operand, and there only once.")
+
+
+# ---- contraction ---------------------------------------------------------------------------------------------
+
+
+def contract(
+    xs: list[Any],
+    labels: list[Labels],
+    out: Labels,
+    *,
+    greedy: bool = True,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum over all labels not in `out` of the products of labelled arrays; axes of length 1 broadcast."""
+    sizes: dict[Label, int] = {}
+    for x, names in zip(xs, labels, strict=True):
+        for name, n in zip(names, x.shape, strict=True):
+            sizes[name] = n if sizes.get(name, 1) == 1 else sizes[name]
+    terms = [_without_ones(_without_repeats((x, names)), sizes) for x, names in zip(xs, labels, strict=True)]
+    while len(terms) > 1:
+        i, j = _best_pair(terms, out, sizes) if greedy and len(terms) > 2 else (0, 1)
+        pair = [terms.pop(j), terms.pop(i)][::-1]
+        needed = {*out, *itertools.chain.from_iterable(names for _, names in terms)}
+        terms.insert(0 if not greedy else len(terms), _product(*pair, needed, precision, preferred_element_type))
+    return _arranged(terms[0], out, sizes, preferred_element_type)
+
+
+def _without_repeats(term: Labelled) -> Labelled:
+    x, names = term
+    for name in [n for n, count in Counter(names).items() if count > 1]:
+        while names.count(name) > 1:
+            i = names.index(name)
+            j = names.index(name, i + 1)
+            x = diagonal(x, 0, i, j)
+            names = (*names[:i], *names[i + 1 : j], *names[j + 1 :], name)
+    return x, names
+
+
+def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
+    """Axes of length 1 that broadcast against longer ones are dropped: the product is the same."""
+    x, names = term
+    kept = [i for i, name in enumerate(names) if x.shape[i] == sizes[name]]
+    if len(kept) == len(names):
+        return term
+    return reshape(x, tuple(x.shape[i] for i in kept)), tuple(names[i] for i in kept)
+
+
+def _best_pair(terms: list[Labelled], out: Labels, sizes: dict[Label, int]) -> tuple[int, int]:
+    def cost(pair: tuple[int, int]) -> tuple[int, int]:
+        a, b = (set(terms[k][1]) for k in pair)
+        needed = set(out).union(*(names for k, (_, names) in enumerate(terms) if k not in pair))
+        size = math.prod(sizes[n] for n in (a | b) & needed)
+        return size - _size(a, sizes) - _size(b, sizes), _size(a | b, sizes)
+
+    return min(itertools.combinations(range(len(terms)), 2), key=cost)
+
+
+def _size(names: set[Label], sizes: dict[Label, int]) -> int:
+    return math.prod(sizes[n] for n in names)
+
+
+def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype: Any) -> Labelled:
+    """The product of two terms, summed over the labels that nobody needs any more."""
+    (x, xs), (y, ys) = _summed(a, needed | {*b[1]}), _summed(b, needed | {*a[1]})
+    shared = [n for n in xs if n in ys]
+    batch, gone = [n for n in shared if n in needed], [n for n in shared if n not in needed]
+    contracted = tuple(xs.index(n) for n in gone), tuple(ys.index(n) for n in gone)
+    batched = tuple(xs.index(n) for n in batch), tuple(ys.index(n) for n in batch)
+    z = dot_general(x, y, (contracted, batched), precision, dtype)
+    return z, (*batch, *(n for n in xs if n not in shared), *(n for n in ys if n not in shared))
+
+
+def _summed(term: Labelled, needed: set[Label]) -> Labelled:
+    x, names = term
+    gone = tuple(i for i, n in enumerate(names) if n not in needed)
+    return (reduce_sum(x, gone), tuple(n for n in names if n in needed)) if gone else term
+
+
+def _arranged(term: Labelled, out: Labels, sizes: dict[Label, int], dtype: Any) -> Array:
+    """The last term, summed, in the order of `out`."""
+    x, names = _summed(term, set(out))
+    x = transpose(x, [names.index(n) for n in out])
+    return x if dtype is None or x.dtype == dtypes.canonical(dtype) else lax.convert_element_type(x, dtype)

@@ -1,0 +1,177 @@
+"""Element types as NumPy spells them: `tnp.float32` is a dtype wherever one is expected, and makes arrays when called."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array
+from tapeless.tracer.numpy.creation import asarray
+from tapeless.tracer.types import is_arraylike
+
+dtype = np.dtype
+
+
+class ScalarType:
+    """An element type.
+
+    >>> import tapeless.numpy as tnp
+    >>> tnp.float32(3).dtype == tnp.float32
+    True
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype this names."""
+        return dtypes.canonical(self._name if hasattr(np, self._name) else getattr(ml_dtypes, self._name))
+
+    def __call__(self, x: Any = 0) -> Array:
+        return asarray(x, self.dtype)
+
+    def __eq__(self, other: Any) -> bool:
+        try:
+            return self.dtype == dtypes.canonical(other)
+        except TypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"tapeless.numpy.{self._name}"
+
+
+class DefaultType(ScalarType):
+    """The element type of a kind that values have unless they say."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(name)
+        self._kind = kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype this names, by the current default width."""
+        return dtypes.default_dtype(self._kind)
+
+
+bool_ = ScalarType("bool")
+int2, int4, int8, int16, int32, int64 = map(ScalarType, ("int2", "int4", "int8", "int16", "int32", "int64"))
+uint2, uint4, uint8, uint16, uint32, uint64 = map(ScalarType, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64"))
+float16, bfloat16, float32, float64 = map(ScalarType, ("float16", "bfloat16", "float32", "float64"))
+float8_e4m3fn, float8_e5m2, float8_e4m3b11fnuz, float8_e4m3fnuz, float8_e5m2fnuz = map(
+    ScalarType, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
+)
+complex64, complex128 = map(ScalarType, ("complex64", "complex128"))
+int_, uint, float_, complex_ = (
+    DefaultType(name, kind) for name, kind in (("int_", "i"), ("uint", "u"), ("float_", "f"), ("complex_", "c"))
+)
+half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
+
+generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+floating, complexfloating = np.floating, np.complexfloating
+_ABSTRACT = {
+    np.generic: "biufc", np.number: "iufc", np.integer: "iu", np.signedinteger: "i", np.unsignedinteger: "u",
+    np.inexact: "fc", np.floating: "f", np.complexfloating: "c",
+}  # fmt: skip
+
+# ---- questions about dtypes ----------------------------------------------------------------------------------
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether a dtype is the other, or of the other's kind, as `floating` or `integer`.
+
+    >>> issubdtype(bfloat16, floating)
+    True
+    """
+    if isinstance(arg1, type) and arg1 in _ABSTRACT:
+        return issubclass(arg1, arg2) if isinstance(arg2, type) else False
+    first = dtypes.canonical(arg1)
+    if isinstance(arg2, type) and arg2 in _ABSTRACT:
+        return dtypes.kind(first) in _ABSTRACT[arg2]
+    return first == dtypes.canonical(arg2)
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or one of several."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    own = dtypes.canonical(dtype)
+    return any(dtypes.kind(own) in _KINDS[k] if isinstance(k, str) and k in _KINDS else own == k for k in kinds)
+
+
+_KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+
+
+def result_type(*args: Any) -> np.dtype[Any]:
+    """The dtype that arrays, numbers and dtypes have in common: weak ones give way."""
+    if not args:
+        raise ValueError("result_type: at least one array or dtype is needed.")
+    return dtypes.result_type(*[x if is_arraylike(x) else np.empty((), dtypes.canonical(x)) for x in args])[0]
+
+
+def promote_types(a: Any, b: Any) -> np.dtype[Any]:
+    """The dtype that two dtypes have in common."""
+    return dtypes.promote(dtypes.canonical(a), dtypes.canonical(b))
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
+    source = from_.dtype if hasattr(from_, "dtype") else from_
+    return bool(np.can_cast(dtypes.canonical(source), dtypes.canonical(to), casting))
+
+
+def finfo(dtype: Any) -> Any:
+    """Limits of a floating-point dtype: eps, max, min, tiny, bits, ..."""
+    return dtypes.finfo(dtype)
+
+
+def iinfo(dtype: Any) -> Any:
+    """Limits of an integer dtype: min, max, bits."""
+    return dtypes.iinfo(dtype)
+
+
+def ndim(a: Any) -> int:
+    """Number of axes."""
+    return len(shape(a))
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Lengths of the axes."""
+    return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
+
+
+def size(a: Any, axis: int | None = None) -> int:
+    """Number of elements, or the length of an axis."""
+    lengths = shape(a)
+    return int(np.prod(lengths, dtype=int)) if axis is None else lengths[axis]
+
+
+def isscalar(element: Any) -> bool:
+    """Whether something is a number, or an array without axes."""
+    return is_arraylike(element) and not shape(element)
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether an array or number is of a complex type."""
+    return dtypes.is_complex(dtypes.value_type(x)[0])
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether an array or number is not of a complex type."""
+    return not iscomplexobj(x)
+
+
+def astype(x: Any, /, dtype: Any, *, copy: bool = False) -> Array:
+    """x with elements of another dtype; complex to real drops the imaginary part."""
+    return asarray(asarray(x), dtype)

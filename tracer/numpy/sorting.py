@@ -1,0 +1,303 @@
+"""Order: sort and search, and what depends on the elements in its shape: nonzero, unique, set operations.
+
+Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import reductions
+from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract
+from tapeless.tracer.numpy.creation import linspace
+from tapeless.tracer.numpy.indexing import getitem, take
+from tapeless.tracer.numpy.logic import choose_between, truth
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
+from tapeless.tracer.primitives import bits, sorting
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.reduction import cumsum, reduce_sum
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    expand_dims,
+    full,
+    reshape,
+    rev,
+    slice_in_dim,
+)
+
+# ---- sorting -------------------------------------------------------------------------------------------------
+
+
+def sort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """a sorted along `axis`, the flat array if None; nan last."""
+    x, axis = _along("sort", a, axis)
+    found = sorting.sort(x, axis, stable)
+    return rev(found, (axis,)) if descending else found
+
+
+def argsort(
+    a: ArrayLike,
+    axis: int | None = -1,
+    *,
+    kind: None = None,
+    order: None = None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
+    """Positions that sort a along `axis`, of the flat array if None; elements that compare equal stay in order."""
+    x, axis = _along("argsort", a, axis)
+    return _argsort(x, axis=axis, stable=stable, descending=descending, dtype=dtypes.default_dtype("i"))
+
+
+@core.compound
+def _argsort(x: Array, *, axis: int, stable: bool, descending: bool, dtype: np.dtype[Any]) -> Array:
+    """Descending is ascending from the other end: turned around twice, so that ties stay in order."""
+    places = broadcasted_iota(dtype, x.shape, axis)
+    if not descending:
+        return sorting.sort((x, places), axis, stable, num_keys=1)[1]
+    return rev(sorting.sort((rev(x, (axis,)), rev(places, (axis,))), axis, stable, num_keys=1)[1], (axis,))
+
+
+def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
+    x = array_operand(name, a)
+    if axis is None or not x.ndim:
+        return reshape(x, (x.size,)), 0
+    return x, canonical_axis(axis, x.ndim)
+
+
+def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
+    """Positions that sort by the last key, where equal by the one before it, and so on."""
+    xs = [array_operand("lexsort", k) for k in keys]
+    axis = canonical_axis(axis, xs[0].ndim)
+    places = broadcasted_iota(dtypes.default_dtype("i"), xs[0].shape, axis)
+    return sorting.sort((*xs[::-1], places), axis, num_keys=len(xs))[-1]
+
+
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """a with the element at `kth` along `axis` where sorting would put it, lesser ones before and others behind.
+
+    Computed by sorting, which is one way to do so.
+    """
+    return sort(a, axis)
+
+
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """Positions that partition a along `axis`: see `partition`."""
+    return argsort(a, axis)
+
+
+def top_k(a: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
+    """The k greatest elements along `axis`, from the greatest on, and their positions."""
+    return sorting.top_k(array_operand("top_k", a), k, axis=axis)
+
+
+def sort_complex(a: ArrayLike) -> Array:
+    """a sorted along the last axis, as complex numbers."""
+    x = array_operand("sort_complex", a)
+    return sort(x if dtypes.is_complex(x.dtype) else lax.convert_element_type(x, dtypes.complex_of(x.dtype)))
+
+
+# ---- searching -----------------------------------------------------------------------------------------------
+
+
+def searchsorted(
+    a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
+) -> Array:
+    """Where elements v [k..] belong in the sorted vector a: before equal ones if `side` is left, else behind them.
+
+    Returns: [k..] positions from 0 to the length of a.
+    Raises: ValueError if a is not a vector, or for another `side`.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', not {side!r}.")
+    x, y = (as_array(u) for u in promoted_dtypes("searchsorted", a, v))
+    if x.ndim != 1:
+        raise ValueError(f"searchsorted: a must be a vector, not {x.aval}.")
+    x = x if sorter is None else take(x, sorter)
+    return _searchsorted(x, y, left=side == "left", dtype=dtypes.default_dtype("i"))
+
+
+@core.compound
+def _searchsorted(x: Array, y: Array, *, left: bool, dtype: np.dtype[Any]) -> Array:
+    """Binary search for all at once; one step for each bit of the position. nan is greater than any number."""
+    n = x.shape[0]
+    low, high = full(y.shape, 0, np.int32), full(y.shape, n, np.int32)
+    for _ in range(math.ceil(math.log2(n + 1)) if n else 0):
+        middle = lax.div(lax.add(low, high), 2)
+        element = take(x, middle, mode="clip")
+        before = _precedes(element, y) if left else bits.bitwise_not(_precedes(y, element))
+        before = bits.bitwise_and(before, lax.lt(low, high))
+        low, high = select(before, lax.add(middle, 1), low), select(before, high, middle)
+    return lax.convert_element_type(low, dtype)
+
+
+def _precedes(x: Array, y: Array) -> Array:
+    less = lax.lt(x, y)
+    if not dtypes.is_inexact(x.dtype):
+        return less
+    return bits.bitwise_or(less, bits.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
+
+
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
+    """The number of the bin that each element is in; bins rise or fall, and `right` says which end belongs to them."""
+    values, edges = array_operand("digitize", x), array_operand("digitize", bins)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins must be a vector, not {edges.aval}.")
+    if not edges.size:
+        return full(values.shape, 0, dtypes.default_dtype("i"))
+    rising = searchsorted(edges, values, "left" if right else "right")
+    falling = lax.sub(edges.size, searchsorted(rev(edges, (0,)), values, "right" if right else "left"))
+    return choose_between(lax.ge(getitem(edges, -1), getitem(edges, 0)), rising, falling)
+
+
+# ---- where elements are not 0 --------------------------------------------------------------------------------
+
+_SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fills it up."
+
+
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """Positions of the elements that are not 0: one vector for each axis.
+
+    Args:
+      size: length of the result, which is cut or filled up; needed where a is traced.
+      fill_value: what it is filled with, a number or one for each axis; 0 if None.
+    Raises: ConcretizationTypeError if a is traced and there is no size; ValueError for an array without axes.
+    """
+    x = array_operand("nonzero", a)
+    if not x.ndim:
+        raise ValueError("nonzero: an array without axes has no positions. Use tnp.atleast_1d(x).")
+    if size is None:
+        found = np.nonzero(concrete("nonzero", x, _SIZE_HELP))
+        return tuple(as_array(i.astype(dtypes.default_dtype("i"))) for i in found)
+    fills = (fill_value or 0,) * x.ndim if np.ndim(fill_value) == 0 else tuple(fill_value)
+    return tuple(_nonzero(truth("nonzero", x), size=int(size), fills=fills, dtype=dtypes.default_dtype("i")))
+
+
+@core.compound
+def _nonzero(mask: Array, *, size: int, fills: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """The k-th true element is where the running count first exceeds k."""
+    flat = reshape(mask, (mask.size,))
+    if not mask.size or not size:
+        return tuple(full((size,), fill, dtype) for fill in fills)
+    counts = cumsum(lax.convert_element_type(flat, dtype))
+    order = broadcasted_iota(dtype, (size,), 0)
+    places = _searchsorted(counts, order, left=False, dtype=dtype)
+    beyond = lax.ge(order, broadcast_in_dim(slice_in_dim(counts, -1, None), (size,), (0,)))
+    found = []
+    for n, step, fill in zip(mask.shape, _strides(mask.shape), fills, strict=True):
+        along = lax.rem(lax.div(places, step), n)
+        found.append(select(beyond, fill, along))
+    return tuple(found)
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Positions in the flat array of the elements that are not 0; see `nonzero`."""
+    x = array_operand("flatnonzero", a)
+    return nonzero(reshape(x, (x.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """Positions of the elements that are not 0, as the rows of a matrix; see `nonzero`."""
+    x = array_operand("argwhere", a)
+    if not x.ndim:
+        x = reshape(x, (1,))
+        return slice_in_dim(argwhere(x, size=size, fill_value=fill_value), 0, 0, axis=1)
+    return concatenate([expand_dims(i, (1,)) for i in nonzero(x, size=size, fill_value=fill_value)], 1)
+
+
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """x where `condition` is true, else y: the three are broadcast, x and y promoted. `where(c)` is `nonzero(c)`.
+
+    The derivative of the part that is not chosen is 0, also where that part is nan or infinite.
+    """
+    if x is None and y is None:
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither.")
+    return choose_between(condition, x, y)
+
+
+# ---- counting ------------------------------------------------------------------------------------------------
+
+
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
+    """How often each number from 0 on is in the vector x of integers, or the sums of the weights of these elements.
+
+    Args:
+      length: length of the result, where greater numbers are dropped; needed where x is traced.
+    """
+    v = array_operand("bincount", x)
+    if v.ndim != 1 or not (dtypes.is_integer(v.dtype) or dtypes.is_bool(v.dtype)):
+        raise TypeError(f"bincount: x must be a vector of integers, not {v.aval}.")
+    if length is None:
+        known = concrete("bincount", v, "Give `length`, the length of the result.")
+        length = max(minlength, int(known.max()) + 1 if known.size else 0)
+    counted = np.ones((), dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
+    empty = full((length,), 0, counted.dtype)
+    return empty.at[maximum(v, 0)].add(counted, mode="drop")  # type: ignore[attr-defined]
+
+
+def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
+    """Edges of equal bins from the least to the greatest element, or over `range`; bins themselves if it is a vector."""
+    x = array_operand("histogram_bin_edges", a)
+    if np.ndim(bins):
+        return array_operand("histogram_bin_edges", bins)
+    if isinstance(bins, str):
+        raise NotImplementedError("histogram_bin_edges: bins must be a number or a vector.")
+    low, high = (reductions.min(x), reductions.max(x)) if range is None else range
+    same = lax.eq(array_operand("histogram", low), high)
+    low, high = choose_between(same, subtract(low, 0.5), low), choose_between(same, add(high, 0.5), high)
+    return linspace(low, high, int(bins) + 1)
+
+
+def histogram(
+    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
+) -> tuple[Array, Array]:
+    """How many elements are in each bin, and the edges of the bins; the last bin has both its ends.
+
+    Args:
+      weights: what elements count, instead of 1.
+      density: whether counts are divided by their sum and the widths of the bins.
+    """
+    x = array_operand("histogram", a)
+    x = reshape(x, (x.size,))
+    edges = histogram_bin_edges(x, bins, range)
+    x, borders = (as_array(v) for v in promoted_dtypes("histogram", x, edges))
+    n = borders.shape[0] - 1
+    place = lax.sub(searchsorted(borders, x, "right"), 1)
+    place = choose_between(lax.eq(x, getitem(borders, -1)), n - 1, place)
+    place = choose_between(lax.lt(place, 0), n, place)
+    counted = weights if weights is None else reshape(array_operand("histogram", weights), (x.size,))
+    counts = bincount(place, counted, length=n)
+    if density:
+        widths = lax.sub(slice_in_dim(borders, 1, None), slice_in_dim(borders, 0, -1))
+        shares = cast(counts, borders.dtype)
+        return lax.div(lax.div(shares, widths), reduce_sum(shares, (0,))), edges
+    return counts, edges
