@@ -3,8 +3,6 @@
 `import tapeless as tl; import tapeless.numpy as tnp`. Names and meanings follow JAX wherever JAX has a name.
 """
 
-from importlib.metadata import version as _version
-
 from tapeless import lax, numpy, random, testing, tree, tree_util
 from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from tapeless.compiling import jit
@@ -32,7 +30,7 @@ from tapeless.tracing import eval_shape, make_jaxpr
 
 _RULES = _transforms, _emitters  # importing them filled the tables
 _core.set_evaluator(_dispatch.Evaluator())
-__version__ = _version("tapeless")
+__version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 
 __all__ = [
     "Array",

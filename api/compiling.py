@@ -121,13 +121,35 @@ class Jitted:
         return f"<jit of {self._fun!r}>"
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        evaluating = core.is_evaluating()
+        run, bufs = self._fast_in_tree((args, kwargs)) if evaluating else (None, [])
+        if run is not None:
+            return run(bufs)
         statics, leaves, tree = self._split(args, kwargs)
-        if not core.is_evaluating() or any(isinstance(x, Tracer) for x in leaves):
+        if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
-        if self._plain and not kwargs and _is_plain(args):
-            self._fast[(_settings(), *[x.aval for x in args])] = program.run
+        if self._plain and _is_plain(leaves):
+            self._remember(program, leaves, tree)
         return program.call(leaves)
+
+    def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
+        """How to run arguments of the same structure and types as before, and their buffers."""
+        tree = self._tree
+        leaves = tree.match(given)
+        if leaves is None:
+            return None, []
+        try:
+            return self._fast.get((_settings(), tree, *[x.aval for x in leaves])), [x.buf for x in leaves]
+        except AttributeError:
+            return None, []
+
+    def _remember(self, program: Program, leaves: list[Any], tree: Any) -> None:
+        avals = [x.aval for x in leaves]
+        self._fast[(_settings(), tree, *avals)] = program.run
+        args, kwargs = tree.children
+        if kwargs.num_leaves == 0 and all(pytree.treedef_is_leaf(c) for c in args.children):
+            self._fast[(_settings(), *avals)] = program.run
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)

@@ -28,6 +28,13 @@ class Linear:
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise _LinearOperand
+
+
+class _LinearOperand(Exception):
+    """A rule computes with an operand whose value it takes for known."""
+
 
 class Update(NamedTuple):
     """A cotangent that touches only a part: `dense()` alone, `onto(running)` added to another in place."""
@@ -158,11 +165,14 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
     cts = [Zero(v.aval) if ct is None else ct.value() for v, ct in zip(eqn.outvars, found)]
     if eqn.primitive not in rules:
         raise not_linear(eqn.primitive, "it is not linear", eqn)
-    pulled = rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
-    for k, (v, ct) in enumerate(zip(eqn.invars, pulled, strict=True)):
+    try:
+        pulled = rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
+    except _LinearOperand:
+        pulled = (None,) * len(eqn.invars)
+    for v, ct in zip(eqn.invars, pulled, strict=True):
         if v.linear:
             if ct is None:
-                raise not_linear(eqn.primitive, f"its operand {k} is linear here, and it is not linear in that", eqn)
+                raise not_linear(eqn.primitive, "a linear value is among the operands that it is not linear in", eqn)
             _accumulate(running, v, ct)
 
 

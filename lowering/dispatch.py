@@ -62,7 +62,7 @@ class Evaluator:
         found = self._primitives.get(key)
         if found is None:
             found = self._primitives[key] = self._compile(primitive, avals, params, device)
-        outs = found.call([buffer_on(x, device) for x in args])
+        outs = found.call([_buffer(x, aval, device) for x, aval in zip(args, avals)])
         if config.debug_nans and any(map(_has_nan, outs)):
             raise _nan_error(primitive)
         return tuple(outs)
@@ -82,7 +82,7 @@ class Evaluator:
         if found is None:
             found = self._functions[key] = _compile_function(f, avals, params, device)
         run, consts, single, jaxpr = found
-        outs = run.call([*consts, *[buffer_on(x, device) for x in args]])
+        outs = run.call([*consts, *[_buffer(x, aval, device) for x, aval in zip(args, avals)]])
         if config.debug_nans:
             check_nans_in(jaxpr, outs, [*map(DeviceArray, consts), *args])
         return outs[0] if single else tuple(outs)
@@ -117,6 +117,10 @@ def device_of(args: Sequence[Any]) -> Any:
 def buffer_on(x: Any, device: Any) -> Any:
     """The buffer of a value, put on `device` if it is not an array of ours."""
     return x.buf if type(x) is DeviceArray else to_device(x, _concrete(x), device).buf
+
+
+def _buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
+    return x.buf if type(x) is DeviceArray else to_device(x, aval, device).buf
 
 
 def _concrete(x: Any) -> ShapedArray:

@@ -34,6 +34,7 @@ class _Module:
         self._taken: set[str] = {"main"}
         self._texts: list[str] = []
         self._places: dict[str, str] = {}
+        self._marks: dict[Source | None, str] = {}
 
     def text(self, jaxpr: Jaxpr, donated: frozenset[int]) -> str:
         main = self._function(jaxpr, "public @main", donated)
@@ -67,6 +68,13 @@ class _Module:
         return title
 
     def _location(self, source: Source | None) -> str:
+        found = self._marks.get(source)
+        if found is None:
+            found = self._marks[source] = self._mark(source)
+        return found
+
+    def _mark(self, source: Source | None) -> str:
+        """What is printed behind an operation of this place."""
         if source is None:
             return ""
         spot = f'"{source.file}":{source.line}:0'.replace("\\", "/")

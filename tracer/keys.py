@@ -177,12 +177,8 @@ def words_of(name: str, key: Key | ArrayLike) -> Any:
 
 
 def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """What keys [*keys, 2] encrypt the row-major index of each element of `shape` to: two words, [*keys, *shape]."""
-    keys = words.shape[:-1]
-    whole, n = (*keys, *shape), len(keys)
-    key0, key1 = (broadcast_in_dim(index_in_dim(words, i, -1, keepdims=False), whole, range(n)) for i in range(2))
-    high, low = _indices(shape)
-    return threefry2x32(key0, key1, high, broadcast_in_dim(low, whole, range(n, len(whole))))
+    """What a key, [2], encrypts the row-major index of each element of `shape` to: two words, [*shape]."""
+    return threefry2x32(*(index_in_dim(words, i, keepdims=False) for i in range(2)), *_indices(shape))
 
 
 def children(words: Any, shape: tuple[int, ...]) -> Array:

@@ -51,7 +51,6 @@ def bits(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 @compound
 def _bits(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    """Bits under keys [*keys, 2]: [*keys, *shape]."""
     high, low = encrypted(words, tuple(shape))
     if dtype.itemsize < 8:
         return convert_element_type(high ^ low, dtype)
@@ -124,7 +123,7 @@ def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) 
     n = convert_element_type(last - first, unsigned) + 1
     half = rem(np.array(2 ** (4 * wide.itemsize), unsigned), n)
     n, power = tnp.broadcast_to(n, shape), tnp.broadcast_to(rem(half * half, n), shape)
-    high, low = _two(_bits(children(words, (2,)), shape=shape, dtype=unsigned))
+    high, low = (_bits(key, shape=shape, dtype=unsigned) for key in _two(children(words, (2,))))
     offset = rem(rem(high, n) * power + rem(low, n), n)
     return convert_element_type(first + convert_element_type(offset, wide), dtype)
 
@@ -324,8 +323,9 @@ def normal(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
 def _normal(words: Any, *, shape: Shape, dtype: Any) -> Array:
     """The inverse of the distribution function, at numbers uniform on (-1, 1)."""
     if dtypes.is_complex(dtype):
-        parts = _normal(children(words, (2,)), shape=shape, dtype=dtypes.real_part_dtype(dtype))
-        return complex_of(*_two(parts)) / np.array(np.sqrt(2), dtype)
+        part = dtypes.real_part_dtype(dtype)
+        parts = (_normal(key, shape=shape, dtype=part) for key in _two(children(words, (2,))))
+        return complex_of(*parts) / np.array(np.sqrt(2), dtype)
     lowest = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
     return erf_inv(_uniform(words, lowest, np.array(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
 

@@ -102,15 +102,23 @@ def aval_of(value: Any) -> ShapedArray:
     if aval is not None:
         return aval
     kind = type(value)
-    if kind in (bool, int, float, complex):
+    if kind in _PYTHON_SCALARS:
         return ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
+    found = _numpy_scalar_types.get(kind)
+    if found is not None:
+        return found
     if isinstance(value, np.generic):
-        return ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
+        found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
+        return _numpy_scalar_types.setdefault(kind, found)
     if isinstance(value, np.ndarray):
         return ShapedArray(value.shape, dtypes.canonical(value.dtype))
-    if isinstance(value, (bool, int, float, complex)):
-        return aval_of(next(base for base in (bool, int, float, complex) if isinstance(value, base))(value))
+    if isinstance(value, _PYTHON_SCALARS):
+        return aval_of(next(base for base in _PYTHON_SCALARS if isinstance(value, base))(value))
     raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.")
+
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+_numpy_scalar_types: dict[type, ShapedArray] = {}
 
 
 def is_arraylike(value: Any) -> bool:

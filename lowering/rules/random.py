@@ -1,5 +1,6 @@
 """How random bits run: as plain integer operations, hence the same bits on every device."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.lowering import emit
@@ -12,7 +13,7 @@ _PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
 
 def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
     """Twenty rounds, a word of the key schedule added before every fourth and after the last."""
-    key0, key1, x0, x1 = (f.broadcast(word, outs[0].shape) for word in words)
+    key0, key1, x0, x1 = (f.broadcast(word, outs[0].shape) for word in (*_kept(f, words[:2]), *words[2:]))
     schedule = (key0, key1, _xor(f, _xor(f, key0, key1), f.constant(_PARITY, outs[0])))
     x0, x1 = _add(f, x0, key0), _add(f, x1, key1)
     for i in range(1, 6):
@@ -22,6 +23,11 @@ def _threefry2x32(f: Function, outs: Any, *words: Value) -> Any:
         x0 = _add(f, x0, schedule[i % 3])
         x1 = _add(f, x1, _add(f, schedule[(i + 1) % 3], f.constant(i, outs[0])))
     return x0, x1
+
+
+def _kept(f: Function, key: Sequence[Value]) -> Sequence[Value]:
+    """The words of one key, which XLA would otherwise derive anew, by as many rounds, for every element."""
+    return key if any(word.aval.shape for word in key) else f.ops("optimization_barrier", key, [x.aval for x in key])
 
 
 def _add(f: Function, x: Value, y: Value) -> Value:

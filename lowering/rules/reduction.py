@@ -1,4 +1,4 @@
-"""How reductions run: StableHLO's reduce with the operation in its region; cumulative forms as windows or in blocks."""
+"""How reductions run: StableHLO's reduce with the operation in its region; cumulative forms as windows or pairwise."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -176,7 +176,7 @@ def _cumlogsumexp(f: Function, outs: Any, x: Value, *, axis: int, reverse: bool)
     finite = f.op("is_finite", [top], aval.update(dtype=np.dtype(bool)))
     zero = f.broadcast(f.constant(0, aval.update(shape=())), aval.shape)
     m = f.op("select", [finite, top, zero], aval)
-    fall = f.op("subtract", [_shifted(f, m, axis, 1, 0), m], aval)
+    fall = f.op("subtract", [_shifted(f, m, axis, 0), m], aval)
     decay = f.op("exponential", [f.op("minimum", [fall, zero], aval)], aval)
     scaled = f.op("exponential", [f.op("subtract", [x, m], aval)], aval)
     total = f.op("log", [_recurrence(f, decay, scaled, axis)[1]], aval)
@@ -186,8 +186,6 @@ def _cumlogsumexp(f: Function, outs: Any, x: Value, *, axis: int, reverse: bool)
 emit.rules[r.cumlogsumexp_p] = _cumlogsumexp
 
 # ---- linear recurrences --------------------------------------------------------------------------------------
-
-_BLOCK = 32  # of 8 to 64 the fastest on a CPU, by a little
 
 
 def _linear_recurrence(f: Function, outs: Any, decay: Value, x: Value, *, axis: int, reverse: bool) -> Any:
@@ -204,76 +202,73 @@ emit.rules[r.linear_recurrence_p] = _linear_recurrence
 
 
 def _recurrence(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:
-    """Products of the decays so far, and the solution: blocks by log-steps, then their ends by the same rule.
+    """Products of the decays so far, and the solution: pairs of steps first, by the same rule, then those between.
 
-    The step that composes z -> a z + b with the one before it is associative.
+    The step that composes z -> decay z + x with the one before it is associative, and there are 2 n such steps in all.
     """
     n = x.aval.shape[axis]
-    if n <= _BLOCK:
-        return _by_log_steps(f, decay, x, axis)
-    blocks = -(-n // _BLOCK)
-    decay, x = [_blocked(f, v, axis, blocks) for v in (decay, x)]
-    decay, x = _by_log_steps(f, decay, x, axis + 1)
-    ends = _recurrence(f, _last(f, decay, axis), _last(f, x, axis), axis)
-    before = [_spread(f, _shifted(f, v, axis, 1, k), axis, x.aval.shape) for v, k in zip(ends, (1, 0))]
-    decay, x = _composed(f, before, decay, x)
-    return _unblocked(f, decay, axis, n), _unblocked(f, x, axis, n)
-
-
-def _by_log_steps(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:
-    step = 1
-    while step < x.aval.shape[axis]:
-        before = _shifted(f, decay, axis, step, 1), _shifted(f, x, axis, step, 0)
-        decay, x = _composed(f, before, decay, x)
-        step *= 2
+    if n == 1:
+        return decay, x
+    even, odd = ([_cut(f, v, axis, first, n, 2) for v in (decay, x)] for first in (0, 1))
+    pairs = _composed(f, [_cut(f, v, axis, 0, n // 2) for v in even], odd)
+    odd = _recurrence(f, *pairs, axis)
+    between = [_cut(f, v, axis, 0, (n - 1) // 2) for v in odd], [_cut(f, v, axis, 1, (n + 1) // 2) for v in even]
+    first = [_cut(f, v, axis, 0, 1) for v in even]
+    even = [_joined(f, a, b, axis) for a, b in zip(first, _composed(f, *between))]
+    decay, x = (_interleaved(f, a, b, axis, n) for a, b in zip(even, odd))
     return decay, x
 
 
-def _composed(f: Function, before: Sequence[Value], decay: Value, x: Value) -> tuple[Value, Value]:
-    carried = f.op("multiply", [decay, before[1]], x.aval)
-    return f.op("multiply", [before[0], decay], x.aval), f.op("add", [carried, x], x.aval)
+def _composed(f: Function, before: Sequence[Value], after: Sequence[Value]) -> tuple[Value, Value]:
+    (a, u), (b, v) = before, after
+    return f.op("multiply", [a, b], b.aval), f.op("add", [f.op("multiply", [b, u], v.aval), v], v.aval)
+
+
+def _along(x: Value, axis: int, value: int, others: int) -> list[int]:
+    return [value if i == axis else others for i in range(x.aval.ndim)]
+
+
+def _resized(x: Value, axis: int, n: int) -> ShapedArray:
+    return x.aval.update(shape=(*x.aval.shape[:axis], n, *x.aval.shape[axis + 1 :]))
+
+
+def _cut(f: Function, x: Value, axis: int, start: int, limit: int, stride: int = 1) -> Value:
+    """Elements from `start` to `limit` of an axis."""
+    limits = [limit if i == axis else n for i, n in enumerate(x.aval.shape)]
+    attributes = (
+        f"start_indices = {hlo.array(_along(x, axis, start, 0))}, limit_indices = {hlo.array(limits)}, "
+        f"strides = {hlo.array(_along(x, axis, stride, 1))}"
+    )
+    return f.op("slice", [x], _resized(x, axis, -(-(limit - start) // stride)), attributes)
+
+
+def _padded(f: Function, x: Value, axis: int, before: int, after: int, fill: float, interior: int = 0) -> Value:
+    """x with elements of value `fill` before, after and between those of an axis; negative numbers remove them."""
+    n = x.aval.shape[axis]
+    attributes = (
+        f"edge_padding_low = {hlo.array(_along(x, axis, before, 0))}, "
+        f"edge_padding_high = {hlo.array(_along(x, axis, after, 0))}, "
+        f"interior_padding = {hlo.array(_along(x, axis, interior, 0))}"
+    )
+    out = _resized(x, axis, before + n + max(n - 1, 0) * interior + after)
+    return f.op("pad", [x, f.constant(fill, x.aval.update(shape=()))], out, attributes)
+
+
+def _joined(f: Function, x: Value, y: Value, axis: int) -> Value:
+    n = x.aval.shape[axis] + y.aval.shape[axis]
+    return f.op("concatenate", [x, y], _resized(x, axis, n), f"dimension = {axis} : i64") if n > 1 else x
+
+
+def _interleaved(f: Function, even: Value, odd: Value, axis: int, n: int) -> Value:
+    """[even[0], odd[0], even[1], ..]; adding is what XLA fuses best."""
+    left = _padded(f, even, axis, 0, (n + 1) % 2, 0, 1)
+    return f.op("add", [left, _padded(f, odd, axis, 1, n % 2, 0, 1)], left.aval)
 
 
 def _reversed(f: Function, x: Value, axis: int) -> Value:
     return f.op("reverse", [x], x.aval, f"dimensions = {hlo.array([axis])}")
 
 
-def _shifted(f: Function, x: Value, axis: int, by: int, fill: float) -> Value:
-    """Elements moved `by` places towards the end of an axis."""
-    return _padded(f, x, axis, by, -by, fill)
-
-
-def _padded(f: Function, x: Value, axis: int, before: int, after: int, fill: float) -> Value:
-    low, high = ([n if i == axis else 0 for i in range(x.aval.ndim)] for n in (before, after))
-    shape = [n + a + b for n, a, b in zip(x.aval.shape, low, high)]
-    attributes = (
-        f"edge_padding_low = {hlo.array(low)}, edge_padding_high = {hlo.array(high)}, "
-        f"interior_padding = {hlo.array([0] * x.aval.ndim)}"
-    )
-    initial = f.constant(fill, x.aval.update(shape=()))
-    return f.op("pad", [x, initial], x.aval.update(shape=tuple(shape)), attributes)
-
-
-def _blocked(f: Function, x: Value, axis: int, blocks: int) -> Value:
-    """[.., n, ..] -> [.., blocks, _BLOCK, ..]."""
-    shape = x.aval.shape
-    full = _padded(f, x, axis, 0, blocks * _BLOCK - shape[axis], 0)
-    return f.op("reshape", [full], x.aval.update(shape=(*shape[:axis], blocks, _BLOCK, *shape[axis + 1 :])))
-
-
-def _unblocked(f: Function, x: Value, axis: int, n: int) -> Value:
-    shape = x.aval.shape
-    flat = x.aval.update(shape=(*shape[:axis], shape[axis] * _BLOCK, *shape[axis + 2 :]))
-    return _padded(f, f.op("reshape", [x], flat), axis, 0, n - flat.shape[axis], 0)
-
-
-def _last(f: Function, x: Value, axis: int) -> Value:
-    """The last of each block."""
-    shape = x.aval.shape
-    out = x.aval.update(shape=(*shape[: axis + 1], *shape[axis + 2 :]))
-    end = _padded(f, x, axis + 1, 1 - _BLOCK, 0, 0)
-    return f.op("reshape", [end], out)
-
-
-def _spread(f: Function, x: Value, axis: int, shape: tuple[int, ...]) -> Value:
-    return f.broadcast(x, shape, [i for i in range(len(shape)) if i != axis + 1])
+def _shifted(f: Function, x: Value, axis: int, fill: float) -> Value:
+    """Elements moved by one place towards the end of an axis; `fill` comes first."""
+    return _padded(f, x, axis, 1, -1, fill)

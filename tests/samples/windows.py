@@ -107,8 +107,8 @@ BEYOND = window((7, 1))
 EACH = (("moved", MOVED), ("spread", SPREAD), ("cut", CUT), ("beyond", BEYOND))
 
 
-def extremes(primitive: Any, function: Any, fill: Any, sign: int) -> list[Sample]:
-    # A window of nothing but padding has no derivative, but differences of infinities are nan: none here.
+def extremes(primitive: Any, function: Any, fill: Any) -> list[Sample]:
+    # Differences of infinities are nan: derivatives are tested where no window is nothing but padding.
     bad = (((X + 1j,), PLAIN, TypeError),)
     return [
         Sample(primitive, (X,), reduced(function, fill), PLAIN, dtypes=ORDERED, bad=bad),
@@ -148,8 +148,8 @@ ROWS = [
     ),
     *[Sample(w.reduce_window_prod_p, (X,), reduced(np.prod, 1), params, label=label) for label, params in EACH],
     Sample(w.reduce_window_prod_p, (np.round(X),), reduced(np.prod, 1), PLAIN, label="zeros"),
-    *extremes(w.reduce_window_max_p, np.max, least, 1),
-    *extremes(w.reduce_window_min_p, np.min, greatest, -1),
+    *extremes(w.reduce_window_max_p, np.max, least),
+    *extremes(w.reduce_window_min_p, np.min, greatest),
     gathered(
         f32(5, 6, seed=1),
         X,

@@ -1,0 +1,542 @@
+"""What users read when something is wrong: whole messages, word for word."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.tracer.jaxpr import eval_jaxpr
+from tests.messages import place, raises
+
+# ---- a traced value where Python needs a number ---------------------------------------------------------------
+
+
+def relu(x):
+    if x > 0:
+        return x
+    return 0 * x
+
+
+def count(n):
+    return sum(range(n))
+
+
+def as_float(x):
+    return float(x)
+
+
+def as_array(x):
+    return np.sin(x)
+
+
+def formatted(x):
+    return f"{x:.3f}"
+
+
+CHOICE = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
+COUNT = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
+FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+NUMPY = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
+
+
+def refusal(what, aval, f, text, help, made=""):
+    return (
+        f"the {what} of a traced array is not known: {aval}, asked for at {place(f, text)}.\n"
+        f"  Traced: {place(f)}, traced for jit.\n{made}  {help}"
+    )
+
+
+def test_if_under_jit():
+    made = f"  It was computed at {place(relu, 'if x > 0')}.\n"
+    message = refusal("truth value", "bool[]", relu, "if x > 0", CHOICE, made)
+    for f in (tl.jit(relu), tl.grad(tl.jit(relu)), tl.jit(lambda x: tl.jit(relu)(x))):
+        with raises(tl.errors.TracerBoolConversionError, message):
+            f(1.0)
+
+
+def test_if_under_grad_just_works():
+    assert tl.grad(relu)(2.0) == 1.0
+    assert tl.grad(relu)(-2.0) == 0.0
+    assert tl.grad(tl.grad(lambda x: x**3 if x > 0 else x))(2.0) == 12.0
+    assert tl.jvp(relu, (2.0,), (3.0,))[1] == 3.0
+
+
+def test_count_under_jit():
+    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", count, "range", COUNT)):
+        tl.jit(count)(3)
+
+
+def test_float_under_jit():
+    with raises(tl.errors.ConcretizationTypeError, refusal("float value", "float32[]", as_float, "float(", FLOAT)):
+        tl.jit(as_float)(3.0)
+
+
+def test_numpy_function_under_jit():
+    message = refusal("NumPy array", "float32[]", as_array, "np.sin", NUMPY)
+    with raises(tl.errors.TracerArrayConversionError, message):
+        tl.jit(as_array)(3.0)
+    with raises(tl.errors.TracerArrayConversionError, message.replace("for jit", "for grad")):
+        tl.grad(as_array)(3.0)
+
+
+def test_formatting_under_jit():
+    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", formatted, "{x", FLOAT)):
+        tl.jit(formatted)(3.0)
+
+
+def test_formatting_without_a_format_shows_the_type():
+    shown = []
+    tl.jit(lambda x: shown.append(f"{x}") or x)(3.0)
+    assert shown == ["StagedTracer<~f32[]>"]
+
+
+def test_formatting_under_grad_works():
+    shown = []
+    tl.grad(lambda x: shown.append(f"{x:.2f} {float(x)} {int(x)} {bool(x)}") or x)(3.5)
+    assert shown == ["3.50 3.5 3 True"]
+
+
+def test_hash_and_pickle_of_a_traced_array():
+    with raises(TypeError, "a traced array is not hashable: float32[]."):
+        tl.jit(lambda x: {x: 1})(1.0)
+    with raises(TypeError, "a traced array cannot be pickled: float32[]."):
+        tl.jit(lambda x: x.__reduce__())(1.0)
+
+
+# ---- shapes and dtypes ----------------------------------------------------------------------------------------
+
+A, B = np.ones((2, 3)), np.ones((4, 5))
+DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 of float64[4,5] has 4."
+
+
+@pytest.mark.parametrize("under", [lambda f: f, tl.jit, lambda f: lambda x: tl.jvp(f, (x,), (x,))])
+@pytest.mark.parametrize(
+    "f, kind, message",
+    [
+        (lambda x: tnp.asarray(x) + B, ValueError, "add: shapes (2,3) and (4,5) do not broadcast."),
+        (lambda x: tnp.arctan2(x, B), ValueError, "arctan2: shapes (2,3) and (4,5) do not broadcast."),
+        (lambda x: tnp.asarray(x) @ B, TypeError, DOT.format("matmul")),
+        (lambda x: tnp.dot(x, B), TypeError, DOT.format("dot")),
+        (lambda x: tl.lax.add(x, B), ValueError, "add: operands differ in shape: float64[2,3] and float64[4,5]. "
+                                                 "Broadcast them first."),
+        (lambda x: tl.lax.add(x, np.ones((2, 3), "float32")), TypeError,
+         "add: operands differ in dtype: float64[2,3] and float32[2,3]. Convert with astype."),
+    ],
+)  # fmt: skip
+def test_shapes_and_dtypes(under, f, kind, message):
+    with raises(kind, message):
+        under(f)(A)
+
+
+# ---- grad -----------------------------------------------------------------------------------------------------
+
+
+def halves(x):
+    return x / 2
+
+
+def test_gradient_of_an_array():
+    message = (
+        "grad: halves must return a scalar, but returned float64[2,3].\n"
+        "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
+    )
+    for f in (tl.grad(halves), tl.value_and_grad(halves), tl.jit(tl.grad(halves))):
+        with raises(TypeError, message):
+            f(tnp.asarray(A))
+
+
+def test_gradient_of_a_pair():
+    def pair(x):
+        return x, x
+
+    message = (
+        "grad: pair must return a scalar, but returned PyTreeDef((*, *)).\n"
+        "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
+    )
+    with raises(TypeError, message):
+        tl.grad(pair)(1.0)
+
+
+def test_gradient_in_an_integer():
+    message = (
+        "grad: argument 1['n'] of f is int32[], and integers have no derivative.\n"
+        "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros."
+    )
+
+    def f(x, d):
+        return x * d["n"]
+
+    with raises(TypeError, message):
+        tl.grad(f, argnums=1)(1.0, {"n": 3})
+
+
+def test_gradient_of_an_integer():
+    def f(x):
+        return 3
+
+    with raises(TypeError, "grad: f returned int32[], and integers have no derivative."):
+        tl.grad(f)(1.0)
+
+
+def test_gradient_of_what_is_no_array():
+    def f(x):
+        return "abc"
+
+    with raises(TypeError, "f returned 'abc' of type str, which is not an array; the result is 'abc'."):
+        tl.grad(f)(1.0)
+    with raises(TypeError, "grad: argument 0 of f is 'abc' of type str, which is not an array."):
+        tl.grad(f)("abc")
+
+
+def test_gradient_of_a_complex_function():
+    message = (
+        "grad: f returned complex64[]; a gradient is defined for real results.\n"
+        "  Take the real part or a modulus, or pass holomorphic=True."
+    )
+
+    def f(z):
+        return z * z
+
+    with raises(TypeError, message):
+        tl.grad(f)(1j)
+    with raises(TypeError, "grad: with holomorphic=True inputs must be complex, but argument 0 of f is float32[]."):
+        tl.grad(f, holomorphic=True)(1.0)
+
+
+@pytest.mark.parametrize(
+    "argnums, message",
+    [
+        (2, "grad: argnums=2 names argument 2, but f was called with 2 positional arguments."),
+        (-3, "grad: argnums=-3 names argument -3, but f was called with 2 positional arguments."),
+        ((0, 2), "grad: argnums=(0, 2) names argument 2, but f was called with 2 positional arguments."),
+        ("x", "grad: argnums='x' names argument 'x', but f was called with 2 positional arguments."),
+        ((0, -2), "grad: argnums=(0, -2) names an argument of f twice."),
+    ],
+)
+def test_wrong_argnums_of_grad(argnums, message):
+    def f(x, y):
+        return x * y
+
+    with raises(ValueError, message):
+        tl.grad(f, argnums)(1.0, 2.0)
+
+
+def test_arguments_by_name_are_not_differentiated():
+    def f(x):
+        return x
+
+    with raises(ValueError, "grad: argnums=0 names argument 0, but f was called with 0 positional arguments."):
+        tl.grad(f)(x=1.0)
+
+
+# ---- jvp, vjp, linearize --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "primals, tangents, message",
+    [
+        (1.0, (1.0,), "jvp: primals must be a tuple or list, one entry per argument, not 1.0."),
+        ((1.0,), 2.0, "jvp: tangents must be a tuple or list, one entry per argument, not 2.0."),
+        ((1.0,), (1.0, 2.0), "jvp: 1 primals were given, but 2 tangents."),
+        (
+            ({"a": 1.0},),
+            ([1.0],),
+            "jvp: primals and tangents differ in structure: PyTreeDef(({'a': *},)) and PyTreeDef(([*],)).",
+        ),
+        ((A,), (B,), "jvp: tangent 0 is float64[4,5], but the primal float64[2,3] asks for float64[2,3]."),
+        (
+            (np.float32(1.0),),
+            (np.array(1.0),),
+            "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].",
+        ),
+        ((3,), (1,), "jvp: leaf 0 is int32[], an integer type: its tangent must be of dtype float0, not 1."),
+    ],
+)
+def test_jvp_of_what_does_not_fit(primals, tangents, message):
+    with raises(TypeError, message):
+        tl.jvp(lambda x: x, primals, tangents)
+
+
+def test_cotangent_that_does_not_fit():
+    _, pull_back = tl.vjp(halves, np.ones(3))
+    message = "vjp: the cotangent must have the structure of the result of halves, PyTreeDef(*), not PyTreeDef((*,))."
+    with raises(TypeError, message):
+        pull_back((np.ones(3),))
+    with raises(TypeError, "vjp: cotangent 0 is float64[4], but the result of halves asks for float64[3]."):
+        pull_back(np.ones(4))
+
+
+def test_tangent_that_does_not_fit():
+    _, push_forward = tl.linearize(halves, np.ones(3))
+    with raises(TypeError, "linearize: tangents must have the structure PyTreeDef((*,)), not PyTreeDef((*, *))."):
+        push_forward(np.ones(3), np.ones(3))
+    with raises(TypeError, "jvp: tangent 0 is float64[4], but the primal float64[3] asks for float64[3]."):
+        push_forward(np.ones(4))
+
+
+def test_aux_that_is_missing():
+    with raises(TypeError, "with has_aux=True halves must return (value, aux), but returned JVPTracer<~f32[]>."):
+        tl.grad(halves, has_aux=True)(1.0)
+
+
+# ---- transposing what is not linear ---------------------------------------------------------------------------
+
+
+def sine(x):
+    return tnp.sin(x)
+
+
+def product(x):
+    return x * x
+
+
+def shifted(x):
+    y = x - 1
+    return 2 * y
+
+
+def chosen(x):
+    return tnp.where(x > 0, x, 2 * x)
+
+
+def joined(x):
+    return tnp.concatenate([x, np.ones(2)])
+
+
+def called(x):
+    return tl.jit(product)(x)
+
+
+@pytest.mark.parametrize(
+    "f, culprit, operation, why, line",
+    [
+        (sine, sine, "sin", "it is not linear", "tnp.sin"),
+        (product, product, "mul", "it multiplies two values that are both linear (bilinear)", "x * x"),
+        (shifted, shifted, "sub", "it combines a linear value with a constant (affine)", "x - 1"),
+        (joined, joined, "concatenate", "it combines a linear value with a constant (affine)", "concatenate"),
+        (chosen, chosen, "select_n", "a linear value is among the operands that it is not linear in", "where"),
+        (called, product, "mul", "it multiplies two values that are both linear (bilinear)", "x * x"),
+    ],
+)
+def test_transposing_what_is_not_linear(f, culprit, operation, why, line):
+    message = f"no transpose rule for '{operation}': {why}. It was reached from {place(culprit, line)}."
+    with raises(NotImplementedError, message):
+        tl.linear_transpose(f, np.ones(2))(np.ones(4 if f is joined else 2))
+
+
+def test_transposing_a_constant_or_integers():
+    def one(x):
+        return np.ones(3)
+
+    with raises(TypeError, "one is not linear: its result float64[3] does not depend on its arguments."):
+        tl.linear_transpose(one, 1.0)
+    with raises(TypeError, "linear_transpose: arguments must be floating point or complex, not int32[]."):
+        tl.linear_transpose(one, 1)
+
+
+# ---- traced values that outlive their function ----------------------------------------------------------------
+
+kept = []
+
+
+def leaking(x):
+    y = x * x
+    kept.append(y)
+    return y
+
+
+def use():
+    return tnp.sin(kept.pop())
+
+
+def leak(what):
+    return (
+        f"a traced array escaped its function: float32[] of {place(leaking)}, traced for {what}.\n"
+        f"  The value was computed at {place(leaking, 'x * x')}.\n"
+        f"  It was used at {place(use, 'sin')}.\n"
+        "  Return it from the function instead of storing it in a global, an attribute or a closure."
+    )
+
+
+@pytest.mark.parametrize(
+    "what, transform",
+    [
+        ("jit", lambda x: tl.jit(leaking)(x)),
+        ("grad", tl.grad(leaking)),
+        ("grad", tl.value_and_grad(leaking)),
+        ("vjp", lambda x: tl.vjp(leaking, x)),
+        ("linearize", lambda x: tl.linearize(leaking, x)),
+        ("jit", lambda x: tl.grad(tl.jit(leaking))(x)),
+        ("linear_transpose", lambda x: tl.linear_transpose(leaking, x)),
+    ],
+)
+@pytest.mark.parametrize("under", [lambda f: f(), lambda f: tl.jit(f)(), lambda f: tl.grad(lambda x: f() * x)(1.0)])
+def test_leaked(what, transform, under):
+    try:
+        transform(np.float32(2.0))
+    except NotImplementedError:
+        assert what == "linear_transpose"
+    with raises(tl.errors.UnexpectedTracerError, leak(what)):
+        under(use)
+
+
+def test_leaked_from_jvp_is_named_without_its_line():
+    tl.jvp(leaking, (np.float32(2.0),), (np.float32(1.0),))
+    with raises(
+        tl.errors.UnexpectedTracerError, leak("jvp").replace(leak("").splitlines()[1] + "\n", "")
+    ):
+        use()
+
+
+def test_leaked_by_returning_or_converting_it():
+    for convert in (float, bool, int, np.asarray, "{:.1f}".format):
+        tl.grad(leaking)(2.0)
+        with pytest.raises(tl.errors.UnexpectedTracerError, match="a traced array escaped its function"):
+            convert(kept.pop())
+    for transform in (tl.jit, tl.grad):
+        tl.grad(leaking)(2.0)
+        with pytest.raises(tl.errors.UnexpectedTracerError, match="a traced array escaped its function"):
+            transform(lambda x: kept.pop())(1.0)
+
+
+# ---- jit ------------------------------------------------------------------------------------------------------
+
+
+def power(x, n):
+    return x**n
+
+
+def test_static_argument_that_is_not_hashable():
+    message = (
+        f"jit: static argument {{}} of {place(power)} is not hashable: [2] of type list.\n"
+        "  Static arguments are compiled in. Pass a tuple instead of a list, or do not make it static if it is an array."
+    )
+    with raises(ValueError, message.format("1")):
+        tl.jit(power, static_argnums=1)(1.0, [2])
+    with raises(ValueError, message.format("'n'")):
+        tl.jit(power, static_argnames="n")(1.0, n=[2])
+
+
+def test_argument_that_is_no_array():
+    message = (
+        f"jit: argument [1]['k'] of {place(power)} is 'abc' of type str, which is not an array.\n"
+        "  Make it static (static_argnums or static_argnames)."
+    )
+    with raises(TypeError, message):
+        tl.jit(power)(1.0, {"k": "abc"})
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (dict(static_argnums=2), "static_argnums names argument 2, but {} has 2 positional arguments."),
+        (dict(static_argnums=(0, -3)), "static_argnums names argument -3, but {} has 2 positional arguments."),
+        (dict(donate_argnums=5), "donate_argnums names argument 5, but {} has 2 positional arguments."),
+        (dict(static_argnames="m"), "static_argnames names 'm', but {} has x, n."),
+        (dict(donate_argnames=("x", "y")), "donate_argnames names 'y', but {} has x, n."),
+    ],
+)
+def test_wrong_argnums_of_jit(options, message):
+    with raises(ValueError, "jit: " + message.format(place(power))):
+        tl.jit(power, **options)
+
+
+def test_result_that_is_no_array():
+    def f(x):
+        return x, "abc"
+
+    with raises(TypeError, f"jit: {place(f)} returned 'abc' of type str, which is not an array."):
+        tl.jit(f)(1.0)
+
+
+# ---- nan ------------------------------------------------------------------------------------------------------
+
+
+def logarithm(x):
+    y = tnp.log(x)
+    return y + 1
+
+
+@pytest.fixture
+def debug_nans():
+    with tl.config.scope(debug_nans=True):
+        yield
+
+
+@pytest.mark.usefixtures("debug_nans")
+@pytest.mark.parametrize(
+    "under", [lambda f: f, tl.jit, tl.grad, tl.value_and_grad, lambda f: tl.grad(tl.jit(f)), lambda f: tl.jit(tl.jit(f))]
+)
+def test_nan_names_operation_and_line(under):
+    with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
+        under(logarithm)(tnp.asarray(-1.0))
+
+
+@pytest.mark.usefixtures("debug_nans")
+def test_nan_that_comes_up_in_the_backward_pass():
+    def f(x):
+        return 0.0 * tnp.sqrt(x)
+
+    for under in (tl.grad(f), tl.jit(tl.grad(f)), tl.grad(tl.jit(f))):
+        with raises(FloatingPointError, f"nan in the result of 'mul', at {place(f, 'sqrt')}."):
+            under(np.float64(0.0))
+
+
+@pytest.mark.usefixtures("debug_nans")
+def test_no_nan_no_error():
+    assert tl.jit(tl.grad(logarithm))(2.0) == 0.5
+    assert np.isnan(tl.jit(lambda x: x)(np.nan))  # nothing was computed
+
+
+# ---- our own mistakes, and what must not be seen --------------------------------------------------------------
+
+
+def test_broken_invariant_is_an_internal_error():
+    jaxpr = tl.make_jaxpr(sine)(1.0).jaxpr
+    assert eval_jaxpr(jaxpr, [np.float32(0.0)])[0] == 0.0
+    error = tl.errors.InternalError("two and two are five")
+    assert str(error) == "two and two are five\n  This is a bug in Tapeless, please report it."
+    with pytest.raises(tl.errors.InternalError, match="primitive 'sin' is defined twice"):
+        type(jaxpr.eqns[0].primitive)("sin", lambda x: (x,))
+
+
+MISTAKES = {
+    "if": lambda: tl.jit(relu)(1.0),
+    "count": lambda: tl.jit(count)(1),
+    "shape": lambda: tl.jit(lambda x: x @ B)(A),
+    "leak": lambda: (tl.grad(leaking)(1.0), use()),
+    "leak through jit": lambda: (tl.jit(leaking)(1.0), tl.jit(use)()),
+    "closure": lambda: tl.grad(lambda z: closing_over(z)(2.0))(1.0),
+    "scalar": lambda: tl.grad(halves)(A),
+    "linear": lambda: tl.linear_transpose(called, 1.0)(1.0),
+    "static": lambda: tl.jit(power, static_argnums=1)(1.0, [2]),
+    "string": lambda: tl.jit(power)(1.0, "abc"),
+    "compiled": lambda: tl.jit(halves).lower(A).compile()(B),
+    "deleted": lambda: halves(deleted()),
+    "index": lambda: tnp.asarray(A)[7],
+    "rule": lambda: tl.grad(tl.custom_jvp(halves))(1.0),
+}
+
+
+def closing_over(z):
+    f = tl.custom_jvp(lambda x: x * z)
+    f.defjvps(lambda t, y, x: t * z)
+    return f
+
+
+def deleted():
+    x = tnp.asarray(A)
+    x.delete()
+    return x
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_no_frame_of_a_runtime_and_no_assertion_is_seen(mistake):
+    with pytest.raises(Exception) as caught:
+        MISTAKES[mistake]()
+    text = "".join(traceback.format_exception(caught.value))
+    assert "jaxlib" not in text.replace("jaxlib/cpp", "")
+    assert "AssertionError" not in text
+    assert "Jax" not in text and "XLA" not in text and "INVALID_ARGUMENT" not in text
