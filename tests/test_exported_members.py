@@ -20,7 +20,7 @@ exponential
 
 # JAX's parameters that wait for shardings and named axes; every other one has JAX's name and JAX's place.
 NOT_YET = {
-    "jit": {"in_shardings", "out_shardings", "device", "backend", "inline"},
+    "jit": {"in_shardings", "out_shardings", "backend"},
     "grad": {"reduce_axes"},
     "value_and_grad": {"reduce_axes"},
     "vjp": {"reduce_axes"},

@@ -22,7 +22,6 @@ from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import ndim
 from tapeless.tracer.primitives.random import threefry2x32
 from tapeless.tracer.primitives.shape import (
-    broadcast_in_dim,
     concatenate,
     expand_dims,
     index_in_dim,

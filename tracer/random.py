@@ -1,8 +1,9 @@
 """Random numbers: functions of a key, the same on every device, with the names and the bits of jax.random.
 
-A sampler encrypts the positions of its result, once, and computes the sample from these bits; one that needs several
-keys splits the one it is given. Samples made by arithmetic alone are those of jax.random exactly; others as far as
-XLA's log, erf_inv and tan are the same. Left out: what is drawn by rejection (gamma, beta, dirichlet, poisson).
+A sampler encrypts the positions of its result and computes the sample from these bits; one that needs more of them
+splits the key it is given. Samples made by arithmetic alone are those of jax.random exactly; others as far as XLA's
+log, erf_inv and tan are the same. Left out: what is drawn by rejection (gamma, beta, dirichlet, poisson), and gumbel's
+mode "highest".
 """
 
 import math

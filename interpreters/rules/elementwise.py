@@ -8,6 +8,8 @@ At a kink: half to each side of a tie of max and min, nothing at a bound of clam
 import math
 from typing import Any
 
+import numpy as np
+
 from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import Linear
 from tapeless.interpreters.zero import Zero
@@ -62,6 +64,11 @@ def _only_where(mask: Any, t: Any) -> Any:
     return select_n(mask, constant(0, aval_of(t)), t)
 
 
+def _times(ct: Any, y: Any) -> Any:
+    """ct y; simply y for the constant 1, the cotangent that every gradient starts from."""
+    return y if isinstance(ct, np.ndarray) and ct.ndim == 0 and ct == 1 else mul(ct, y)
+
+
 def _is_complex(x: Any) -> bool:
     return dtypes.is_complex(aval_of(x).dtype)
 
@@ -78,7 +85,7 @@ jvp.partials(e.sub_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: neg(_spr
 transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit(ct, y)))
 
 jvp.multilinear(e.mul_p)
-transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(mul(ct, y), x), lambda ct, x, y: _fit(mul(ct, x), y))
+transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(_times(ct, y), x), lambda ct, x, y: _fit(_times(ct, x), y))
 
 jvp.partials(e.div_p, lambda t, x, y: div(t, y), lambda t, x, y: mul(t, neg(div(div(x, y), y))))
 transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.never)

@@ -69,7 +69,7 @@ def test_count_under_jit():
 
 
 def test_float_under_jit():
-    with raises(tl.errors.ConcretizationTypeError, refusal("float value", "float32[]", as_float, "float(", FLOAT)):
+    with raises(tl.errors.ConcretizationTypeError, refusal("float value", "float32[]", as_float, "return float", FLOAT)):
         tl.jit(as_float)(3.0)
 
 
