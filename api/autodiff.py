@@ -14,6 +14,7 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.placement import device_put
 from tapeless.tracer import core, dtypes, passes, pytree
 from tapeless.tracer.array import Array
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -109,7 +110,9 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
         raise TypeError(f"jvp: primals and tangents differ in structure: {tree} and {tangent_tree}.")
-    given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))]
+    given = [
+        _tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
+    ]
     f = _Flat(fun, tree, has_aux)
     values, pushed = forward.jvp(f, flat, given, fun)
     result = f.unflatten(values), f.unflatten(_instantiated(pushed))
@@ -137,15 +140,19 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 class LinearMap:
     """The derivative of a function at a point, as a function: `linear_map(*tangents)`. Prints its program."""
 
+    __slots__ = ("_avals", "_f", "_program", "_tree")
+
     def __init__(self, program: unzip.LinearProgram, primals: Sequence[Any], tree: Any, f: "_Flat") -> None:
-        self._program, self._primals, self._tree, self._f = program, primals, tree, f
+        self._program, self._avals, self._tree, self._f = program, [aval_of(x) for x in primals], tree, f
 
     def __call__(self, *tangents: Any) -> Any:
         flat, tree = pytree.flatten(tangents)
         if tree != self._tree:
             raise TypeError(f"linearize: tangents must have the structure {self._tree}, not {tree}.")
-        given = [_tangent(x, t, i) for i, (x, t) in enumerate(zip(self._primals, flat, strict=True))]
-        used = [instantiate(t) for x, t in zip(self._primals, given) if dtypes.is_inexact(aval_of(x).dtype)]
+        given = [
+            _tangent(aval, t, f"linearize: tangent {i}") for i, (aval, t) in enumerate(zip(self._avals, flat, strict=True))
+        ]
+        used = [instantiate(t) for aval, t in zip(self._avals, given) if dtypes.is_inexact(aval.dtype)]
         return self._f.unflatten(_instantiated(self._program.apply(used)))
 
     @property
@@ -365,25 +372,25 @@ def _check_sequences(primals: Any, tangents: Any) -> None:
         raise TypeError(f"jvp: {len(primals)} primals were given, but {len(tangents)} tangents.")
 
 
-def _tangent(x: Any, t: Any, i: int) -> Any:
-    """The tangent `t` of `x` as a value or Zero. Raises: TypeError if its type is not that of x's tangents."""
+def _tangent(primal: ShapedArray, t: Any, who: str) -> Any:
+    """The tangent `t` of a primal as a value or Zero. Raises: TypeError if its type is not that of tangents."""
     if type(t) is Zero:
         return t
-    want = aval_of(x).tangent()
+    want = primal.tangent()
     if want.dtype == dtypes.float0:
         if getattr(t, "dtype", None) == dtypes.float0:
             return Zero(want)
-        raise TypeError(
-            f"jvp: leaf {i} is {aval_of(x)}, an integer type: its tangent must be of dtype float0, not {t!r}."
-        )
-    return typed(t, want, f"jvp: tangent {i}", f"the primal {aval_of(x)}")
+        raise TypeError(f"{who} belongs to a primal of integer type, {primal}: it must be of dtype float0, not {t!r}.")
+    return typed(t, want, who, f"the primal {primal}")
 
 
 def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """`t`, a bare number taken as of the type `want`. Raises: TypeError naming both types if they differ."""
+    """`t`; a number, or a weakly typed array, taken as of the type `want`. Raises: TypeError naming both types."""
     if isinstance(t, (bool, int, float, complex)) and not want.shape:
         return constant(t, want)
     have = aval_of(t)
+    if have.weak_type and have.shape == want.shape and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype):
+        return t if have.dtype == want.dtype else convert_element_type(t, want.dtype)
     if have.shape != want.shape or have.dtype != want.dtype:
         raise TypeError(f"{who} is {have}, but {of} asks for {want}.")
     return t

@@ -102,7 +102,7 @@ class UnzipTrace(Trace):
         if type(x) is LinearTracer and x.trace is self:
             return x.var
         if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
-            return Literal(x, aval_of(x))
+            return Literal(x)
         if isinstance(x, Tracer) and not x.trace.alive:
             raise core.leak_error(x)
         found = self._residuals.get(id(x))

@@ -116,8 +116,8 @@ class Function:
 
     def compare(self, x: Value, y: Value, direction: str) -> Value:
         """x `direction` y (EQ NE LT LE GT GE), elementwise; floating point unordered compares as IEEE says."""
-        kind = {"f": "FLOAT", "V": "FLOAT", "c": "FLOAT", "i": "SIGNED"}.get(x.aval.dtype.kind, "UNSIGNED")
-        kind = "FLOAT" if dtypes.is_inexact(x.aval.dtype) else kind
+        dtype = x.aval.dtype
+        kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
         attributes = (
             f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
             f"compare_type = #stablehlo<comparison_type {kind}>"

@@ -33,14 +33,19 @@ class Var:
 
 
 class Literal:
-    """A scalar constant in the place of a variable."""
+    """A scalar constant in the place of a variable.
+
+    `value` is a NumPy scalar, or an array without axes if the type is strong: a Python number's width is settled here,
+    whatever the setting when the program runs, and the user's array may change without changing the program.
+    """
 
     __slots__ = ("aval", "value")
 
     linear = False
 
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
-        self.value, self.aval = value, aval_of(value) if aval is None else aval
+        self.aval = aval_of(value) if aval is None else aval
+        self.value = value.copy() if isinstance(value, (np.ndarray, np.generic)) else self.aval.dtype.type(value)
 
     def key(self) -> tuple[Any, ...]:
         """Equal for literals of the same type and the same bits (so 0.0 and -0.0 differ, nan equals itself)."""

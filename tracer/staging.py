@@ -75,7 +75,7 @@ class StagingTrace(Trace):
             if x.trace.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
         elif not isinstance(x, Array) and np.ndim(x) == 0:
-            return Literal(_own(x), aval_of(x))
+            return Literal(x)
         return self._constant(x)
 
     def _constant(self, x: Any) -> Var:

@@ -6,13 +6,19 @@ from tapeless.lowering import dispatch, emit
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
+from tapeless.tracer.types import aval_of
 
 
 def _call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Any:
     return f.call(f, jaxpr, operands)
 
 
+def _run(*args: Any, jaxpr: Jaxpr) -> Any:
+    c.jit_p.type(tuple(map(aval_of, args)), {"jaxpr": jaxpr})
+    return dispatch.run(jaxpr, args)
+
+
 emit.rules[c.jit_p] = _call
 emit.rules[c.custom_jvp_p] = _call
-dispatch.inline[c.jit_p] = lambda *args, jaxpr: dispatch.run(jaxpr, args)
+dispatch.inline[c.jit_p] = _run
 dispatch.inline[c.custom_jvp_p] = c.call_custom

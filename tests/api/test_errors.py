@@ -251,7 +251,7 @@ def test_arguments_by_name_are_not_differentiated():
             (np.array(1.0),),
             "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].",
         ),
-        ((3,), (1,), "jvp: leaf 0 is int32[], an integer type: its tangent must be of dtype float0, not 1."),
+        ((3,), (1,), "jvp: tangent 0 belongs to a primal of integer type, int32[]: it must be of dtype float0, not 1."),
     ],
 )
 def test_jvp_of_what_does_not_fit(primals, tangents, message):
@@ -272,7 +272,7 @@ def test_tangent_that_does_not_fit():
     _, push_forward = tl.linearize(halves, np.ones(3))
     with raises(TypeError, "linearize: tangents must have the structure PyTreeDef((*,)), not PyTreeDef((*, *))."):
         push_forward(np.ones(3), np.ones(3))
-    with raises(TypeError, "jvp: tangent 0 is float64[4], but the primal float64[3] asks for float64[3]."):
+    with raises(TypeError, "linearize: tangent 0 is float64[4], but the primal float64[3] asks for float64[3]."):
         push_forward(np.ones(4))
 
 

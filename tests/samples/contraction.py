@@ -134,7 +134,7 @@ def convolution(
 def conv(x: Any, y: Any, params: Any, **options: Any) -> list[Sample]:
     """A row for each operand that it is linear in. Sums of some dozen products, in another order."""
     label = options.pop("label", "")
-    each = {"primitive": c.conv_general_dilated_p, "args": (x, y), "reference": conv_reference, "params": params}
+    each: Any = {"primitive": c.conv_general_dilated_p, "args": (x, y), "reference": conv_reference, "params": params}
     return [
         Sample(**each, linear_in=(0,), label=f"{label}-lhs", rtol=1e-5, **options),
         Sample(**each, linear_in=(1,), label=f"{label}-rhs", rtol=1e-5),

@@ -188,17 +188,22 @@ conj = conjugate
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Argument of complex numbers in radians, or degrees, elementwise."""
     z = inexact("angle", z)
-    imaginary, real_part = (lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else (lax.mul(z, 0.0), z)
-    result = lax.atan2(imaginary, real_part)
+    result = lax.atan2(lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else _angle_of_real(z)
     return lax.mul(result, 180 / np.pi) if deg else result
+
+
+@core.compound
+def _angle_of_real(x: Any) -> Array:
+    return select(lax.ne(x, x), x, select(lax.lt(x, 0), np.pi, full(x.shape, 0, x.dtype)))
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
 
 
 def square(x: ArrayLike, /) -> Array:
-    """x², elementwise."""
-    return apply("square", lax.square_p, x)
+    """x², elementwise; x itself for booleans."""
+    x = array_operand("square", x)
+    return x if x.dtype.kind == "b" else lax.square_p.bind(x)[0]
 
 
 def sqrt(x: ArrayLike, /) -> Array:

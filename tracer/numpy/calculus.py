@@ -100,8 +100,9 @@ def _gradient(x: Array, step: Any, *, axis: int) -> Array:
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """Integral along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
+    y = inexact("trapezoid", y)
     if x is None:
-        values, step = promoted_inexact_dtypes("trapezoid", y, dx)
+        values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
         return _trapezoid(moveaxis(values, axis, -1), step)
     values, places = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, x))
     places = places if places.ndim == 1 else moveaxis(places, axis, -1)

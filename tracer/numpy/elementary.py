@@ -67,10 +67,18 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @core.compound
 def _logaddexp(x: Any, y: Any) -> Array:
     """The difference of equal infinities is nan; it is replaced before use, or derivatives would be nan too."""
+    if dtypes.is_complex(x.dtype):
+        return _complex_logaddexp(x, y)
     difference = lax.sub(x, y)
     undefined = lax.ne(difference, difference)
     distance = lax.abs(select(undefined, 0, difference))
     return select(undefined, lax.add(x, y), lax.add(lax.max(x, y), lax.log1p(lax.exp(lax.neg(distance)))))
+
+
+def _complex_logaddexp(x: Any, y: Any) -> Array:
+    less = lax.lt(lax.real(x), lax.real(y))
+    high, low = select(less, y, x), select(less, x, y)
+    return lax.add(high, lax.log1p(lax.exp(lax.sub(low, high))))
 
 
 @core.compound

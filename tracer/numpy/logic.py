@@ -139,6 +139,8 @@ def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: A
 def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of |x| are set, elementwise; uint8."""
     x = operand("bitwise_count", x)
+    if x.dtype.kind == "b":
+        return lax.convert_element_type(x, np.uint8)
     x = lax.abs(x) if dtypes.kind(x.dtype) == "i" else x
     return lax.convert_element_type(bits.population_count(x), np.uint8)
 

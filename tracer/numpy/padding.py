@@ -55,7 +55,7 @@ def _widths(x: Array, pad_width: Any) -> Widths:
 def _pad_constant(x: Array, widths: Widths, values: Any) -> Array:
     if np.ndim(values) == 0:
         return shapes.pad(x, cast(values, x.dtype), [(*w, 0) for w in widths])
-    each = [[v for v in row] for row in np.broadcast_to(np.asarray(values), (x.ndim, 2))]
+    each = [list(row) for row in np.broadcast_to(np.asarray(values), (x.ndim, 2))]
     for axis, (width, (before, after)) in enumerate(zip(widths, each, strict=True)):
         for w, v in (((width[0], 0), before), ((0, width[1]), after)):
             config = [(0, 0, 0)] * x.ndim

@@ -102,9 +102,12 @@ def _reduced(
     y = reduce(x, axes)
     if initial is not None:
         y = combine(y, cast(initial, y.dtype))
-    if y.aval.weak_type:
-        y = lax.convert_element_type(y, y.dtype)
+    y = _strong(y)
     return expand_dims(y, axes) if keepdims and axes else y
+
+
+def _strong(x: Array) -> Array:
+    return lax.convert_element_type(x, x.dtype) if x.aval.weak_type else x
 
 
 def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
@@ -251,7 +254,7 @@ def cumulative_sum(
 
 
 def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, out: None, primitive: Any) -> Array:
-    x = _accumulated(name, a, dtype, out, promote_integers=False)
+    x = _strong(_accumulated(name, a, dtype, out, promote_integers=False))
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     return primitive(x, canonical_axis(axis, x.aval.ndim))

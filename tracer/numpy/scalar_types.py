@@ -1,4 +1,4 @@
-"""Element types as NumPy spells them: `tnp.float32` is a dtype wherever one is expected, and makes arrays when called."""
+"""Element types as NumPy spells them: `tnp.float32` is a dtype where one is expected, and makes arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sets: unique elements, membership, unions and intersections. Elements must be known where the shape depends on them."""
+"""Sets: unique elements, membership, unions and intersections. They must be known where a shape depends on them."""
 
 from typing import Any, NamedTuple
 

@@ -265,7 +265,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
-    """Edges of equal bins from the least to the greatest element, or over `range`; bins themselves if it is a vector."""
+    """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector."""
     x = array_operand("histogram_bin_edges", a)
     if np.ndim(bins):
         return array_operand("histogram_bin_edges", bins)

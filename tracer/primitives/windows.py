@@ -246,7 +246,7 @@ def select_and_gather_add(
       tangents, operand: [n..] of one type, floating point.
       select: "ge" for the maximum, "le" for the minimum; the first of ties.
       others: as for `reduce_window_sum`.
-    Returns: an element for each position of the window; 0 if all of the window is padding.
+    Returns: an element for each position of the window; 0 if the window has nothing but padding, or what pads.
     Raises: TypeError, ValueError if types differ, or `select` is something else.
     """
     params = _select_params("select_and_gather_add", operand, select, window_dimensions, window_strides, padding)
@@ -276,10 +276,12 @@ def select_and_scatter_add(
     return select_and_scatter_add_p.bind(source, operand, **params)[0]
 
 
-def _select_params(name: str, operand: Any, select: str, *window: Any) -> dict[str, Any]:
+def _select_params(
+    name: str, operand: Any, select: str, window: Sequence[int], strides: Sequence[int] | None, padding: Any
+) -> dict[str, Any]:
     if select not in ("ge", "le"):
         raise ValueError(f"{name}: select is 'ge' or 'le', not {select!r}.")
-    params = _params(name, shape_of(operand), *window, None, None)
+    params = _params(name, shape_of(operand), window, strides, padding, None, None)
     del params["base_dilation"], params["window_dilation"]
     return {"select": select, **params}
 

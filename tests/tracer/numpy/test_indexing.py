@@ -1,0 +1,236 @@
+"""x[index] and x.at[index] against NumPy, with indices drawn at random."""
+
+import re
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapeless as tl
+import tapeless.numpy as tnp
+
+EXAMPLES = settings(max_examples=150, deadline=None)
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5)
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+@st.composite
+def basic_indices(draw):
+    shape = draw(SHAPES)
+    index = draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    return numbered(shape), index
+
+
+@st.composite
+def mixed_indices(draw):
+    """For each axis an integer, a slice, or an array of integers; with new axes and an ellipsis."""
+    shape = draw(SHAPES)
+    block = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=3))
+    items = []
+    for n in shape[: draw(st.integers(1, len(shape)))]:
+        integers = st.integers(-n, n - 1)
+        sub = draw(st.sampled_from([block, (1,), ()]))
+        kinds = [integers, st.slices(n), hnp.arrays(np.int32, sub, elements=integers)]
+        items.append(draw(st.one_of(kinds)))
+    if draw(st.booleans()):
+        items.insert(draw(st.integers(0, len(items))), None)
+    if len(items) < len(shape) and draw(st.booleans()):
+        items.append(Ellipsis)
+    return numbered(shape), tuple(items)
+
+
+def traced(index):
+    """The index with its arrays as operands of the program, and what builds it again."""
+    items = index if isinstance(index, tuple) else (index,)
+    arrays = [x for x in items if isinstance(x, np.ndarray)]
+
+    def rebuilt(values):
+        given = iter(values)
+        return tuple(next(given) if isinstance(x, np.ndarray) else x for x in items)
+
+    return arrays, rebuilt
+
+
+@given(basic_indices())
+@EXAMPLES
+def test_basic_indices(case):
+    x, index = case
+    np.testing.assert_array_equal(tnp.asarray(x)[index], x[index])
+
+
+@given(basic_indices())
+@EXAMPLES
+def test_basic_indices_of_a_traced_array(case):
+    x, index = case
+    program = tl.make_jaxpr(lambda x: x[index])(x)
+    assert program.out_avals[0].shape == x[index].shape
+    assert len(program.eqns) <= 3  # slice, rev, reshape
+    np.testing.assert_array_equal(tl.jit(lambda x: x[index])(x), x[index])
+
+
+@given(mixed_indices())
+@EXAMPLES
+def test_arrays_of_positions(case):
+    x, index = case
+    np.testing.assert_array_equal(tnp.asarray(x)[index], x[index])
+
+
+@given(mixed_indices())
+@EXAMPLES
+def test_traced_positions(case):
+    x, index = case
+    arrays, rebuilt = traced(index)
+    found = tl.jit(lambda x, *values: x[rebuilt(values)])(x, *arrays)
+    np.testing.assert_array_equal(found, x[index])
+
+
+@given(mixed_indices(), st.booleans())
+@EXAMPLES
+def test_writing(case, scalar):
+    x, index = case
+    y = np.float32(-1) if scalar else -numbered(x[index].shape) - 1
+    changed = np.asarray(tnp.asarray(x).at[index].set(y))
+    expected = x.copy()
+    expected[index] = y
+    positions = np.zeros(x.shape, int)
+    np.add.at(positions, index, 1)
+    once = positions <= 1  # where positions repeat, any of the values may win
+    np.testing.assert_array_equal(changed[once], expected[once])
+    assert set(changed[~once]) <= set(np.ravel(y))
+
+
+@given(mixed_indices())
+@EXAMPLES
+def test_adding(case):
+    x, index = case
+    y = numbered(x[index].shape)
+    expected = x.copy()
+    np.add.at(expected, index, y)
+    np.testing.assert_array_equal(tnp.asarray(x).at[index].add(y), expected)
+    arrays, rebuilt = traced(index)
+    found = tl.jit(lambda x, *values: x.at[rebuilt(values)].add(y))(x, *arrays)
+    np.testing.assert_array_equal(found, expected)
+
+
+@given(basic_indices())
+@EXAMPLES
+def test_writing_basic(case):
+    x, index = case
+    expected = x.copy()
+    expected[index] = -1
+    np.testing.assert_array_equal(tnp.asarray(x).at[index].set(-1), expected)
+    np.testing.assert_array_equal(tl.jit(lambda x: x.at[index].set(-1))(x), expected)
+    expected = x.copy()
+    expected[index] *= 3
+    np.testing.assert_array_equal(tnp.asarray(x).at[index].multiply(3), expected)
+
+
+@pytest.mark.parametrize(
+    ("method", "ufunc"),
+    [("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)],
+)
+def test_repeated_positions_accumulate(method, ufunc):
+    x, index, y = numbered((4,)), np.array([1, 1, -1]), np.array([2, 3, 5], np.float32)
+    expected = x.copy()
+    ufunc.at(expected, index, y)
+    np.testing.assert_array_equal(getattr(tnp.asarray(x).at[index], method)(y), expected)
+
+
+def test_divide_power_apply():
+    x = tnp.asarray(numbered((4,)) + 1)
+    np.testing.assert_array_equal(x.at[1:3].divide(2), [1, 1, 1.5, 4])
+    np.testing.assert_array_equal(x.at[1:3].power(2), [1, 4, 9, 4])
+    np.testing.assert_array_equal(x.at[1:3].apply(lambda v: -v), [1, -2, -3, 4])
+
+
+def test_masks():
+    x, mask = numbered((3, 4)), numbered((3, 4)) % 3 == 0
+    np.testing.assert_array_equal(tnp.asarray(x)[mask], x[mask])
+    np.testing.assert_array_equal(tnp.asarray(x)[np.array([True, False, True]), 1:], x[[True, False, True], 1:])
+    np.testing.assert_array_equal(tl.jit(lambda x, m: x.at[m].set(0))(x, mask), np.where(mask, 0, x))
+    np.testing.assert_array_equal(tl.jit(lambda x, m: x.at[m].add(1))(x, mask), np.where(mask, x + 1, x))
+    with pytest.raises(TypeError, match=r"tnp.where\(mask, x, other\)"):
+        tl.jit(lambda x, m: x[m])(x, mask)
+
+
+def test_traced_positions_outside():
+    """Reading moves them to the ends, writing drops them."""
+    x = numbered((5,))
+    np.testing.assert_array_equal(tl.jit(lambda x, i: x[i])(x, np.array([7, -9, 1])), [4, 0, 1])
+    assert tl.jit(lambda x, i: x[i])(x, 7) == 4
+    np.testing.assert_array_equal(tl.jit(lambda x, i: x.at[i].set(-1))(x, 7), x)
+    np.testing.assert_array_equal(tl.jit(lambda x, i: x.at[i].add(1))(x, np.array([7, 0])), x + [1, 0, 0, 0, 0])
+
+
+def test_modes():
+    x = tnp.asarray(numbered((5,)))
+    np.testing.assert_array_equal(x.at[np.array([7, 1])].get(mode="fill"), [np.nan, 1])
+    np.testing.assert_array_equal(x.at[np.array([7, 1])].get(mode="fill", fill_value=-1), [-1, 1])
+    np.testing.assert_array_equal(x.at[np.array([7, 1])].get(mode="clip"), [4, 1])
+    np.testing.assert_array_equal(x.at[7].set(0, mode="drop"), x)
+    np.testing.assert_array_equal(x.at[7].set(0, mode="clip"), [0, 1, 2, 3, 0])
+    np.testing.assert_array_equal(tnp.take(x, np.array([7, 1])), [np.nan, 1])
+    np.testing.assert_array_equal(tnp.take(x, np.array([7, -1]), mode="wrap"), [2, 4])
+
+
+def test_one_cheap_primitive():
+    program = tl.make_jaxpr(lambda x: x[1])(np.zeros((3, 4), np.float32))
+    assert [str(eqn.primitive) for eqn in program.eqns] == ["slice", "reshape"]
+    program = tl.make_jaxpr(lambda x: x.at[1].set(0))(np.zeros((3, 4), np.float32))
+    assert str(program.eqns[-1].primitive) == "dynamic_update_slice"
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        (7, IndexError, "index 7 is out of bounds for axis 0 with size 3, of an array of shape (3,4)."),
+        ((0, -5), IndexError, "index -5 is out of bounds for axis 1 with size 4, of an array of shape (3,4)."),
+        ((0, 0, 0), IndexError, "too many indices: 3 for the 2 axes of an array of shape (3,4)."),
+        ((..., ...), IndexError, "an index has at most one ellipsis (...), not 2."),
+        (0.5, TypeError, "an index must be an integer, a slice, None, ... or an array of them, not 0.5 of type float."),
+        ("a", TypeError, "an index must be an integer, a slice, None, ... or an array of them, not 'a' of type str."),
+        (np.zeros(2, np.float32), TypeError, "an index must be integer or boolean, not float32[2]."),
+        (np.array([0, 9]), IndexError, "index 9 is out of bounds for axis 0 with size 3, of an array of shape (3,4)."),
+        (np.ones(2, bool), IndexError, "a mask of shape (2) does not fit an array of shape (3,4): axis 0 has size 3."),
+    ],
+    ids=str,
+)
+def test_errors(index, error, message):
+    x = tnp.zeros((3, 4))
+    with pytest.raises(error, match=re.escape(message)):
+        x[index]
+    with pytest.raises(error, match=re.escape(message)):
+        tl.jit(lambda x: x[index])(x)
+
+
+def test_item_assignment_is_refused():
+    with pytest.raises(TypeError, match=re.escape("x = x.at[i].set(y)")):
+        tnp.zeros(3)[0] = 1
+
+
+def test_traced_bounds_are_refused():
+    with pytest.raises(TypeError, match=r"lax.dynamic_slice"):
+        tl.jit(lambda x, n: x[:n])(tnp.zeros(3), 2)
+
+
+def test_values_must_fit():
+    with pytest.raises(ValueError, match=re.escape("values of shape (3) do not broadcast to the part of shape (2)")):
+        tnp.zeros(4).at[:2].set(np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match=r"cannot be written"):
+        tnp.zeros(4, int).at[0].set(tnp.ones(()))
+
+
+@given(SHAPES, st.data())
+@EXAMPLES
+def test_take_along_axis(shape, data):
+    x, axis = numbered(shape), data.draw(st.integers(-len(shape), len(shape) - 1))
+    n = shape[axis]
+    places = data.draw(hnp.arrays(np.int32, shape, elements=st.integers(-n, n - 1)))
+    expected = np.take_along_axis(x, places, axis)
+    np.testing.assert_array_equal(tnp.take_along_axis(tnp.asarray(x), places, axis), expected)
+    np.testing.assert_array_equal(tnp.take(x, places, axis), np.take(x, places, axis))
