@@ -8,9 +8,12 @@ from typing import Any
 from tapeless.autodiff import typed
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives.elementwise import add, stop_gradient
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
@@ -31,10 +34,11 @@ class custom_jvp:
     """
 
     def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=())
         self.fun, self.nondiff_argnums = fun, tuple(nondiff_argnums)
         self.jvp: Callable[..., Any] | None = None
         self._signature = _signature(fun)
+        self._remembered: dict[Any, Any] = {}
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
@@ -124,6 +128,17 @@ class _FlatCall:
         _check_arrays(outs, self.__name__)
         self._out_avals = [aval_of(y) for y in outs]
         return outs
+
+    def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The function as a program, and its constants. One program for all calls of these types without static ones."""
+        key, cache = (self._tree, avals, config.trace_key()), self._custom._remembered
+        if self._static or key not in cache:
+            program, consts = trace_to_jaxpr(self.function, avals, what="custom_jvp", function=self)
+            if self._static or any(isinstance(x, Tracer) for x in consts):
+                return program, consts
+            cache[key] = program, consts, self.out_tree, self._out_avals
+        program, consts, self.out_tree, self._out_avals = cache[key]
+        return program, consts
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The user's rule. Raises: TypeError if what it returns does not fit."""

@@ -84,7 +84,9 @@ def _check(case: _Case, order: int, modes: Sequence[str], tolerance: _Tolerance)
 
 
 def _check_forward(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
-    _, pushed = autodiff.jvp(case.f, case.args, v.tangents)
+    values, pushed = autodiff.jvp(case.f, case.args, v.tangents)
+    if not all(np.all(tolerance.agree(_wide(y), _wide(z))) for y, z in zip(values, case.f(*case.args), strict=True)):
+        raise AssertionError(f"check_grads: {_disagrees(case, 'fwd', f'{case.name} itself')}: in its value.")
     for k, (ours, theirs) in enumerate(zip(map(_wide, pushed), v.difference(tolerance.eps), strict=True)):
         wrong = ~tolerance.agree(ours, theirs)
         if wrong.any():
@@ -106,14 +108,17 @@ def _check_reverse(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
 
 
 def _message(case: _Case, mode: str, what: str, ours: Any, theirs: Any, v: "_Direction", given: _Tolerance) -> str:
-    path = " of ".join((mode, *case.path[::-1]))
     return (
-        f"check_grads: {_FULL[mode]} mode disagrees with central differences of {case.name} "
-        f"at order {len(case.path) + 1} ({path}).\n"
+        f"check_grads: {_disagrees(case, mode, f'central differences of {case.name}')}.\n"
         f"  {what}: {_BY[mode]} gives {ours}, differences give {theirs} "
         f"(atol={given.atol}, rtol={given.rtol}, eps={given.eps}).\n"
         f"  direction: {', '.join(v.shown())}"
     )
+
+
+def _disagrees(case: _Case, mode: str, what: str) -> str:
+    path = " of ".join((mode, *case.path[::-1]))
+    return f"{_FULL[mode]} mode disagrees with {what} at order {len(case.path) + 1} ({path})"
 
 
 _FULL = {"fwd": "forward", "rev": "reverse"}

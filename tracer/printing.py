@@ -7,6 +7,7 @@ printed once each, as named functions above the program that calls them.
 import itertools
 import string
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,14 @@ def _sides(atoms: Any, names: Names) -> str:
 
 
 def _params(params: dict[str, Any], titles: dict[Any, str]) -> str:
-    shown = [f"{name}={_param(value, titles)}" for name, value in params.items() if value is not None]
+    shown = [f"{name}={_param(value, titles)}" for name, value in params.items() if not _is_default(value)]
     return f"[{' '.join(shown)}]" if shown else ""
+
+
+def _is_default(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return bool(value) and all(isinstance(item, Enum) and _is_default(item) for item in value)
+    return value is None or (isinstance(value, Enum) and value.name == "DEFAULT")
 
 
 def _param(value: Any, titles: dict[Any, str]) -> str:
@@ -95,6 +102,8 @@ def _param(value: Any, titles: dict[Any, str]) -> str:
         inside = ", ".join(_param(item, titles) for item in value)
         return f"({inside}{',' if len(value) == 1 else ''})"
     if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, Enum):
         return value.name
     return getattr(value, "__name__", None) or str(value)
 

@@ -99,10 +99,10 @@ def test_static_arguments_by_number_name_and_default():
 
 
 def test_what_looks_different_is_different():
-    shown = tl.jit(lambda n: np.frombuffer(repr(n).encode().ljust(12), np.uint8), static_argnums=0)
+    shown = tl.jit(lambda n: np.frombuffer(repr(n).encode().ljust(16), np.uint8), static_argnums=0)
     values = [1, 1.0, True, np.float64(1), (1,), (1.0,), ((True,),), ((1,),), 0.0, -0.0, (0.0,), (-0.0,), 0j, -0j]
     for value in [*values, *values[::-1]]:
-        assert bytes(np.asarray(shown(value))).decode().strip() == repr(value)[:12]
+        assert bytes(np.asarray(shown(value))).decode().strip() == repr(value)
 
 
 def test_nan_is_traced_once():
@@ -234,8 +234,8 @@ def test_gradients_of_nested_calls_grow_linearly():
 
         return g
 
-    sizes = [len(tl.jit(tl.grad(nested(n))).lower(1.0).as_text()) for n in (4, 8, 16)]
-    assert sizes[2] - sizes[1] < 2.2 * (sizes[1] - sizes[0])
+    operations = [tl.jit(tl.grad(nested(n))).lower(1.0).as_text().count("stablehlo.") for n in (4, 8, 16)]
+    assert operations[2] - operations[1] == 2 * (operations[1] - operations[0])
 
 
 def test_inline():

@@ -73,7 +73,8 @@ def test_make_jaxpr_keeps_names_and_lines():
     jaxpr = tl.make_jaxpr(f)(X)
     assert jaxpr.jaxpr.name == "f"
     assert jaxpr.eqns[0].source.describe() == place(f, "sin")
-    assert tl.make_jaxpr(tl.grad(lambda x: f(x) * 2.0))(1.0).eqns[1].source.describe() == place(f, "sin")
+    derivative = tl.make_jaxpr(tl.grad(lambda x: f(x) * 2.0))(1.0)
+    assert {str(eqn.primitive): eqn.source for eqn in derivative.eqns}["cos"].describe() == place(f, "sin")
 
 
 def test_dead_code_is_left_out():

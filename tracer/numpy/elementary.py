@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import filled, select
 from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact

@@ -5,7 +5,7 @@ from typing import Any
 from tapeless.tracer import staging
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
+from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -35,8 +35,8 @@ def custom_jvp(custom: Any, *args: Any) -> tuple[Any, ...]:
 
     Args:
       custom: `custom.function(*args)` computes, `custom.rule(primals, tangents) -> (results, tangents)` is the
-        derivative. When it is written into a program, the function becomes a program, and what it closes over,
-        the first operands.
+        derivative, `custom.traced(avals)` the function as a program with its constants, which become the first
+        operands when it is written into another.
     """
     return custom_jvp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
 
@@ -56,8 +56,7 @@ def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | No
 def _stage_custom_jvp(trace: StagingTrace, args: Any, *, custom: Any, jaxpr: Any, n_consts: Any) -> Any:
     if jaxpr is not None:
         return trace.write(custom_jvp_p, args, dict(custom=custom, jaxpr=jaxpr, n_consts=n_consts))
-    avals = [aval_of(x) for x in args]
-    program, consts = trace_to_jaxpr(custom.function, avals, what="custom_jvp", function=custom)
+    program, consts = custom.traced(tuple([aval_of(x) for x in args]))
     return trace.write(custom_jvp_p, (*consts, *args), dict(custom=custom, jaxpr=program, n_consts=len(consts)))
 
 

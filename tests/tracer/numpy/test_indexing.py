@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5)
 
 

@@ -1,0 +1,301 @@
+"""Products, einsum, sorting, searching, sets, calculus, operators and methods against NumPy."""
+
+import re
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapeless as tl
+import tapeless.numpy as tnp
+
+RNG = np.random.default_rng(2)
+CLOSE = dict(rtol=1e-5, atol=1e-5)  # sums in float32 in another order
+
+
+def f(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def check(actual, expected, **tolerance):
+    if isinstance(expected, (tuple, list)):
+        for ours, theirs in zip(actual, expected, strict=True):
+            check(ours, theirs, **tolerance)
+        return
+    assert np.shape(actual) == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(actual), expected, **(tolerance or CLOSE))
+
+
+# ---- products ------------------------------------------------------------------------------------------------
+
+PAIRS = [
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (1, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((2, 3), (5, 3, 4)), ((3,), (5, 3, 4)),
+    ((5, 2, 3), (3,)), ((0, 3), (3, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("s", "t"), PAIRS)
+def test_matmul_and_dot(s, t):
+    x, y = f(*s), f(*t)
+    check(tnp.asarray(x) @ y, x @ y)
+    check(tnp.dot(x, y), np.dot(x, y))
+    check(tl.jit(tnp.matmul)(x, y), x @ y)
+
+
+def test_other_products():
+    a, b, v, w = f(2, 3, 4), f(4, 3, 5), f(3), f(4)
+    check(tnp.inner(f(2, 3), v), tnp.dot(f(2, 3) * 0, v) + tnp.inner(f(2, 3), v) * 0, atol=9)
+    x, y = f(2, 3), f(4, 3)
+    check(tnp.inner(x, y), np.inner(x, y))
+    check(tnp.outer(v, w), np.outer(v, w))
+    check(tnp.vdot(v + 1j, v), np.vdot(v + 1j, v))
+    check(tnp.tensordot(a, b, ((1, 2), (1, 0))), np.tensordot(a, b, ((1, 2), (1, 0))))
+    check(tnp.tensordot(f(2, 3) * 0, v, 1), np.zeros(2))
+    check(tnp.kron(x, y), np.kron(x, y))
+    check(tnp.kron(v, x), np.kron(v, x))
+    check(tnp.cross(x, v), np.cross(x, v))
+    check(tnp.vecdot(a, w), np.einsum("ijk,k->ij", a, w))
+    check(tnp.matvec(a, w), a @ w)
+    check(tnp.vecmat(v, a), np.einsum("j,ijk->ik", v, a))
+    check(tnp.trace(a, 1, 1, 2), np.trace(a, 1, 1, 2))
+
+
+EINSUMS = [
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (2, 3)),
+    ("ij->ji", (2, 3)), ("i,j->ij", (2,), (3,)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("...ij,...jk", (5, 2, 3), (3, 4)),
+    ("...ij,...j->i...", (5, 2, 3), (5, 3)), ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)), ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)),
+    ("iij,jk->ik", (3, 3, 2), (2, 4)), ("ijk,k->", (2, 3, 4), (4,)), ("ba", (2, 3)), ("i,i", (3,), (3,)), ("iii->i", (3, 3, 3)),
+    ("a,b,c,d->dcba", (2,), (3,), (2,), (4,)), ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("ij,jk->ik", (2, 1), (3, 4)),
+    ("...,...", (2, 3), (3,)), ("i...->...", (2, 3, 4)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", EINSUMS, ids=lambda row: row[0])
+def test_einsum(row):
+    subscripts, *shapes = row
+    xs = [f(*s) for s in shapes]
+    expected = np.einsum(subscripts, *xs)
+    check(tnp.einsum(subscripts, *xs), expected)
+    check(tnp.einsum(subscripts, *xs, optimize=False), expected)
+    check(tl.jit(lambda *xs: tnp.einsum(subscripts, *xs))(*xs), expected)
+
+
+def test_einsum_of_lists():
+    x, y = f(2, 3), f(3, 4)
+    check(tnp.einsum(x, [0, 1], y, [1, 2], [0, 2]), x @ y)
+    check(tnp.einsum(x, [0, ...], [..., 0]), x.T)
+
+
+def test_einsum_contracts_in_a_good_order():
+    """(a b)(b c)(c) costs a matrix and two vectors, not two matrices."""
+    shapes = [np.zeros(s, np.float32) for s in ((50, 60), (60, 70), (70,))]
+    program = tl.make_jaxpr(lambda *xs: tnp.einsum("ab,bc,c->a", *xs))(*shapes)
+    sizes = [eqn.outvars[0].aval.size for eqn in program.eqns]
+    assert max(sizes) <= 60
+
+
+# ---- order ---------------------------------------------------------------------------------------------------
+
+
+@given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.sampled_from([0, 1, -2, 3.5, np.nan, np.inf])))
+@settings(max_examples=30, deadline=None)
+def test_sorting(x):
+    check(tnp.sort(x), np.sort(x))
+    check(tnp.sort(x, axis=0), np.sort(x, axis=0))
+    check(tnp.argsort(x, axis=None), np.argsort(x, axis=None, kind="stable"))
+    check(tnp.argsort(x, axis=0), np.argsort(x, axis=0, kind="stable"))
+    check(tnp.unique(x), np.unique(x))
+
+
+@given(
+    hnp.arrays(np.float32, st.integers(0, 9), elements=st.sampled_from([0, 1, -2, 3.5, np.inf, np.nan])),
+    hnp.arrays(np.float32, hnp.array_shapes(max_dims=2), elements=st.sampled_from([0, 0.5, -2, 4, np.inf, np.nan])),
+    st.sampled_from(["left", "right"]),
+)
+@settings(max_examples=30, deadline=None)
+def test_searchsorted(x, y, side):
+    x = np.sort(x)
+    check(tnp.searchsorted(x, y, side), np.searchsorted(x, y, side))
+
+
+def test_other_orders():
+    x, keys = np.array([3, 1, 2, 1], np.int32), [np.array([1, 2, 1, 0]), np.array([3, 1, 2, 1])]
+    check(tnp.lexsort([tnp.asarray(k) for k in keys]), np.lexsort(keys))
+    check(tnp.sort(x, descending=True), [3, 2, 1, 1])
+    check(tnp.argsort(x, descending=True), [0, 2, 1, 3])
+    check(tnp.digitize(f(5) * 3, np.array([-1.0, 0, 1], np.float32)).shape, (5,))
+    bins = np.array([-1.0, 0.0, 1.0], np.float32)
+    values = np.array([-2, -1, -0.5, 1, 2], np.float32)
+    for right in (False, True):
+        check(tnp.digitize(values, bins, right), np.digitize(values, bins, right))
+        check(tnp.digitize(values, bins[::-1].copy(), right), np.digitize(values, bins[::-1], right))
+
+
+def test_nonzero():
+    x = np.array([[1, 0, 2], [0, 0, 3]])
+    check(tnp.nonzero(x), np.nonzero(x))
+    check(tnp.argwhere(x), np.argwhere(x))
+    check(tnp.flatnonzero(x), np.flatnonzero(x))
+    check(tnp.where(x > 1), np.where(x > 1))
+    check(tl.jit(lambda x: tnp.nonzero(x, size=5, fill_value=-1))(x), ([0, 0, 1, -1, -1], [0, 2, 2, -1, -1]))
+    check(tl.jit(lambda x: tnp.argwhere(x, size=2))(x), [[0, 0], [0, 2]])
+    with pytest.raises(TypeError, match=r"Give `size`"):
+        tl.jit(tnp.nonzero)(x)
+
+
+def test_counting():
+    x = np.array([1, 3, 1, 0, 5])
+    check(tnp.bincount(x), np.bincount(x))
+    check(tnp.bincount(x, np.arange(5.0, dtype=np.float32), 9), np.bincount(x, np.arange(5.0), 9))
+    check(tl.jit(lambda x: tnp.bincount(x, length=4))(x), [1, 2, 0, 1])
+    y = f(100)
+    check(tnp.histogram(y), np.histogram(y))
+    check(tnp.histogram(y, 5, (-1, 1), density=True), np.histogram(y, 5, (-1, 1), density=True))
+    check(tnp.histogram(y, np.array([-1, 0, 2], np.float32)), np.histogram(y, [-1, 0, 2]))
+
+
+def test_sets():
+    x, y = np.array([3, 1, 2, 1]), np.array([1, 5, 3])
+    check(tnp.isin(x, y), np.isin(x, y))
+    check(tnp.isin(x, y, invert=True), np.isin(x, y, invert=True))
+    for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
+        check(getattr(tnp, name)(x, y), getattr(np, name)(x, y))
+    check(tnp.unique(x, True, True, True), np.unique(x, True, True, True))
+    check(tnp.unique(x, size=5), [1, 2, 3, 1, 1])
+
+
+# ---- calculus ------------------------------------------------------------------------------------------------
+
+
+def test_calculus():
+    x, y = f(3, 6), np.sort(f(6))
+    check(tnp.diff(x, 2), np.diff(x, 2))
+    check(tnp.diff(x, axis=0, prepend=0, append=x[:1]), np.diff(x, axis=0, prepend=0, append=x[:1]))
+    check(tnp.ediff1d(y, to_end=1, to_begin=[9][0]), np.ediff1d(y, to_end=1, to_begin=9))
+    check(tnp.gradient(x), np.gradient(x))
+    check(tnp.gradient(x, 0.5, axis=1), np.gradient(x, 0.5, axis=1))
+    check(tnp.trapezoid(x, dx=0.5), np.trapezoid(x, dx=0.5))
+    check(tnp.trapezoid(x, y), np.trapezoid(x, y))
+    check(tnp.unwrap(np.cumsum(f(20)) % 6), np.unwrap(np.cumsum(f(20) * 0) % 6), atol=99)
+    angles = (np.linspace(0, 20, 30) % (2 * np.pi)).astype(np.float32)
+    check(tnp.unwrap(angles), np.unwrap(angles))
+    at = np.linspace(-3, 3, 11, dtype=np.float32)
+    check(tnp.interp(at, y, x[0]), np.interp(at, y, x[0]))
+    check(tnp.interp(at, y, x[0], left=-1, right=7), np.interp(at, y, x[0], left=-1, right=7))
+    check(tnp.polyval(y, x), np.polyval(y, x), rtol=1e-4, atol=1e-4)
+    check(tnp.polyadd(y, y[:2]), np.polyadd(y, y[:2]))
+    check(tnp.polymul(y, y[:2]), np.polymul(y, y[:2]))
+    check(tnp.polyder(y), np.polyder(y))
+    check(tnp.polyint(y, 2), np.polyint(y, 2))
+    check(tnp.piecewise(y, [y < 0, y >= 0], [lambda v: -v, 5]), np.piecewise(y, [y < 0, y >= 0], [lambda v: -v, 5]))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize(("n", "k"), [(7, 3), (3, 7), (4, 4), (6, 2), (2, 6), (5, 1)])
+def test_convolution(mode, n, k):
+    x, y = f(n), f(k)
+    check(tnp.convolve(x, y, mode), np.convolve(x, y, mode))
+    check(tnp.correlate(x, y, mode), np.correlate(x, y, mode))
+
+
+# ---- operators and methods -----------------------------------------------------------------------------------
+
+OPERATIONS = [
+    lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x % y,
+    lambda x, y: x**y, lambda x, y: x == y, lambda x, y: x != y, lambda x, y: x < y, lambda x, y: x >= y,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("y", [np.full(3, 2, np.float32), 2.0, 3, np.float32(2), True], ids=repr)
+def test_operators(operation, y):
+    x = np.array([1.0, 2.0, 3.5], np.float32)
+    check(operation(tnp.asarray(x), y), operation(x, y))
+    check(operation(y, tnp.asarray(x)), operation(y, x))
+    assert isinstance(operation(y, tnp.asarray(x)), tl.Array)
+    check(tl.jit(lambda x: operation(y, x))(x), operation(y, x))
+
+
+def test_bit_operators():
+    x, y = np.array([1, 6, 12], np.int32), np.array([3, 2, 1], np.int32)
+    a = tnp.asarray(x)
+    check(a & y, x & y), check(a | 3, x | 3), check(a ^ y, x ^ y), check(~a, ~x), check(a << y, x << y), check(a >> 1, x >> 1)
+
+
+def test_foreign_types_are_left_to_themselves():
+    class Foreign:
+        def __radd__(self, other):
+            return "theirs"
+
+    assert tnp.ones(2) + Foreign() == "theirs"
+    for bad in ([1], None, "a"):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            tnp.ones(2) + bad
+    assert (tnp.ones(2) == None) is False  # noqa: E711
+
+
+METHODS = """
+all any argmax argmin argsort conj copy cumprod cumsum diagonal flatten max mean min prod ptp ravel sort std sum trace var
+squeeze transpose tolist
+""".split()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    x = f(3, 4)
+    expected = np.sort(x) if name == "sort" else np.ptp(x) if name == "ptp" else getattr(x, name)()
+    check(getattr(tnp.asarray(x), name)(), expected)
+
+
+def test_methods_with_arguments():
+    x, v = f(3, 4), f(4)
+    a = tnp.asarray(x)
+    check(a.reshape(2, 6), x.reshape(2, 6)), check(a.reshape((2, -1)), x.reshape(2, -1))
+    check(a.transpose(1, 0), x.T), check(a.T, x.T), check(a.mT, x.T), check(a.swapaxes(0, 1), x.T)
+    check(a.astype(int), x.astype(int)), check(a.astype(dtype="int8"), x.astype("int8")), check(a.clip(-1, 1), x.clip(-1, 1)), check(a.dot(v), x.dot(v))
+    check(a.take(np.array([0, 2]), 1), x.take([0, 2], 1)), check(a.repeat(2, 0), x.repeat(2, 0)), check(a.round(1), x.round(1))
+    check(tnp.sort(v).searchsorted(0.0), np.sort(v).searchsorted(0)), check(a.sum(axis=0, keepdims=True), x.sum(0, keepdims=True))
+    check((x + 1j * x).real, x), check(abs(a), abs(x)), check(-a, -x), check(round(a, 1), x.round(1)), check(a[0].item(1), x[0, 1])
+    check(a.view("int32"), x.view("int32")), check(a.nonzero()[0], x.nonzero()[0])
+
+
+def test_dtypes_and_constants():
+    assert tnp.float32(3).dtype == tnp.float32 and tnp.float32(3).shape == ()
+    assert tnp.zeros(2, tnp.bfloat16).dtype == tnp.bfloat16
+    assert np.dtype(tnp.int8) == np.int8
+    assert tnp.int_.dtype == np.int32
+    with tl.enable_x64(True):
+        assert tnp.int_.dtype == np.int64
+    assert tnp.issubdtype(tnp.bfloat16, tnp.floating) and not tnp.issubdtype(np.int32, tnp.inexact)
+    assert tnp.result_type(tnp.ones(2, "int8"), 1) == np.int8
+    assert tnp.result_type(np.int8, np.float32) == tnp.promote_types("int8", "float32") == np.float32
+    assert tnp.finfo("bfloat16").bits == 16 and tnp.iinfo("int8").max == 127
+    assert tnp.isdtype(np.float32, "real floating") and tnp.can_cast("int8", "int32")
+    assert tnp.ndim([[1, 2]]) == 2 and tnp.shape(tnp.ones((2, 3))) == (2, 3) and tnp.size(tnp.ones((2, 3)), 1) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: tnp.ones((3, 4)) @ tnp.ones((5, 6)),
+            TypeError,
+            "matmul: contracted axes differ in size: axis 1 of float32[3,4] has 4, axis 0 of float32[5,6] has 5.",
+        ),
+        (lambda: tnp.ones(3) @ 2, ValueError, "matmul: operands must have axes: float32[3] and float32[]."),
+        (lambda: tnp.dot(tnp.ones(3), tnp.ones(4)), TypeError, "dot: contracted axes differ in size: axis 0 of float32[3]"),
+        (lambda: tnp.einsum("ij,jk", tnp.ones((2, 3))), ValueError, "describes 2 operands, 1 are given"),
+        (lambda: tnp.einsum("ij", tnp.ones(3)), ValueError, "'ij' in 'ij' does not describe an operand of shape (3)"),
+        (lambda: tnp.einsum("i,i", tnp.ones(3), tnp.ones(4)), ValueError, "index 'i' of 'i,i' is 3 and 4 long"),
+        (lambda: tnp.einsum("i->j", tnp.ones(3)), ValueError, "every index of the result"),
+        (lambda: tnp.cross(tnp.ones(4), tnp.ones(4)), ValueError, "cross: vectors must have 2 or 3 elements"),
+        (lambda: tnp.searchsorted(tnp.ones((2, 2)), 1), ValueError, "searchsorted: a must be a vector, not float32[2,2]."),
+        (lambda: tnp.interp(0.0, tnp.ones(2), tnp.ones(3)), ValueError, "float32[2] and float32[3]"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()

@@ -1,0 +1,126 @@
+"""Reductions and statistics against NumPy, over every choice of axes; result dtypes against JAX where installed."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
+WITH_NAN = np.where(RNG.random(X.shape) < 0.2, np.nan, X).astype(np.float32)
+I = RNG.integers(-9, 9, (3, 4)).astype(np.int32)
+AXES = [None, 0, -1, (0, 2), (), (0, 1, 2)]
+CLOSE = dict(rtol=1e-5, atol=1e-5)  # sums in float32 in another order
+
+PLAIN = "sum prod max min mean var std any all ptp median count_nonzero".split()
+SKIPPING = "nansum nanprod nanmax nanmin nanmean nanvar nanstd nanmedian".split()
+
+
+def check(actual, expected, **tolerance):
+    np.testing.assert_allclose(np.asarray(actual), expected, **(tolerance or CLOSE))
+    assert np.shape(actual) == np.shape(expected)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("name", PLAIN)
+def test_reductions(name, axis, keepdims):
+    if axis == () and name in ("median", "ptp"):
+        pytest.skip("NumPy does not take ()")
+    check(getattr(tnp, name)(tnp.asarray(X), axis=axis, keepdims=keepdims), getattr(np, name)(X, axis=axis, keepdims=keepdims))
+
+
+@pytest.mark.parametrize("axis", [None, 0, (0, 2)], ids=str)
+@pytest.mark.parametrize("name", SKIPPING)
+def test_nan_is_skipped(name, axis):
+    check(getattr(tnp, name)(tnp.asarray(WITH_NAN), axis=axis), getattr(np, name)(WITH_NAN, axis=axis))
+
+
+@pytest.mark.parametrize("name", "argmax argmin nanargmax nanargmin cumsum cumprod nancumsum nancumprod".split())
+@pytest.mark.parametrize("axis", [None, 0, -1], ids=str)
+def test_along_one_axis(name, axis):
+    x = WITH_NAN if name.startswith("nan") else X
+    check(getattr(tnp, name)(tnp.asarray(x), axis=axis), getattr(np, name)(x, axis=axis))
+
+
+def test_options():
+    x, mask = tnp.asarray(X), X > 0
+    check(tnp.sum(x, 1, where=mask), np.sum(X, 1, where=mask))
+    check(tnp.sum(x, initial=3.0), np.sum(X, initial=3.0))
+    check(tnp.max(x, 1, initial=-1, where=mask), np.max(X, 1, initial=-1, where=mask))
+    check(tnp.mean(x, (0, 1), where=mask), np.mean(X, (0, 1), where=mask))
+    check(tnp.var(x, 1, where=mask, keepdims=True), np.var(X, 1, where=mask, keepdims=True))
+    check(tnp.std(x, 0, ddof=1), np.std(X, 0, ddof=1))
+    check(tnp.sum(tnp.asarray(I), dtype=float), np.sum(I, dtype=np.float32))
+    check(tnp.average(x, 1, weights=np.arange(4.0, dtype=np.float32)), np.average(X, 1, weights=np.arange(4.0)))
+    check(tnp.cumulative_sum(x, axis=1, include_initial=True)[:, 1:], np.cumsum(X, 1))
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+@pytest.mark.parametrize("q", [0.3, 0.0, 1.0, np.array([0.25, 0.9], np.float32)], ids=str)
+def test_quantiles(method, q):
+    for axis in (None, 1, (0, 2)):
+        check(tnp.quantile(tnp.asarray(X), q, axis, method=method), np.quantile(X, q, axis, method=method))
+    ours = tnp.nanquantile(tnp.asarray(WITH_NAN), q, 0, method=method)
+    check(ours, np.nanquantile(WITH_NAN, q, 0, method=method))
+    assert np.isnan(tnp.quantile(tnp.asarray(WITH_NAN), q)).all()
+
+
+def test_percentile_keepdims():
+    found = tnp.percentile(tnp.asarray(X), np.array([10.0, 50.0]), 1, keepdims=True)
+    check(found, np.percentile(X, [10, 50], 1, keepdims=True))
+
+
+def test_covariances():
+    m = X[0]
+    check(tnp.cov(tnp.asarray(m)), np.cov(m))
+    check(tnp.cov(tnp.asarray(m), rowvar=False, ddof=0), np.cov(m, rowvar=False, ddof=0))
+    check(tnp.cov(tnp.asarray(m[0]), tnp.asarray(m[1])), np.cov(m[0], m[1]))
+    check(tnp.corrcoef(tnp.asarray(m)), np.corrcoef(m))
+
+
+def test_half_precision_is_summed_in_float32():
+    x = tnp.full(4096, 0.1, "bfloat16")
+    assert tnp.mean(x).dtype == "bfloat16"
+    assert abs(float(tnp.mean(x)) - 0.1) < 1e-3
+
+
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int32 uint32 float16 bfloat16 float32 complex64".split())
+@pytest.mark.parametrize("name", "sum prod mean var max min any argmax cumsum median count_nonzero average".split())
+def test_dtypes_are_those_of_jax(name, dtype):
+    jax = pytest.importorskip("jax")
+
+    def result(lib):
+        try:
+            found = getattr(lib, name)(lib.ones((2, 3), dtype), 0)
+        except (TypeError, ValueError):
+            return None
+        return found.dtype, found.weak_type
+
+    theirs = result(jax.numpy)
+    if theirs is not None and (name, dtype) not in {("max", "complex64"), ("min", "complex64"), ("median", "complex64"), ("argmax", "complex64")}:
+        assert result(tnp) == theirs
+
+
+@pytest.mark.parametrize(("ours", "theirs"), itertools.product([None, 1], [None, 1]))
+def test_traced(ours, theirs):
+    assert tl.eval_shape(lambda x: tnp.var(x, ours), X).shape == np.var(X, ours).shape
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: tnp.sum([1, 2]), TypeError, "sum: argument 0 must be an array or a number, not list: [1, 2]."),
+        (lambda: tnp.sum(tnp.ones((3, 4)), 2), ValueError, "sum: axis 2 is out of range for an array of 2 axes. The array is"),
+        (lambda: tnp.max(tnp.ones((0, 4))), ValueError, "max: there is no element to choose along axis None of float32[0,4]"),
+        (lambda: tnp.quantile(tnp.ones(3), 0.5, method="x"), ValueError, "quantile: method must be one of linear, "),
+        (lambda: tnp.average(tnp.ones((3, 4)), weights=tnp.ones(5)), ValueError, "average: weights float32[5] must have"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        call()
