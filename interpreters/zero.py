@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
 
 
@@ -27,7 +28,7 @@ def instantiate(x: Any) -> Any:
         return x
     if x.aval.dtype == dtypes.float0:
         return np.zeros(x.aval.shape, dtypes.float0)
-    return full(x.aval.shape, 0, x.aval.dtype)
+    return broadcast_in_dim_p.bind(constant(0, x.aval), shape=x.aval.shape, dims=())[0]
 
 
 def zeros_of(avals: tuple[ShapedArray, ...]) -> tuple[Zero, ...]:

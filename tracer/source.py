@@ -12,8 +12,9 @@ from contextvars import ContextVar
 from types import CodeType
 
 _ROOTS = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
-_ours: dict[CodeType, bool] = {}
-_known: dict[tuple[CodeType, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
+# Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
+_ours: dict[int, tuple[CodeType, bool]] = {}
+_known: dict[tuple[int, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
 _override: ContextVar["Source | None"] = ContextVar("source", default=None)
 
 
@@ -65,12 +66,10 @@ def current() -> Source | None:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
     while frame is not None:
         code = frame.f_code
-        ours = _ours.get(code)
-        if ours is None:
-            ours = _ours[code] = _is_ours(code)
+        _, ours = _ours.get(id(code)) or _ours.setdefault(id(code), (code, _is_ours(code)))
         if not ours:
-            key = code, frame.f_lasti
-            return _known.get(key) or _known.setdefault(key, Source(*key))
+            key = id(code), frame.f_lasti
+            return _known.get(key) or _known.setdefault(key, Source(code, frame.f_lasti))
         frame = frame.f_back
     return None
 

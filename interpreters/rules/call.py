@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.interpreters import jvp, partial_eval, transpose
+from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero
@@ -64,9 +64,15 @@ def _jit_transpose(cts: Any, *args: Any, jaxpr: Jaxpr) -> Any:
     return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)
 
 
+def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
+    outs = c.jit(vmap.batch_jaxpr(jaxpr, size, tuple(dims)), *args)
+    return outs, [0] * len(outs)
+
+
 jvp.rules[c.jit_p] = _jit_jvp
 partial_eval.rules[c.jit_p] = _jit_partial_eval
 transpose.rules[c.jit_p] = _jit_transpose
+vmap.rules[c.jit_p] = _jit_vmap
 
 # ---- custom_jvp ----------------------------------------------------------------------------------------------
 
@@ -87,6 +93,41 @@ def _custom_jvp_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any
         return c.call_custom(*args, **params)
 
 
+class _Batched:
+    """A function with its own rule, and its rule, for `size` examples at once."""
+
+    def __init__(self, custom: Any, size: int, dims: Any) -> None:
+        self._custom, self._size, self._dims = custom, size, list(dims)
+        self.__name__ = f"vmap_{custom.__name__}"
+
+    def function(self, *args: Any) -> list[Any]:
+        return vmap.vmap_to_front(self._custom.function, args, self._dims, self._size, self._custom)
+
+    def rule(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        n, some = len(primals), [type(t) is not Zero for t in tangents]
+        zero_out: list[Any] = []
+
+        def both(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            pushed = [next(given) if yes else Zero(aval_of(x).tangent()) for yes, x in zip(some, xs[:n])]
+            outs, out_tangents = self._custom.rule(xs[:n], pushed)
+            zero_out[:] = [type(t) is Zero for t in out_tangents]
+            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
+
+        dims = self._dims + [d for d, yes in zip(self._dims, some) if yes]
+        flat = vmap.vmap_to_front(both, [*primals, *[t for t, yes in zip(tangents, some) if yes]], dims, self._size)
+        outs, pushed = flat[: len(zero_out)], iter(flat[len(zero_out) :])
+        return outs, [Zero(aval_of(y).tangent()) if z else next(pushed) for y, z in zip(outs, zero_out)]
+
+
+def _custom_jvp_vmap(size: int, args: Any, dims: Any, *, custom: Any, jaxpr: Any, n_consts: Any) -> Any:
+    batched = _Batched(custom, size, dims[n_consts or 0 :])
+    program = None if jaxpr is None else vmap.batch_jaxpr(jaxpr, size, tuple(dims))
+    outs = c.custom_jvp_p.bind(*args, custom=batched, jaxpr=program, n_consts=n_consts)
+    return outs, [0] * len(outs)
+
+
+vmap.rules[c.custom_jvp_p] = _custom_jvp_vmap
 jvp.rules[c.custom_jvp_p] = _custom_jvp_jvp
 partial_eval.rules[c.custom_jvp_p] = _custom_jvp_partial_eval
 transpose.rules[c.custom_jvp_p] = lambda cts, *args, jaxpr, **_: _jit_transpose(cts, *args, jaxpr=jaxpr)

@@ -359,7 +359,7 @@ def test_stages_with_static_arguments():
 def test_lines_of_the_program_are_the_users():
     text = tl.jit(f).lower(X, X).as_text()
     line = place(f, "tnp.sin").split(" ")[0].split(":")[1]
-    assert f'test_jit.py":{line}:0' in text
+    assert f'test_jit.py":{line}:0' in text, text
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,12 @@ def _remainder(x: Any, y: Any) -> Array:
 
 @core.compound
 def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
-    r = _remainder(x, y)
-    quotient = lax.round(lax.div(lax.sub(x, r), y))
-    return select(lax.eq(y, 0), lax.div(x, y), quotient), r
+    """The quotient is made of the remainder that has the sign of x, which is exact; then both are corrected."""
+    r = lax.rem(x, y)
+    quotient = lax.div(lax.sub(x, r), y)
+    below = bits.bitwise_and(lax.ne(lax.lt(r, 0), lax.lt(y, 0)), lax.ne(r, 0))
+    quotient = lax.round(select(below, lax.sub(quotient, 1), quotient))
+    return select(lax.eq(y, 0), lax.div(x, y), quotient), select(below, lax.add(r, y), r)
 
 
 def select(where: Any, x: Any, y: Any) -> Array:

@@ -246,10 +246,7 @@ def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any
     y = arithmetic.conjugate(y)
     if x.shape[0] >= y.shape[0]:
         return _correlate(x, y, padding=_margins("correlate", y.shape[0], mode), precision=precision)
-    before, after = _margins("correlate", x.shape[0], mode)
-    return rev(
-        _correlate(y, x, padding=(after, before) if mode == "same" else (before, after), precision=precision), (0,)
-    )
+    return rev(_correlate(y, x, padding=_margins("correlate", x.shape[0], mode), precision=precision), (0,))
 
 
 def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:

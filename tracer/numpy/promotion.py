@@ -121,12 +121,7 @@ def inexact(name: str, x: Any) -> Any:
     else:
         check_arrays(name, x)
         aval = aval_of(x)
-    return cast(x, inexact_dtype(aval.dtype), aval.weak_type)
-
-
-def inexact_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """`dtype` if it is floating point or complex, else the default float."""
-    return dtype if dtypes.is_inexact(dtype) else dtypes.default_dtype("f")
+    return cast(x, dtypes.inexact_of(aval.dtype), aval.weak_type)
 
 
 def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
@@ -169,7 +164,7 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common floating-point or complex dtype, their shapes as they are."""
     check_arrays(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
-    return [cast(x, inexact_dtype(dtype), weak) for x in xs]
+    return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
 
 
 def promoted_all(name: str, *xs: Any) -> list[Any]:

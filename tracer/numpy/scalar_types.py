@@ -8,7 +8,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.creation import asarray
-from tapeless.tracer.types import is_arraylike
+from tapeless.tracer.types import aval_of, is_arraylike
 
 dtype = np.dtype
 
@@ -78,10 +78,7 @@ half, single, double, csingle, cdouble = float16, float32, float64, complex64, c
 generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating
-_ABSTRACT = {
-    np.generic: "biufc", np.number: "iufc", np.integer: "iu", np.signedinteger: "i", np.unsignedinteger: "u",
-    np.inexact: "fc", np.floating: "f", np.complexfloating: "c",
-}  # fmt: skip
+_CATEGORIES = (generic, number, integer, inexact, signedinteger, unsignedinteger, floating, complexfloating)
 
 # ---- questions about dtypes ----------------------------------------------------------------------------------
 
@@ -92,12 +89,9 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     >>> issubdtype(bfloat16, floating)
     True
     """
-    if isinstance(arg1, type) and arg1 in _ABSTRACT:
-        return issubclass(arg1, arg2) if isinstance(arg2, type) else False
-    first = dtypes.canonical(arg1)
-    if isinstance(arg2, type) and arg2 in _ABSTRACT:
-        return dtypes.kind(first) in _ABSTRACT[arg2]
-    return first == dtypes.canonical(arg2)
+    if isinstance(arg1, type) and isinstance(arg2, type) and arg1 in _CATEGORIES:
+        return issubclass(arg1, arg2)
+    return dtypes.issubdtype(arg1, arg2)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
@@ -117,18 +111,17 @@ def result_type(*args: Any) -> np.dtype[Any]:
     """The dtype that arrays, numbers and dtypes have in common: weak ones give way."""
     if not args:
         raise ValueError("result_type: at least one array or dtype is needed.")
-    return dtypes.result_type(*[x if is_arraylike(x) else np.empty((), dtypes.canonical(x)) for x in args])[0]
+    return dtypes.result_type(*[x if is_arraylike(x) else dtypes.canonical(x) for x in args])[0]
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that two dtypes have in common."""
-    return dtypes.promote(dtypes.canonical(a), dtypes.canonical(b))
+    return dtypes.result_type(dtypes.canonical(a), dtypes.canonical(b))[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
-    source = from_.dtype if hasattr(from_, "dtype") else from_
-    return bool(np.can_cast(dtypes.canonical(source), dtypes.canonical(to), casting))
+    return bool(dtypes.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting))
 
 
 def finfo(dtype: Any) -> Any:
@@ -164,7 +157,7 @@ def isscalar(element: Any) -> bool:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether an array or number is of a complex type."""
-    return dtypes.is_complex(dtypes.value_type(x)[0])
+    return dtypes.is_complex(aval_of(x).dtype)
 
 
 def isrealobj(x: Any) -> bool:

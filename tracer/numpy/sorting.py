@@ -161,7 +161,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
     if not edges.size:
         return full(values.shape, 0, dtypes.default_dtype("i"))
     rising = searchsorted(edges, values, "left" if right else "right")
-    falling = lax.sub(edges.size, searchsorted(rev(edges, (0,)), values, "right" if right else "left"))
+    falling = lax.sub(edges.size, searchsorted(rev(edges, (0,)), values, "left" if right else "right"))
     return choose_between(lax.ge(getitem(edges, -1), getitem(edges, 0)), rising, falling)
 
 

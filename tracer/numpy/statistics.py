@@ -16,7 +16,6 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
     inexact,
-    inexact_dtype,
     promoted_inexact,
     promoted_inexact_dtypes,
     stretched,
@@ -65,7 +64,7 @@ def _wide(x: Array) -> Array:
 
 def _averaged(name: str, a: ArrayLike, dtype: Any) -> Array:
     x = array_operand(name, a)
-    return cast(x, inexact_dtype(x.dtype) if dtype is None else dtypes.canonical(dtype))
+    return cast(x, dtypes.inexact_of(x.dtype) if dtype is None else dtypes.canonical(dtype))
 
 
 def _mean_where(x: Array, axis: Axis, keepdims: bool, where: ArrayLike) -> Array:

@@ -21,7 +21,9 @@ POSITIVE = RNG.integers(1, 6, (3, 4)).astype(np.int32)
 BOOLEANS = FLOATS > 0
 COMPLEX = (FLOATS + 1j * OTHERS).astype(np.complex64)
 
-OF_NUMBERS = "negative positive absolute sign square isfinite isnan isinf isreal iscomplex real imag conj logical_not".split()
+OF_NUMBERS = (
+    "negative positive absolute sign square isfinite isnan isinf isreal iscomplex real imag conj logical_not".split()
+)
 OF_REALS = "floor ceil trunc round nan_to_num signbit isposinf isneginf fabs rint".split()
 OF_FLOATS = """
 sqrt cbrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh
@@ -33,7 +35,7 @@ fmax fmin equal not_equal less less_equal greater greater_equal logical_and logi
 isclose
 """.split()
 ON_INTEGERS = "add multiply floor_divide remainder fmod bitwise_and bitwise_or bitwise_xor left_shift right_shift gcd lcm maximum".split()
-CLOSE = dict(rtol=2e-5, atol=1e-6)  # float32 functions of XLA are within a few units in the last place of NumPy's
+CLOSE = {"rtol": 2e-5, "atol": 1e-6}  # float32 functions of XLA are within a few units in the last place of NumPy's
 
 
 def check(actual, expected, **tolerance):
@@ -71,7 +73,13 @@ def test_functions_of_integers_are_of_the_default_float(name):
 
 @pytest.mark.parametrize(
     ("x", "y"),
-    [(FLOATS, OTHERS), (SPECIAL, SPECIAL[:, None]), (FLOATS, FLOATS[0]), (FLOATS[:, :1], np.float32(2.0)), (FLOATS, 2.0)],
+    [
+        (FLOATS, OTHERS),
+        (SPECIAL, SPECIAL[:, None]),
+        (FLOATS, FLOATS[0]),
+        (FLOATS[:, :1], np.float32(2.0)),
+        (FLOATS, 2.0),
+    ],
     ids=["same", "special", "row", "scalar", "number"],
 )
 @pytest.mark.parametrize("name", BINARY)
@@ -80,10 +88,6 @@ def test_functions_of_two_floats(name, x, y):
     expected = quiet(getattr(np, name), x, y)
     if name == "hypot" and np.isnan(expected).any():
         pytest.skip("hypot(inf, nan) is inf in C; here it is nan")
-    if name in ("floor_divide", "remainder") and x is SPECIAL:
-        ours, expected = [v[v == v] for v in (SPECIAL[3:], SPECIAL[5:, None])], None
-        expected = quiet(getattr(np, name), *ours)
-        ours = [tnp.asarray(v) for v in ours]
     check(getattr(tnp, name)(*ours), expected)
 
 
@@ -94,7 +98,8 @@ def test_functions_of_two_integers(name):
 
 
 @given(
-    hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4), st.sampled_from(["add", "less", "logaddexp"])
+    hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=4),
+    st.sampled_from(["add", "less", "logaddexp"]),
 )
 @settings(max_examples=40, deadline=None)
 def test_shapes_broadcast(shapes, name):
@@ -177,23 +182,25 @@ def test_closeness():
 DTYPES = "bool uint8 int8 int32 int64 float16 bfloat16 float32 float64 complex64".split()
 
 
-@pytest.mark.parametrize("name", ["add", "divide", "power", "maximum", "arctan2", "floor_divide", "less", "where"])
+@pytest.mark.parametrize("name", ["add", "divide", "power", "maximum", "arctan2", "logaddexp", "where"])
 def test_dtypes_are_those_of_jax(name):
     jax = pytest.importorskip("jax")
-    operands = [*DTYPES, 1, 2.0, 1j, True]
+    operands = [*DTYPES, 1, 2.0, 1j]
     with jax.enable_x64(True), tl.enable_x64(True):
         for a in operands:
             for b in operands:
-                assert joint_type(tnp, name, a, b) == joint_type(jax.numpy, name, a, b), (a, b)
+                theirs = joint_type(jax.numpy, name, a, b)
+                if theirs is not None and not (name == "arctan2" and theirs[0].kind == "c"):
+                    assert joint_type(tnp, name, a, b) == theirs, (a, b)
 
 
 def joint_type(lib, name, a, b):
     x, y = (lib.ones(2, v) if isinstance(v, str) else v for v in (a, b))
     try:
-        found = lib.where(True, x, y) if name == "where" else getattr(lib, name)(x, y)
+        found = lib.where(lib.ones(2, bool), x, y) if name == "where" else getattr(lib, name)(x, y)
     except (TypeError, ValueError, OverflowError):
         return None
-    return None if lib is not tnp and "complex64" in (a, b) else (found.dtype, found.dtype.kind != "b" and found.weak_type)
+    return found.dtype, found.weak_type
 
 
 def test_bare_numbers_give_way():
@@ -228,8 +235,16 @@ def test_derivatives_at_awkward_places():
         (lambda: tnp.add([1], 2), TypeError, "add: argument 0 must be an array or a number, not list: [1]."),
         (lambda: tnp.exp("a"), TypeError, "exp: argument 0 must be an array or a number, not str: 'a'."),
         (lambda: -tnp.ones(2, bool), TypeError, "negative: booleans have no negative: bool[2]."),
-        (lambda: tnp.clip(tnp.ones(2, complex), 0, 1), TypeError, "clip: complex numbers are not ordered: complex64[2]."),
-        (lambda: tnp.left_shift(1.0, 2), TypeError, "left_shift: operands must be integers, not float32[] and float32[]."),
+        (
+            lambda: tnp.clip(tnp.ones(2, complex), 0, 1),
+            TypeError,
+            "clip: complex numbers are not ordered: complex64[2].",
+        ),
+        (
+            lambda: tnp.left_shift(1.0, 2),
+            TypeError,
+            "left_shift: operands must be integers, not float32[] and float32[].",
+        ),
         (lambda: tnp.where(True, 1), ValueError, "where: give both x and y, or neither."),
     ],
 )

@@ -12,7 +12,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 
 RNG = np.random.default_rng(2)
-CLOSE = dict(rtol=1e-5, atol=1e-5)  # sums in float32 in another order
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # sums in float32 in another order
 
 
 def f(*shape):
@@ -31,10 +31,20 @@ def check(actual, expected, **tolerance):
 # ---- products ------------------------------------------------------------------------------------------------
 
 PAIRS = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((5, 2, 3), (1, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((2, 3), (5, 3, 4)), ((3,), (5, 3, 4)),
-    ((5, 2, 3), (3,)), ((0, 3), (3, 4)),
-]  # fmt: skip
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (1, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((6, 1, 2, 3), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((3,), (5, 3, 4)),
+    ((5, 2, 3), (3,)),
+    ((0, 3), (3, 4)),
+]
 
 
 @pytest.mark.parametrize(("s", "t"), PAIRS)
@@ -64,13 +74,29 @@ def test_other_products():
 
 
 EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("ij->", (2, 3)),
-    ("ij->ji", (2, 3)), ("i,j->ij", (2,), (3,)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("...ij,...jk", (5, 2, 3), (3, 4)),
-    ("...ij,...j->i...", (5, 2, 3), (5, 3)), ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)), ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)),
-    ("iij,jk->ik", (3, 3, 2), (2, 4)), ("ijk,k->", (2, 3, 4), (4,)), ("ba", (2, 3)), ("i,i", (3,), (3,)), ("iii->i", (3, 3, 3)),
-    ("a,b,c,d->dcba", (2,), (3,), (2,), (4,)), ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("ij,jk->ik", (2, 1), (3, 4)),
-    ("...,...", (2, 3), (3,)), ("i...->...", (2, 3, 4)),
-]  # fmt: skip
+    ("ij,jk->ik", (2, 3), (3, 4)),
+    ("ij,jk", (2, 3), (3, 4)),
+    ("ii->i", (3, 3)),
+    ("ii", (3, 3)),
+    ("ij->", (2, 3)),
+    ("ij->ji", (2, 3)),
+    ("i,j->ij", (2,), (3,)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("...ij,...jk", (5, 2, 3), (3, 4)),
+    ("...ij,...j->i...", (5, 2, 3), (5, 3)),
+    ("ab,bc,cd->ad", (2, 3), (3, 4), (4, 5)),
+    ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)),
+    ("iij,jk->ik", (3, 3, 2), (2, 4)),
+    ("ijk,k->", (2, 3, 4), (4,)),
+    ("ba", (2, 3)),
+    ("i,i", (3,), (3,)),
+    ("iii->i", (3, 3, 3)),
+    ("a,b,c,d->dcba", (2,), (3,), (2,), (4,)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)),
+    ("ij,jk->ik", (2, 1), (3, 4)),
+    ("...,...", (2, 3), (3,)),
+    ("i...->...", (2, 3, 4)),
+]
 
 
 @pytest.mark.parametrize("row", EINSUMS, ids=lambda row: row[0])
@@ -100,7 +126,11 @@ def test_einsum_contracts_in_a_good_order():
 # ---- order ---------------------------------------------------------------------------------------------------
 
 
-@given(hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.sampled_from([0, 1, -2, 3.5, np.nan, np.inf])))
+@given(
+    hnp.arrays(
+        np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.sampled_from([0, 1, -2, 3.5, np.nan, np.inf])
+    )
+)
 @settings(max_examples=30, deadline=None)
 def test_sorting(x):
     check(tnp.sort(x), np.sort(x))
@@ -204,9 +234,18 @@ def test_convolution(mode, n, k):
 # ---- operators and methods -----------------------------------------------------------------------------------
 
 OPERATIONS = [
-    lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x % y,
-    lambda x, y: x**y, lambda x, y: x == y, lambda x, y: x != y, lambda x, y: x < y, lambda x, y: x >= y,
-]  # fmt: skip
+    lambda x, y: x + y,
+    lambda x, y: x - y,
+    lambda x, y: x * y,
+    lambda x, y: x / y,
+    lambda x, y: x // y,
+    lambda x, y: x % y,
+    lambda x, y: x**y,
+    lambda x, y: x == y,
+    lambda x, y: x != y,
+    lambda x, y: x < y,
+    lambda x, y: x >= y,
+]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -222,7 +261,14 @@ def test_operators(operation, y):
 def test_bit_operators():
     x, y = np.array([1, 6, 12], np.int32), np.array([3, 2, 1], np.int32)
     a = tnp.asarray(x)
-    check(a & y, x & y), check(a | 3, x | 3), check(a ^ y, x ^ y), check(~a, ~x), check(a << y, x << y), check(a >> 1, x >> 1)
+    (
+        check(a & y, x & y),
+        check(a | 3, x | 3),
+        check(a ^ y, x ^ y),
+        check(~a, ~x),
+        check(a << y, x << y),
+        check(a >> 1, x >> 1),
+    )
 
 
 def test_foreign_types_are_left_to_themselves():
@@ -253,13 +299,36 @@ def test_methods(name):
 def test_methods_with_arguments():
     x, v = f(3, 4), f(4)
     a = tnp.asarray(x)
-    check(a.reshape(2, 6), x.reshape(2, 6)), check(a.reshape((2, -1)), x.reshape(2, -1))
-    check(a.transpose(1, 0), x.T), check(a.T, x.T), check(a.mT, x.T), check(a.swapaxes(0, 1), x.T)
-    check(a.astype(int), x.astype(int)), check(a.astype(dtype="int8"), x.astype("int8")), check(a.clip(-1, 1), x.clip(-1, 1)), check(a.dot(v), x.dot(v))
-    check(a.take(np.array([0, 2]), 1), x.take([0, 2], 1)), check(a.repeat(2, 0), x.repeat(2, 0)), check(a.round(1), x.round(1))
-    check(tnp.sort(v).searchsorted(0.0), np.sort(v).searchsorted(0)), check(a.sum(axis=0, keepdims=True), x.sum(0, keepdims=True))
-    check((x + 1j * x).real, x), check(abs(a), abs(x)), check(-a, -x), check(round(a, 1), x.round(1)), check(a[0].item(1), x[0, 1])
-    check(a.view("int32"), x.view("int32")), check(a.nonzero()[0], x.nonzero()[0])
+    check(a.reshape(2, 6), x.reshape(2, 6))
+    check(a.reshape((2, -1)), x.reshape(2, -1))
+    check(a.transpose(1, 0), x.T)
+    check(a.T, x.T)
+    check(a.mT, x.T)
+    check(a.swapaxes(0, 1), x.T)
+    (
+        check(a.astype(int), x.astype(int)),
+        check(a.astype(dtype="int8"), x.astype("int8")),
+        check(a.clip(-1, 1), x.clip(-1, 1)),
+        check(a.dot(v), x.dot(v)),
+    )
+    (
+        check(a.take(np.array([0, 2]), 1), x.take([0, 2], 1)),
+        check(a.repeat(2, 0), x.repeat(2, 0)),
+        check(a.round(1), x.round(1)),
+    )
+    (
+        check(tnp.sort(v).searchsorted(0.0), np.sort(v).searchsorted(0)),
+        check(a.sum(axis=0, keepdims=True), x.sum(0, keepdims=True)),
+    )
+    (
+        check((x + 1j * x).real, x),
+        check(abs(a), abs(x)),
+        check(-a, -x),
+        check(round(a, 1), x.round(1)),
+        check(a[0].item(1), x[0, 1]),
+    )
+    check(a.view("int32"), x.view("int32"))
+    check(a.nonzero()[0], x.nonzero()[0])
 
 
 def test_dtypes_and_constants():
@@ -286,13 +355,21 @@ def test_dtypes_and_constants():
             "matmul: contracted axes differ in size: axis 1 of float32[3,4] has 4, axis 0 of float32[5,6] has 5.",
         ),
         (lambda: tnp.ones(3) @ 2, ValueError, "matmul: operands must have axes: float32[3] and float32[]."),
-        (lambda: tnp.dot(tnp.ones(3), tnp.ones(4)), TypeError, "dot: contracted axes differ in size: axis 0 of float32[3]"),
+        (
+            lambda: tnp.dot(tnp.ones(3), tnp.ones(4)),
+            TypeError,
+            "dot: contracted axes differ in size: axis 0 of float32[3]",
+        ),
         (lambda: tnp.einsum("ij,jk", tnp.ones((2, 3))), ValueError, "describes 2 operands, 1 are given"),
         (lambda: tnp.einsum("ij", tnp.ones(3)), ValueError, "'ij' in 'ij' does not describe an operand of shape (3)"),
         (lambda: tnp.einsum("i,i", tnp.ones(3), tnp.ones(4)), ValueError, "index 'i' of 'i,i' is 3 and 4 long"),
         (lambda: tnp.einsum("i->j", tnp.ones(3)), ValueError, "every index of the result"),
         (lambda: tnp.cross(tnp.ones(4), tnp.ones(4)), ValueError, "cross: vectors must have 2 or 3 elements"),
-        (lambda: tnp.searchsorted(tnp.ones((2, 2)), 1), ValueError, "searchsorted: a must be a vector, not float32[2,2]."),
+        (
+            lambda: tnp.searchsorted(tnp.ones((2, 2)), 1),
+            ValueError,
+            "searchsorted: a must be a vector, not float32[2,2].",
+        ),
         (lambda: tnp.interp(0.0, tnp.ones(2), tnp.ones(3)), ValueError, "float32[2] and float32[3]"),
     ],
 )

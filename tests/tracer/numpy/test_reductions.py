@@ -1,6 +1,5 @@
 """Reductions and statistics against NumPy, over every choice of axes; result dtypes against JAX where installed."""
 
-import itertools
 import re
 
 import numpy as np
@@ -14,7 +13,7 @@ X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
 WITH_NAN = np.where(RNG.random(X.shape) < 0.2, np.nan, X).astype(np.float32)
 I = RNG.integers(-9, 9, (3, 4)).astype(np.int32)
 AXES = [None, 0, -1, (0, 2), (), (0, 1, 2)]
-CLOSE = dict(rtol=1e-5, atol=1e-5)  # sums in float32 in another order
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # sums in float32 in another order
 
 PLAIN = "sum prod max min mean var std any all ptp median count_nonzero".split()
 SKIPPING = "nansum nanprod nanmax nanmin nanmean nanvar nanstd nanmedian".split()
@@ -31,7 +30,10 @@ def check(actual, expected, **tolerance):
 def test_reductions(name, axis, keepdims):
     if axis == () and name in ("median", "ptp"):
         pytest.skip("NumPy does not take ()")
-    check(getattr(tnp, name)(tnp.asarray(X), axis=axis, keepdims=keepdims), getattr(np, name)(X, axis=axis, keepdims=keepdims))
+    check(
+        getattr(tnp, name)(tnp.asarray(X), axis=axis, keepdims=keepdims),
+        getattr(np, name)(X, axis=axis, keepdims=keepdims),
+    )
 
 
 @pytest.mark.parametrize("axis", [None, 0, (0, 2)], ids=str)
@@ -102,23 +104,41 @@ def test_dtypes_are_those_of_jax(name, dtype):
         return found.dtype, found.weak_type
 
     theirs = result(jax.numpy)
-    if theirs is not None and (name, dtype) not in {("max", "complex64"), ("min", "complex64"), ("median", "complex64"), ("argmax", "complex64")}:
+    if theirs is not None and (name, dtype) not in {
+        ("max", "complex64"),
+        ("min", "complex64"),
+        ("median", "complex64"),
+        ("argmax", "complex64"),
+    }:
         assert result(tnp) == theirs
 
 
-@pytest.mark.parametrize(("ours", "theirs"), itertools.product([None, 1], [None, 1]))
-def test_traced(ours, theirs):
-    assert tl.eval_shape(lambda x: tnp.var(x, ours), X).shape == np.var(X, ours).shape
+def test_traced():
+    check(tl.jit(lambda x: tnp.var(x, 1))(X), np.var(X, 1))
+    check(tl.jit(lambda x: tnp.median(x, 1))(X), np.median(X, 1))
+    check(tl.jit(lambda x: tnp.quantile(x, 0.3, (0, 2)))(X), np.quantile(X, 0.3, (0, 2)))
 
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: tnp.sum([1, 2]), TypeError, "sum: argument 0 must be an array or a number, not list: [1, 2]."),
-        (lambda: tnp.sum(tnp.ones((3, 4)), 2), ValueError, "sum: axis 2 is out of range for an array of 2 axes. The array is"),
-        (lambda: tnp.max(tnp.ones((0, 4))), ValueError, "max: there is no element to choose along axis None of float32[0,4]"),
+        (
+            lambda: tnp.sum(tnp.ones((3, 4)), 2),
+            ValueError,
+            "sum: axis 2 is out of range for an array of 2 axes. The array is",
+        ),
+        (
+            lambda: tnp.max(tnp.ones((0, 4))),
+            ValueError,
+            "max: there is no element to choose along axis None of float32[0,4]",
+        ),
         (lambda: tnp.quantile(tnp.ones(3), 0.5, method="x"), ValueError, "quantile: method must be one of linear, "),
-        (lambda: tnp.average(tnp.ones((3, 4)), weights=tnp.ones(5)), ValueError, "average: weights float32[5] must have"),
+        (
+            lambda: tnp.average(tnp.ones((3, 4)), weights=tnp.ones(5)),
+            ValueError,
+            "average: weights float32[5] must have",
+        ),
     ],
 )
 def test_errors(call, error, message):

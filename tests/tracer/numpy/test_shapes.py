@@ -158,7 +158,10 @@ def test_roll_and_repeat(shape, data):
     check(tnp.repeat(x, counts, axis), np.repeat(x, counts, axis))
     total = int(counts.sum())
     if total:
-        check(tl.jit(lambda x, n: tnp.repeat(x, n, axis, total_repeat_length=total))(x, counts), np.repeat(x, counts, axis))
+        check(
+            tl.jit(lambda x, n: tnp.repeat(x, n, axis, total_repeat_length=total))(x, counts),
+            np.repeat(x, counts, axis),
+        )
 
 
 def test_traced_shift():
@@ -218,14 +221,34 @@ def test_integers_that_do_not_fit():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: tnp.reshape(tnp.ones((2, 3)), (4, 2)), ValueError, "reshape: float32[2,3] has 6 elements, an array of shape (4, 2)"),
-        (lambda: tnp.reshape(tnp.ones((2, 3)), (4, -1)), ValueError, "reshape: float32[2,3] has 6 elements, which do not make"),
+        (
+            lambda: tnp.reshape(tnp.ones((2, 3)), (4, 2)),
+            ValueError,
+            "reshape: float32[2,3] has 6 elements, an array of shape (4, 2)",
+        ),
+        (
+            lambda: tnp.reshape(tnp.ones((2, 3)), (4, -1)),
+            ValueError,
+            "reshape: float32[2,3] has 6 elements, which do not make",
+        ),
         (lambda: tnp.concatenate([tnp.ones((2, 3)), tnp.ones((2, 4))]), ValueError, "float32[2,3], float32[2,4]"),
-        (lambda: tnp.stack([tnp.ones(2), tnp.ones(3)]), ValueError, "stack: arrays must have the same shape: float32[2], float32[3]"),
+        (
+            lambda: tnp.stack([tnp.ones(2), tnp.ones(3)]),
+            ValueError,
+            "stack: arrays must have the same shape: float32[2], float32[3]",
+        ),
         (lambda: tnp.concatenate([]), ValueError, "concatenate: at least one array is needed."),
         (lambda: tnp.squeeze(tnp.ones((2, 1)), 0), ValueError, "squeeze: axis 0 of float32[2,1] has length 2, not 1."),
-        (lambda: tnp.split(tnp.ones(5), 2), ValueError, "split: axis 0 of float32[5] does not divide into 2 equal parts."),
-        (lambda: tnp.broadcast_to(tnp.ones(3), (2, 4)), ValueError, "broadcast_to: shape (3) does not broadcast to (2,4)."),
+        (
+            lambda: tnp.split(tnp.ones(5), 2),
+            ValueError,
+            "split: axis 0 of float32[5] does not divide into 2 equal parts.",
+        ),
+        (
+            lambda: tnp.broadcast_to(tnp.ones(3), (2, 4)),
+            ValueError,
+            "broadcast_to: shape (3) does not broadcast to (2,4).",
+        ),
         (lambda: tnp.array([[1], [1, 2]]), ValueError, "array: the parts of a list differ in shape"),
         (lambda: tnp.array("abc"), TypeError, "array: 'abc' of type str is not an array"),
         (lambda: tl.jit(tnp.arange)(3), TypeError, "arange: the arguments say how long the result is"),
