@@ -150,7 +150,8 @@ class LinearMap:
         if tree != self._tree:
             raise TypeError(f"linearize: tangents must have the structure {self._tree}, not {tree}.")
         given = [
-            _tangent(aval, t, f"linearize: tangent {i}") for i, (aval, t) in enumerate(zip(self._avals, flat, strict=True))
+            _tangent(aval, t, f"linearize: tangent {i}")
+            for i, (aval, t) in enumerate(zip(self._avals, flat, strict=True))
         ]
         used = [instantiate(t) for aval, t in zip(self._avals, given) if dtypes.is_inexact(aval.dtype)]
         return self._f.unflatten(_instantiated(self._program.apply(used)))

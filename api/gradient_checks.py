@@ -17,7 +17,14 @@ from tapeless.tracer.types import aval_of
 EPS = 1 / 2048
 # How far float32 differences with step EPS stray: rounding, 1e-7 / EPS = 2e-4, times ten. For float64 it is the
 # truncation, EPS² = 2e-7, with room for third derivatives of a hundred.
-_TOLERANCE = {"bfloat16": 1e-1, "float16": 1e-2, "float32": 2e-3, "float64": 1e-5, "complex64": 2e-3, "complex128": 1e-5}
+_TOLERANCE = {
+    "bfloat16": 1e-1,
+    "float16": 1e-2,
+    "float32": 2e-3,
+    "float64": 1e-5,
+    "complex64": 2e-3,
+    "complex128": 1e-5,
+}
 _MODES = ("fwd", "rev")
 
 

@@ -107,7 +107,9 @@ def add_root(folder: str) -> None:
 def _is_ours(code: CodeType) -> bool:
     file = os.path.abspath(code.co_filename)
     below = any(file.startswith(root + os.sep) for root in _source_folders())
-    return below or code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
+    return (
+        below or code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
+    )
 
 
 def _source_folders() -> tuple[str, ...]:

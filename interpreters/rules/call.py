@@ -20,9 +20,7 @@ def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
     program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
     results = c.jit(program, *consts, *primals, *[t for t in tangents if type(t) is not Zero])
     outs, pushed = results[: len(out_nonzero)], iter(results[len(out_nonzero) :])
-    return outs, tuple(
-        next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero)
-    )
+    return outs, tuple(next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero))
 
 
 def _jit_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr) -> Any:

@@ -88,7 +88,9 @@ def test_lo5_affine_is_refused():
     def f(x):
         return x + 1
 
-    text = f"no transpose rule for 'add': it combines a linear value with a constant (affine). It was reached from {{}}."
+    text = (
+        f"no transpose rule for 'add': it combines a linear value with a constant (affine). It was reached from {{}}."
+    )
     with raises(NotImplementedError, text.format(place(f, "x + 1"))):
         tl.linear_transpose(f, f64(1.0))
 
@@ -96,7 +98,9 @@ def test_lo5_affine_is_refused():
 @each_way
 def test_lo6_perturbations_are_not_confused(way):
     close(way(tl.grad(lambda x: x * tl.grad(lambda y: x * y)(f64(2.0))))(f64(1.0)), 2)
-    pushed = way(lambda x: tl.jvp(lambda x: x * tl.jvp(lambda y: x * y, (f64(2.0),), (f64(1.0),))[1], (x,), (f64(1.0),)))
+    pushed = way(
+        lambda x: tl.jvp(lambda x: x * tl.jvp(lambda y: x * y, (f64(2.0),), (f64(1.0),))[1], (x,), (f64(1.0),))
+    )
     close(pushed(f64(1.0))[1], 2)
     close(way(tl.grad(tl.grad(tl.grad(lambda x: 4 * x**3))))(f64(1.3)), 24)
 

@@ -69,7 +69,9 @@ def test_count_under_jit():
 
 
 def test_float_under_jit():
-    with raises(tl.errors.ConcretizationTypeError, refusal("float value", "float32[]", as_float, "return float", FLOAT)):
+    with raises(
+        tl.errors.ConcretizationTypeError, refusal("float value", "float32[]", as_float, "return float", FLOAT)
+    ):
         tl.jit(as_float)(3.0)
 
 
@@ -384,9 +386,7 @@ def test_leaked(what, transform, under):
 
 def test_leaked_from_jvp_is_named_without_its_line():
     tl.jvp(leaking, (np.float32(2.0),), (np.float32(1.0),))
-    with raises(
-        tl.errors.UnexpectedTracerError, leak("jvp").replace(leak("").splitlines()[1] + "\n", "")
-    ):
+    with raises(tl.errors.UnexpectedTracerError, leak("jvp").replace(leak("").splitlines()[1] + "\n", "")):
         use()
 
 
@@ -467,7 +467,8 @@ def debug_nans():
 
 @pytest.mark.usefixtures("debug_nans")
 @pytest.mark.parametrize(
-    "under", [lambda f: f, tl.jit, tl.grad, tl.value_and_grad, lambda f: tl.grad(tl.jit(f)), lambda f: tl.jit(tl.jit(f))]
+    "under",
+    [lambda f: f, tl.jit, tl.grad, tl.value_and_grad, lambda f: tl.grad(tl.jit(f)), lambda f: tl.jit(tl.jit(f))],
 )
 def test_nan_names_operation_and_line(under):
     with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
