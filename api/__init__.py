@@ -19,6 +19,7 @@ from tapeless.lowering.devices import (
     local_devices,
     set_default_device,
 )
+from tapeless.jacobians import hessian, jacfwd, jacrev
 from tapeless.placement import block_until_ready, device_get, device_put
 from tapeless.stages import ShapeDtypeStruct
 from tapeless.tracer import core as _core
@@ -27,6 +28,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracing import eval_shape, make_jaxpr
+from tapeless.vectorization import vmap
 
 _RULES = _transforms, _emitters  # importing them filled the tables
 _core.set_evaluator(_dispatch.Evaluator())
@@ -49,6 +51,9 @@ __all__ = [
     "eval_shape",
     "from_dlpack",
     "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
     "jit",
     "jvp",
     "lax",
@@ -65,4 +70,5 @@ __all__ = [
     "tree_util",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]

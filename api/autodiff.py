@@ -43,7 +43,7 @@ def grad(
     """
     value_and_gradient = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
-    @_named("gradient", fun, same_arguments=True)
+    @named("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, pulled = value_and_gradient(*args, **kwargs)
         return (pulled, value[1]) if has_aux else pulled
@@ -60,12 +60,12 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Value and gradient at once: `(value, gradient)`, or `((value, aux), gradient)`. See `grad`."""
 
-    @_named("value_and_gradient", fun, same_arguments=True)
+    @named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen = _canonical_argnums(argnums, args, fun)
+        chosen = canonical_argnums("grad", argnums, args, fun)
         for i in chosen:
-            _check_inputs("grad", args[i], i, fun, holomorphic, allow_int)
-        rest = functools.partial(_with_arguments, fun, args, kwargs, chosen)
+            check_inputs("grad", args[i], i, fun, holomorphic, allow_int)
+        rest = functools.partial(with_arguments, fun, args, kwargs, chosen)
         values, pull_back, aux = _vjp(rest, [args[i] for i in chosen], has_aux, fun, "grad")
         leaves, tree = pytree.flatten(values)
         _check_scalar(leaves, tree, fun, holomorphic)
@@ -188,7 +188,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     linear = passes.mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])
     check_linear(linear)
 
-    @_named("transposed", fun)
+    @named("transposed", fun)
     def transposed(cotangent: Any) -> Any:
         cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
         return pytree.unflatten(tree, _instantiated(transpose.backward(linear, consts, cts)))
@@ -236,7 +236,7 @@ def _vjp(fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, who: st
     values, program = unzip.linearize(f, flat, function, who)
     avals = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
 
-    @_named("pull_back", function)
+    @named("pull_back", function)
     def pull_back(cotangent: Any) -> Any:
         cts = _cotangents(cotangent, f, avals, "vjp")
         none = [Zero(aval) for aval in program.out_avals[len(cts) :]]
@@ -262,14 +262,15 @@ def _result(x: Any) -> Any:
     return device_put(x)
 
 
-def _with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
+def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
+    """`fun` of its arguments, with new ones at the positions `chosen`."""
     given = list(args)
     for i, x in zip(chosen, new, strict=True):
         given[i] = x
     return fun(*given, **kwargs)
 
 
-def _named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
+def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
     """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
 
     def decorate(derived: Any) -> Any:
@@ -291,21 +292,23 @@ def _name(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
-def _canonical_argnums(argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
+def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
+    """Positions counted from the front. Raises: ValueError if one is not that of an argument, or named twice."""
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for i in chosen:
         if not isinstance(i, (int, np.integer)) or not -len(args) <= i < len(args):
             raise ValueError(
-                f"grad: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
+                f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
                 f"{len(args)} positional argument{'s' * (len(args) != 1)}."
             )
     positions = tuple(int(i) % len(args) for i in chosen)
     if len(set(positions)) < len(positions):
-        raise ValueError(f"grad: argnums={argnums!r} names an argument of {_name(fun)} twice.")
+        raise ValueError(f"{who}: argnums={argnums!r} names an argument of {_name(fun)} twice.")
     return positions
 
 
-def _check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool) -> None:
+def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
+    """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
     for path, leaf in pytree.leaves_with_path(arg):
         where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
         if not is_arraylike(leaf):
@@ -318,7 +321,8 @@ def _check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow
         if not allow_int and not dtypes.is_inexact(aval.dtype):
             raise TypeError(
                 f"{who}: {where} is {aval}, and integers have no derivative.\n"
-                "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros."
+                "  Convert it with astype(float), choose others with argnums="
+                + (", or pass allow_int=True for float0 zeros." if allow_int is not None else ".")
             )
 
 

@@ -76,7 +76,7 @@ class Jitted:
     def __init__(
         self, fun: Any, static: "Arguments", donated: "Arguments", device: Any, inline: bool, options: Any
     ) -> None:
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=())
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._plain = not static and device is None
@@ -91,7 +91,7 @@ class Jitted:
                 run = self._fast.get((_settings(), *[x.aval for x in args]))
                 bufs = [x.buf for x in args]
             except AttributeError:  # an argument is not an array of ours
-                run = None
+                run, bufs = None, []
             if run is not None:
                 return run(bufs)
         return self._call(args, kwargs)
@@ -126,6 +126,7 @@ class Jitted:
         if run is not None:
             return run(bufs)
         statics, leaves, tree = self._split(args, kwargs)
+        _check_concrete(leaves, self._fun)
         if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
@@ -219,6 +220,12 @@ class Jitted:
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()
 _settings = config.trace_key
+
+
+def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
+    for x in leaves:
+        if _is_abstract(x):
+            raise TypeError(f"jit: {core.describe_function(fun)} was called with {x}; only .trace and .lower take types.")
 
 
 def _is_plain(args: Sequence[Any]) -> bool:

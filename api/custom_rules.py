@@ -22,7 +22,8 @@ class custom_jvp:
 
     Args:
       fun: a function of pytrees of arrays.
-      nondiff_argnums: arguments that are passed to the rule as they are, first; they need not be arrays.
+      nondiff_argnums, nondiff_argnames: arguments that are passed to the rule as they are, first and in order; they
+        need not be arrays.
 
     >>> @custom_jvp
     ... def double(x):
@@ -33,11 +34,19 @@ class custom_jvp:
     ...     return double(x), 2.0 * t
     """
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+    __name__: str
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
         functools.update_wrapper(self, fun, updated=())
-        self.fun, self.nondiff_argnums = fun, tuple(nondiff_argnums)
-        self.jvp: Callable[..., Any] | None = None
         self._signature = _signature(fun)
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.fun, self.nondiff_argnums = fun, (*nondiff_argnums, *[self._position(name) for name in names])
+        self.jvp: Callable[..., Any] | None = None
         self._remembered: dict[Any, Any] = {}
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
@@ -67,12 +76,20 @@ class custom_jvp:
             raise AttributeError(f"custom_jvp: {self.__name__} has no rule: define one with defjvp.")
         static, given = self._split(self._positional(args, kwargs))
         leaves, tree = pytree.flatten(given)
-        flat = _FlatCall(self, static, tree)
+        flat = _FlatCall(self, static, tree, self._remembered)
         outs = call.custom_jvp(flat, *leaves)
         return pytree.unflatten(flat.out_tree, outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def _position(self, name: str) -> int:
+        """Of the argument called `name`. Raises: ValueError if there is none."""
+        names = list(self._signature.parameters) if self._signature else []
+        if name not in names:
+            has = ", ".join(names) or "no names"
+            raise ValueError(f"custom_jvp: nondiff_argnames names {name!r}, but {self.__name__} has {has}.")
+        return names.index(name)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults among them: that is how the rule takes them."""
@@ -113,8 +130,8 @@ def _undifferentiated(x: Any) -> Any:
 class _FlatCall:
     """One call of a custom_jvp function, on flat arrays."""
 
-    def __init__(self, custom: custom_jvp, static: dict[int, Any], tree: Any) -> None:
-        self._custom, self._static, self._tree = custom, static, tree
+    def __init__(self, custom: custom_jvp, static: dict[int, Any], tree: Any, remembered: dict[Any, Any]) -> None:
+        self._custom, self._static, self._tree, self._remembered = custom, static, tree, remembered
         self.out_tree: Any = None
         self._out_avals: list[ShapedArray] | None = None  # known once the function, not only its rule, has run
         self.__name__, self.__wrapped__ = custom.__name__, custom.fun
@@ -130,8 +147,8 @@ class _FlatCall:
         return outs
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The function as a program, and its constants. One program for all calls of these types without static ones."""
-        key, cache = (self._tree, avals, config.trace_key()), self._custom._remembered
+        """The function as a program, and its constants: one for all calls of these types without static arguments."""
+        key, cache = (self._tree, avals, config.trace_key()), self._remembered
         if self._static or key not in cache:
             program, consts = trace_to_jaxpr(self.function, avals, what="custom_jvp", function=self)
             if self._static or any(isinstance(x, Tracer) for x in consts):

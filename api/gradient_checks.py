@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless import autodiff
+from tapeless.autodiff import jvp, vjp
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.types import aval_of
 
@@ -91,7 +91,7 @@ def _check(case: _Case, order: int, modes: Sequence[str], tolerance: _Tolerance)
 
 
 def _check_forward(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
-    values, pushed = autodiff.jvp(case.f, case.args, v.tangents)
+    values, pushed = jvp(case.f, case.args, v.tangents)
     if not all(np.all(tolerance.agree(_wide(y), _wide(z))) for y, z in zip(values, case.f(*case.args), strict=True)):
         raise AssertionError(f"check_grads: {_disagrees(case, 'fwd', f'{case.name} itself')}: in its value.")
     for k, (ours, theirs) in enumerate(zip(map(_wide, pushed), v.difference(tolerance.eps), strict=True)):
@@ -105,7 +105,7 @@ def _check_forward(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
 
 
 def _check_reverse(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
-    results, pull_back = autodiff.vjp(case.f, *case.args)
+    results, pull_back = vjp(case.f, *case.args)
     cts = [v.draw(y) for y in results]
     ours = _pairing(pull_back(cts), v.tangents)
     theirs = _pairing(cts, v.difference(tolerance.eps))
@@ -137,11 +137,11 @@ def _derivative(case: _Case, mode: str) -> _Case:
     f, n = case.f, len(case.args)
 
     def pushed(*args: Any) -> list[Any]:
-        values, tangents = autodiff.jvp(f, args[:n], args[n:])
+        values, tangents = jvp(f, args[:n], args[n:])
         return [*values, *tangents]
 
     def pulled(*args: Any) -> list[Any]:
-        values, pull_back = autodiff.vjp(f, *args)
+        values, pull_back = vjp(f, *args)
         return list(pull_back(values))
 
     derived, args = (pushed, [*case.args, *case.args]) if mode == "fwd" else (pulled, case.args)

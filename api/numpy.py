@@ -3,4 +3,4 @@
 from tapeless.tracer import numpy as _numpy
 from tapeless.tracer.numpy import *  # noqa: F403
 
-__all__ = _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]  # listed once, there

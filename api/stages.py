@@ -9,6 +9,7 @@ from tapeless.lowering import dispatch, emit
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -19,7 +20,7 @@ class Program:
     def __init__(self, traced: "Traced", device: Any) -> None:
         self._jaxpr, self._device, self._tree = traced.jaxpr, device, traced.out_tree
         jaxpr, consts = traced.jaxpr.jaxpr, traced.jaxpr.consts
-        donated = tuple(len(consts) + i for i in traced.donated)
+        donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)  # nan is looked for again
         self.executable = dispatch.executable(jaxpr, device, donated, traced.options)
         self._call = self.executable.call
         self._consts = [dispatch.buffer_on(c, device) for c in consts]
@@ -99,12 +100,20 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
+        name = self._traced.jaxpr.jaxpr.name
         if tree != self._traced.in_tree:
-            raise TypeError(f"compiled for arguments of structure {self._traced.in_tree}, called with {tree}.")
+            raise TypeError(
+                f"{name} was compiled for arguments of structure {self._traced.in_tree}, but called with {tree}."
+            )
         for i, (x, want) in enumerate(zip(leaves, self._traced.jaxpr.in_avals, strict=True)):
             have = aval_of(x)
             if have.shape != want.shape or have.dtype != want.dtype:
-                raise TypeError(f"compiled for {want} as argument leaf {i}, called with {have}.")
+                raise TypeError(f"{name} was compiled for {want} as argument leaf {i}, but called with {have}.")
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    f"{name} is compiled, and a compiled program cannot be transformed: argument leaf {i} is traced, "
+                    f"{have}.\n  Call the jitted function instead."
+                )
         return self._program.call(leaves)
 
     def cost_analysis(self) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, pytree
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import transpose
 from tapeless.tracer.types import aval_of, is_arraylike
 
 
@@ -114,9 +113,5 @@ def _placed(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any:
                 f"{aval_of(x)}."
             )
         return x
-    front = batching.materialized(x, d, size)
-    ndim = aval_of(front).ndim
-    place = canonical_axis(wanted, ndim)
-    order = [*range(1, ndim)]
-    order.insert(place, 0)
-    return transpose(front, order)
+    ndim = aval_of(x).ndim + (d is None)
+    return batching.placed(x, d, canonical_axis(wanted, ndim), size)

@@ -11,7 +11,7 @@ from tapeless.tracer import core
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
-from tapeless.tracer.rules import Rules
+from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import aval_of
 
@@ -61,10 +61,10 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        token = core.set_current(self.parent)  # type: ignore[arg-type]
+        token = core.set_current(self.parent)
         try:
             if not some:
-                return self.parent.process(primitive, args, params)  # type: ignore[union-attr]
+                return self.parent.process(primitive, args, params)
             zeros = [Zero(aval_of(x).tangent()) if t is None else t for x, t in zip(primals, tangents)]
             outs, out_tangents = rules[primitive](primals, zeros, **params)
         finally:
@@ -100,7 +100,7 @@ class JVPTracer(Tracer):
         self.trace, self.primal, self.tangent = trace, primal, tangent
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody sets it
         return aval_of(self.primal)
 
     def known(self) -> Any:
@@ -191,8 +191,9 @@ def zero(primitive: Primitive) -> None:
     rules[primitive] = rule
 
 
-structurally_linear: dict[Primitive, tuple[int, ...] | None] = Rules("linearity")  # type: ignore[assignment]
-separately = Rules("multilinearity")  # those of them that are linear in each operand, not in all together
+structurally_linear: Table[tuple[int, ...] | None] = Table("linearity")
+# Those of them that are linear in each operand, not in all together.
+separately: Table[None] = Table("multilinearity")
 
 
 def _sum(terms: list[Any], out: Any) -> Any:

@@ -63,5 +63,5 @@ def _linear_together(eqn: Equation) -> Sequence[int]:
         return every
     if eqn.primitive in jvp.separately or eqn.primitive not in jvp.structurally_linear:
         return ()
-    positions: Any = jvp.structurally_linear[eqn.primitive]
+    positions = jvp.structurally_linear[eqn.primitive]
     return every if positions is None else [k for k in positions if k < len(eqn.invars)]

@@ -27,7 +27,7 @@ class LinearProgram:
 
     def apply(self, tangents: Sequence[Any]) -> list[Any]:
         """Push tangents forwards; one per differentiable input. Results may be `Zero`."""
-        given = [t for t, v in zip(tangents, self._inputs(), strict=True)]
+        given = [t for t, _ in zip(tangents, self._inputs(), strict=True)]
         pushed = iter(eval_jaxpr(self.jaxpr, [*self.residuals, *given]))
         return [next(pushed) if some else Zero(aval) for some, aval in zip(self.nonzero, self.out_avals)]
 

@@ -78,11 +78,11 @@ class UnzipTrace(Trace):
             if type(x) is LinearTracer and x.trace is self:
                 break
         else:
-            return self.parent.process(primitive, args, params)  # type: ignore[union-attr]
+            return self.parent.process(primitive, args, params)
         rule = rules.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
-        with core.under(self.parent):  # type: ignore[arg-type]
+        with core.under(self.parent):
             return rule(self, args, **params)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -110,6 +110,10 @@ class UnzipTrace(Trace):
             found = self._residuals[id(x)] = (Var(aval_of(x)), x)
         return found[0]
 
+    def equation_of(self, var: Var) -> Equation | None:
+        """The equation that computes a variable; None for an input or a residual."""
+        return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
+
     def finish(self, outs: Sequence[Any], name: str = "linear") -> tuple[Jaxpr, list[Any]]:
         """The linear program, residuals first, and the values of the residuals it needs."""
         outvars = [self.atom(x) for x in outs]
@@ -129,7 +133,8 @@ class LinearTracer(Tracer):
 
     def where(self) -> str:
         trace = self.trace
-        made = next((eqn for eqn in trace._eqns if self.var in eqn.outvars), None)  # type: ignore[attr-defined]
+        assert isinstance(trace, UnzipTrace)
+        made = trace.equation_of(self.var)
         return made.source.describe() if made and made.source else ""
 
 

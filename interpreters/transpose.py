@@ -15,7 +15,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.elementwise import add
-from tapeless.tracer.rules import Rules
+from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -84,7 +84,8 @@ def transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tup
 
 
 rules = Rules("transpose")
-together = Rules("joint linearity")  # primitives whose operands are linear together
+# Primitives whose operands are linear together.
+together: Table[bool] = Table("joint linearity")
 
 
 def unary(primitive: Primitive, row: Callable[..., Any]) -> None:

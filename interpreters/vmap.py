@@ -61,8 +61,8 @@ class BatchTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         pairs = [self.split(x) for x in args]
         if all(d is None for _, d in pairs):
-            return self.parent.process(primitive, args, params)  # type: ignore[union-attr]
-        with core.under(self.parent):  # type: ignore[arg-type]
+            return self.parent.process(primitive, args, params)
+        with core.under(self.parent):
             outs, dims = rules[primitive](self.size, [x for x, _ in pairs], [d for _, d in pairs], **params)
         return tuple([x if d is None else BatchTracer(self, x, d) for x, d in zip(outs, dims)])
 
@@ -100,7 +100,7 @@ def elementwise(primitive: Primitive) -> None:
             outs, dim = primitive.bind(*args, **params), found.pop()[0]
             return outs, [dim] * len(outs)
         shape = max((example_shape(x, d) for x, d in zip(args, dims)), key=len)
-        outs = primitive.bind(*[_aligned(x, d, size, shape) for x, d in zip(args, dims)], **params)
+        outs = primitive.bind(*[aligned(x, d, size, shape) for x, d in zip(args, dims)], **params)
         return outs, [0] * len(outs)
 
     rules[primitive] = rule
@@ -128,10 +128,29 @@ def to_front(x: Any, d: int) -> Any:
 
 def materialized(x: Any, d: Dim, size: int) -> Any:
     """x with the mapped axis first, repeated if it has none."""
-    if d is not None:
-        return to_front(x, d)
-    shape = aval_of(x).shape
-    return broadcast_in_dim(x, (size, *shape), range(1, len(shape) + 1))
+    return placed(x, d, 0, size)
+
+
+def placed(x: Any, d: Dim, place: int, size: int) -> Any:
+    """x with the mapped axis at `place`, repeated if it has none."""
+    if d is None:
+        shape = aval_of(x).shape
+        others = [beside(i, place) for i in range(len(shape))]
+        return broadcast_in_dim(x, (*shape[:place], size, *shape[place:]), others)
+    order = [i for i in range(aval_of(x).ndim) if i != d]
+    order.insert(place, d)
+    return transpose(x, order)
+
+
+def beside(axis: int, d: int) -> int:
+    """Where `axis` of an example is in a value with the mapped axis at d."""
+    return axis + (axis >= d)
+
+
+def together(size: int, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
+    """Operands of one rank with the mapped axis in one place, that of the first which has one, and this place."""
+    place = next(d for d in dims if d is not None)
+    return [x if d == place else placed(x, d, place, size) for x, d in zip(args, dims)], place
 
 
 def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
@@ -140,7 +159,7 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
     return shape if d is None else shape[:d] + shape[d + 1 :]
 
 
-def _aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
+def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
     """An operand of an elementwise operation on examples of `shape`; a scalar for all examples stays one."""
     if example_shape(x, d) or not shape:
         return materialized(x, d, size)

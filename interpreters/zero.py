@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
@@ -23,12 +23,14 @@ class Zero:
 
 
 def instantiate(x: Any) -> Any:
-    """`x`, or zeros if it is symbolic. The zero of an integer's tangent space is a NumPy array of float0."""
+    """`x`, or zeros if it is symbolic. The zero of an integer's tangent space is an array of float0, outside of
+    programs one of NumPy's."""
     if type(x) is not Zero:
         return x
-    if x.aval.dtype == dtypes.float0:
+    if x.aval.dtype == dtypes.float0 and core.is_evaluating():
         return np.zeros(x.aval.shape, dtypes.float0)
-    return broadcast_in_dim_p.bind(constant(0, x.aval), shape=x.aval.shape, dims=())[0]
+    scalar = np.zeros((), dtypes.float0) if x.aval.dtype == dtypes.float0 else constant(0, x.aval)
+    return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 
 
 def zeros_of(avals: tuple[ShapedArray, ...]) -> tuple[Zero, ...]:

@@ -221,6 +221,8 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """
     if isinstance(value, DeviceArray):
         return _moved(value, aval, device)
+    if aval.dtype == dtypes.float0:
+        return _put(np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool)), device)
     if isinstance(value, np.ndarray):
         return _put(value, aval, device) if value.ndim else scalar_constant(value[()], aval, device)
     return scalar_constant(value, aval, device)

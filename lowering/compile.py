@@ -19,6 +19,7 @@ from tapeless.lowering.array import DeviceArray, deleted_error
 from tapeless.lowering.compat import XlaRuntimeError, xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
+from tapeless.tracer import dtypes
 from tapeless.tracer.types import ShapedArray
 
 Options = Mapping[str, Any]
@@ -75,7 +76,7 @@ class Executable:
         self.out_avals = tuple(out_avals)
         self.in_avals = None if in_avals is None else tuple(in_avals)
         self._execute = loaded.execute_sharded
-        self._handlers = [compat.result_handler(aval, device.sharding).wrap(DeviceArray) for aval in self.out_avals]
+        self._handlers = [_handler(aval, device) for aval in self.out_avals]
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""
@@ -133,6 +134,14 @@ class Executable:
     def serialize(self) -> bytes:
         """The compiled program, for this build of jaxlib and this kind of device only."""
         return self.loaded.serialize()
+
+
+def _handler(aval: ShapedArray, device: Device) -> Any:
+    """What makes an array of a raw result; tangents of integers, which travel as booleans, are NumPy arrays."""
+    if aval.dtype == dtypes.float0:
+        travelled = aval.update(dtype=np.dtype(bool))
+        return compat.result_handler(travelled, device.sharding).wrap(lambda _: np.zeros(aval.shape, dtypes.float0))
+    return compat.result_handler(aval, device.sharding).wrap(DeviceArray)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ _ELEMENTS = {
     "float8_e5m2fnuz": "f8E5M2FNUZ",
     "float8_e8m0fnu": "f8E8M0FNU",
     "float4_e2m1fn": "f4E2M1FN",
+    dtypes.float0.name: "i1",  # the tangents of integers, of which there is one: false
 }
 
 
@@ -96,7 +97,7 @@ class Function:
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a scalar for any `aval`, or an array of that shape."""
-        array = np.asarray(value, aval.dtype)
+        array = np.zeros((), bool) if aval.dtype == dtypes.float0 else np.asarray(value, aval.dtype)
         key = (array.tobytes(), array.shape, aval.shape, aval.dtype)
         found = self._memo.get(key)
         if found is None:

@@ -19,7 +19,7 @@ def raises(kind: type[Exception], message: str) -> Iterator[None]:
 
 
 def place(f: Callable[..., Any], text: str = "") -> str:
-    """`tests/api/test_errors.py:12 (f), y = sin(x)`: the line of `f` that holds `text`; without one, `f at file:line`."""
+    """`tests/api/test_errors.py:12 (f), y = sin(x)`: where `text` is in `f`; without text, `f at file:line`."""
     lines, first = inspect.getsourcelines(f)
     file = short(inspect.getsourcefile(f))
     if not text:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.linearize import linearize
 from tapeless.interpreters.zero import instantiate
 from tapeless.lowering import dispatch, emit
@@ -56,6 +56,8 @@ def test_every_primitive_has_every_rule():
     for table in (jvp.rules, emit.rules):
         assert [p.name for p in core.all_primitives() if p not in table] == []
     assert [p.name for p in jvp.structurally_linear if p not in transpose.rules] == []
+    with_operands = {row.primitive for row in SAMPLES if row.args}  # without any, there is nothing to map
+    assert sorted(p.name for p in with_operands if p not in vmap.rules) == []
 
 
 # ---- value ---------------------------------------------------------------------------------------------------
@@ -110,6 +112,55 @@ def test_constraints(row: Sample, case: int):
     assert not shapes or any(shape_is_named(shape, text) for shape in shapes), (
         f"none of the shapes {shapes} is in: {text}"
     )
+
+
+# ---- vmap ----------------------------------------------------------------------------------------------------
+
+
+@over([row for row in SAMPLES if row.args])
+def test_vmap(row: Sample):
+    """One program of all ways to map operands, against a loop."""
+    args = [np.asarray(x) for x in row.args]
+    single = {None: args, 0: [np.stack([x, another(x)]) for x in args]}
+    single[-1] = [np.moveaxis(x, 0, -1) for x in single[0]]
+    cases = mappings(len(args))
+
+    def f(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        batches = [
+            vmap.vmap_to_front(applied(row), [next(given) for _ in case], dims_of(case, args), 2) for case in cases
+        ]
+        return [y for outs in batches for y in outs]
+
+    found = compute(f, *[single[d][k] for case in cases for k, d in enumerate(case)])
+    wanted = [y for case in cases for y in looped(row, args, case)]
+    assert [(x.shape, x.dtype) for x in found] == [(y.shape, y.dtype) for y in wanted]
+    assert_close(found, wanted, row.rtol)
+
+
+def mappings(n: int) -> list[tuple[int | None, ...]]:
+    """Where the mapped axes of `n` operands are: first in all, last in all, here and there, in one alone."""
+    alone = [tuple(0 if i == k else None for i in range(n)) for k in range(n)] if n > 1 else []
+    mixed = [tuple(-(i % 2) for i in range(n))] if n > 1 else []
+    return [(0,) * n, (-1,) * n, *mixed, *alone]
+
+
+def dims_of(case: Sequence[int | None], args: Sequence[Any]) -> list[int | None]:
+    return [x.ndim if d == -1 else d for d, x in zip(case, args)]
+
+
+def looped(row: Sample, args: Sequence[Any], case: Sequence[int | None]) -> list[Any]:
+    """What the primitive gives for both examples, one after the other."""
+    second = [x if d is None else another(x) for d, x in zip(case, args)]
+    each = zip(*[row.primitive.bind(*xs, **row.params) for xs in (args, second)])
+    return [np.stack([numpy(x), numpy(y)]) for x, y in each]
+
+
+def another(x: Any) -> Any:
+    """A second example of an operand, as legal as the first: its elements in another order, half of a lone one."""
+    if x.size > 1:
+        return np.flip(x)
+    return ~x if x.dtype == bool else x // 2 if dtypes.is_integer(x.dtype) else (x / 2).astype(x.dtype)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------

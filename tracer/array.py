@@ -1,13 +1,33 @@
 """`Array`: what every array value is, traced or on a device. isinstance(x, tl.Array) holds for both.
 
 Operators and methods are NumPy's; `tracer/numpy/array_methods.py` installs them, since they are NumPy functions.
+For type checkers and editors they are declared here, as the same functions; a test compares both.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never, NoReturn
 
 import numpy as np
 
 from tapeless.tracer.types import ShapedArray
+
+if TYPE_CHECKING:
+    from tapeless.tracer.numpy import (
+        arithmetic,
+        contraction,
+        creation,
+        indexing,
+        joining,
+        logic,
+        matrices,
+        reductions,
+        shaping,
+        sorting,
+        statistics,
+    )
+    from tapeless.tracer.numpy.at import At
+    from tapeless.tracer.numpy.scalar_types import astype as _astype
+
+ArrayLike = Any  # an Array, a NumPy array or scalar, or a Python number; `types.aval_of` says exactly what
 
 
 class Array:
@@ -58,5 +78,87 @@ class Array:
             raise TypeError("len() of an array without axes.")
         return self.aval.shape[0]
 
+    if TYPE_CHECKING:
+        __add__ = __radd__ = arithmetic.add
+        __sub__ = __rsub__ = arithmetic.subtract
+        __mul__ = __rmul__ = arithmetic.multiply
+        __truediv__ = __rtruediv__ = arithmetic.true_divide
+        __floordiv__ = __rfloordiv__ = arithmetic.floor_divide
+        __mod__ = __rmod__ = arithmetic.remainder
+        __divmod__ = __rdivmod__ = arithmetic.divmod
+        __pow__ = __rpow__ = arithmetic.power
+        __matmul__ = __rmatmul__ = contraction.matmul
+        __and__ = __rand__ = logic.bitwise_and
+        __or__ = __ror__ = logic.bitwise_or
+        __xor__ = __rxor__ = logic.bitwise_xor
+        __lshift__ = __rlshift__ = logic.left_shift
+        __rshift__ = __rrshift__ = logic.right_shift
 
-ArrayLike = Any  # an Array, a NumPy array or scalar, or a Python number; `types.aval_of` says exactly what
+        __lt__ = logic.less
+        __le__ = logic.less_equal
+        __gt__ = logic.greater
+        __ge__ = logic.greater_equal
+
+        # Elementwise, as NumPy's: not the bool that `object` promises.
+        def __eq__(self, other: ArrayLike) -> "Array": ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __ne__(self, other: ArrayLike) -> "Array": ...  # pyright: ignore[reportIncompatibleMethodOverride]
+
+        __neg__ = arithmetic.negative
+        __pos__ = arithmetic.positive
+        __abs__ = arithmetic.absolute
+        __invert__ = logic.bitwise_not
+        __round__ = arithmetic.round
+        __getitem__ = indexing.getitem
+
+        def __setitem__(self, index: Never, value: Never) -> NoReturn: ...
+
+        all = reductions.all
+        any = reductions.any
+        argmax = reductions.argmax
+        argmin = reductions.argmin
+        argpartition = sorting.argpartition
+        argsort = sorting.argsort
+        astype = _astype
+        clip = arithmetic.clip
+        conj = conjugate = arithmetic.conjugate
+        copy = creation.copy
+        cumprod = reductions.cumprod
+        cumsum = reductions.cumsum
+        diagonal = matrices.diagonal
+        dot = contraction.dot
+        max = reductions.max
+        mean = statistics.mean
+        min = reductions.min
+        nonzero = sorting.nonzero
+        partition = sorting.partition
+        prod = reductions.prod
+        ptp = reductions.ptp
+        ravel = flatten = shaping.ravel
+        repeat = joining.repeat
+        round = arithmetic.round
+        searchsorted = sorting.searchsorted
+        sort = sorting.sort
+        squeeze = shaping.squeeze
+        std = statistics.std
+        sum = reductions.sum
+        swapaxes = shaping.swapaxes
+        take = indexing.take
+        trace = matrices.trace
+        var = statistics.var
+
+        def compress(self, condition: ArrayLike, axis: int | None = None) -> "Array": ...
+        def reshape(self, *shape: Any, order: str = "C") -> "Array": ...
+        def transpose(self, *axes: Any) -> "Array": ...
+        def item(self, *args: Any) -> Any: ...
+        def tolist(self) -> Any: ...
+        def view(self, dtype: Any = None) -> "Array": ...
+        @property
+        def T(self) -> "Array": ...
+        @property
+        def mT(self) -> "Array": ...
+        @property
+        def real(self) -> "Array": ...
+        @property
+        def imag(self) -> "Array": ...
+        @property
+        def at(self) -> At: ...

@@ -9,10 +9,10 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from tapeless.tracer import source
 from tapeless.tracer.array import Array
@@ -27,6 +27,8 @@ from tapeless.tracer.errors import (
 from tapeless.tracer.types import ShapedArray
 
 TypingRule = Callable[..., tuple[ShapedArray, ...]]
+Operands = ParamSpec("Operands")
+Result = TypeVar("Result")
 
 _registry: dict[str, "Primitive"] = {}
 
@@ -96,9 +98,11 @@ class Trace:
     __slots__ = ("alive", "depth", "function", "parent")
 
     what = "a transformation"
+    parent: "Trace"
 
     def __init__(self, parent: "Trace | None", function: Any = None) -> None:
-        self.parent, self.function, self.alive = parent, function, True
+        self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where nobody asks
+        self.function, self.alive = function, True
         self.depth: int = parent.depth + 1 if parent else 0
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -165,7 +169,7 @@ reset_current = _current.reset
 
 
 @contextmanager
-def under(trace: Trace) -> Iterator[None]:
+def under(trace: Trace) -> Generator[None]:
     """Hand primitives to `trace` inside."""
     token = _current.set(trace)
     try:
@@ -175,7 +179,7 @@ def under(trace: Trace) -> Iterator[None]:
 
 
 @contextmanager
-def new_trace(trace: Trace) -> Iterator[None]:
+def new_trace(trace: Trace) -> Generator[None]:
     """Hand primitives to `trace` inside; after that its tracers are dead, and using one is a leak."""
     token = _current.set(trace)
     try:
@@ -185,14 +189,14 @@ def new_trace(trace: Trace) -> Iterator[None]:
         trace.alive = False
 
 
-def compound(f: Callable[..., Any]) -> Callable[..., Any]:
+def compound(f: Callable[Operands, Result]) -> Callable[Operands, Result]:
     """A function of arrays made of several primitives that is worth one program when it is computed eagerly.
 
     Arrays are positional, keyword arguments static and hashable. While anything is being traced it is plain `f`.
     """
 
     @functools.wraps(f)
-    def run(*args: Any, **params: Any) -> Any:
+    def run(*args: Operands.args, **params: Operands.kwargs) -> Result:
         if _current.get() is not _bottom:
             return f(*args, **params)
         assert _bottom.evaluator is not None
@@ -244,7 +248,7 @@ class Tracer(Array):
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
             raise TypeError("iteration over an array without axes.")
-        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self.aval.shape[0]))
 
     def __format__(self, spec: str) -> str:
         return format(self._concrete(ConcretizationTypeError, "value", _FLOAT_HELP), spec) if spec else repr(self)

@@ -9,7 +9,7 @@ for the first inputs, the constants that tracing met.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tapeless.tracer.source import swap as source_swap
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
+@final
 class Var:
     """A variable of one program: its type, and whether it is linear."""
 
@@ -32,6 +33,7 @@ class Var:
         return f"Var({'̇' if self.linear else ''}{self.aval.str_short()})"
 
 
+@final
 class Literal:
     """A scalar constant in the place of a variable.
 

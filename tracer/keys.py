@@ -177,7 +177,8 @@ def words_of(name: str, key: Key | ArrayLike) -> Any:
 
 def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """What a key, [2], encrypts the row-major index of each element of `shape` to: two words, [*shape]."""
-    return threefry2x32(*(index_in_dim(words, i, keepdims=False) for i in range(2)), *_indices(shape))
+    key0, key1 = (index_in_dim(words, i, keepdims=False) for i in range(2))
+    return threefry2x32(key0, key1, *_indices(shape))
 
 
 def children(words: Any, shape: tuple[int, ...]) -> Array:

@@ -6,12 +6,12 @@ Recording costs one short walk up the stack per equation; file, line and text ar
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType
 
-_ROOTS = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+_roots = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _ours: dict[int, tuple[CodeType, bool]] = {}
 _known: dict[tuple[int, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
@@ -75,7 +75,7 @@ def current() -> Source | None:
 
 
 @contextmanager
-def at(place: Source | None) -> Iterator[None]:
+def at(place: Source | None) -> Generator[None]:
     """Equations built inside come from `place`: a derivative belongs to the line it differentiates."""
     token = _override.set(place)
     try:
@@ -99,8 +99,8 @@ def describe_here() -> str:
 
 def add_root(folder: str) -> None:
     """Count the code below `folder` as ours."""
-    global _ROOTS
-    _ROOTS = (*_ROOTS, os.path.abspath(folder))
+    global _roots
+    _roots = (*_roots, os.path.abspath(folder))
     _ours.clear()
 
 
@@ -115,11 +115,11 @@ def _is_ours(code: CodeType) -> bool:
 def _source_folders() -> tuple[str, ...]:
     """The four source folders, wherever they are: installed they lie under one, in a checkout beside one another."""
     own = ("api", "tracer", "interpreters", "lowering")
-    return tuple(os.path.join(root, name) for root in _ROOTS for name in own) + _installed_root()
+    return tuple(os.path.join(root, name) for root in _roots for name in own) + _installed_root()
 
 
 def _installed_root() -> tuple[str, ...]:
-    root = _ROOTS[0]
+    root = _roots[0]
     return (root,) if os.path.basename(root) == "tapeless" else ()
 
 

@@ -70,7 +70,7 @@ class StagingTrace(Trace):
         """The variable or literal that stands for `x` here."""
         if isinstance(x, Tracer):
             if x.trace is self:
-                return x.var  # type: ignore[attr-defined]
+                return x.var  # type: ignore[attr-defined]  # all tracers of this trace have one
             core.check_alive((x,))
             if x.trace.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
@@ -83,6 +83,10 @@ class StagingTrace(Trace):
         if found is None:
             found = self._consts[id(x)] = (Var(aval_of(x)), x)
         return found[0]
+
+    def equation_of(self, var: Var) -> Equation | None:
+        """The equation that computes a variable; None for an input or a constant."""
+        return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
 
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """The program, its dead code gone, with its constants first."""
@@ -114,5 +118,5 @@ class StagedTracer(Tracer):
     def where(self) -> str:
         trace = self.trace
         assert isinstance(trace, StagingTrace)
-        made = next((eqn for eqn in trace._eqns if self.var in eqn.outvars), None)
+        made = trace.equation_of(self.var)
         return made.source.describe() if made and made.source else ""

@@ -22,13 +22,27 @@ class ShapedArray:
     sharding: Any
     ndim: int
     size: int
+    _tangent: "ShapedArray | None"
 
     def __new__(
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, sharding: Any = None
     ) -> "ShapedArray":
         key = (shape, dtype, weak_type, sharding)
         found = _interned.get(key)
-        return _intern(key) if found is None else found
+        return ShapedArray._intern(key) if found is None else found
+
+    @staticmethod
+    def _intern(key: tuple[Any, ...]) -> "ShapedArray":
+        """The one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
+        shape, dtype, weak_type, sharding = key
+        exact = (tuple(int(n) for n in shape), np.dtype(dtype), bool(weak_type), sharding)
+        found = _interned.get(exact)
+        if found is None:
+            found = object.__new__(ShapedArray)
+            found.shape, found.dtype, found.weak_type, found.sharding = exact
+            found.ndim, found.size, found._tangent = len(exact[0]), math.prod(exact[0]), None
+            found = _interned.setdefault(exact, found)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
@@ -75,19 +89,6 @@ class ShapedArray:
 _interned: dict[Any, ShapedArray] = {}
 
 
-def _intern(key: tuple[Any, ...]) -> ShapedArray:
-    """The one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
-    shape, dtype, weak_type, sharding = key
-    exact = (tuple(int(n) for n in shape), np.dtype(dtype), bool(weak_type), sharding)
-    found = _interned.get(exact)
-    if found is None:
-        found = object.__new__(ShapedArray)
-        found.shape, found.dtype, found.weak_type, found.sharding = exact
-        found.ndim, found.size, found._tangent = len(exact[0]), math.prod(exact[0]), None
-        found = _interned.setdefault(exact, found)
-    return found
-
-
 def scalar_type(dtype: Any, weak_type: bool = False) -> ShapedArray:
     """Type of a scalar of `dtype`."""
     return ShapedArray((), np.dtype(dtype), weak_type)
@@ -112,8 +113,9 @@ def aval_of(value: Any) -> ShapedArray:
         return _numpy_scalar_types.setdefault(kind, found)
     if isinstance(value, np.ndarray):
         return ShapedArray(value.shape, dtypes.canonical(value.dtype))
-    if isinstance(value, _PYTHON_SCALARS):
-        return aval_of(next(base for base in _PYTHON_SCALARS if isinstance(value, base))(value))
+    for base in _PYTHON_SCALARS:
+        if isinstance(value, base):
+            return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)
     raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.")
 
 

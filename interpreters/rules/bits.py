@@ -1,13 +1,19 @@
 """How operations on the representation transform: not at all, but for rounding to fewer bits."""
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.tracer.primitives import bits as b
 
-for _primitive in (b.not_p, b.and_p, b.or_p, b.xor_p, b.population_count_p, b.clz_p, b.bitcast_convert_type_p):
+for _primitive in (b.not_p, b.and_p, b.or_p, b.xor_p, b.population_count_p, b.clz_p):
     jvp.zero(_primitive)
+    vmap.elementwise(_primitive)
 for _primitive in (b.shift_left_p, b.shift_right_logical_p, b.shift_right_arithmetic_p):
     jvp.zero(_primitive)
+    vmap.elementwise(_primitive)
+
+jvp.zero(b.bitcast_convert_type_p)
+vmap.front(b.bitcast_convert_type_p)  # an axis may come or go, the last one
 
 # Tangents and cotangents are carried in the reduced format too, as those of a narrower dtype would be.
 jvp.partials(b.reduce_precision_p, lambda t, x, **format: b.reduce_precision(t, **format))
 transpose.unary(b.reduce_precision_p, lambda ct, x, **format: b.reduce_precision(ct, **format))
+vmap.elementwise(b.reduce_precision_p)

@@ -41,7 +41,7 @@ def _call_known(halves: partial_eval.Unzipped, known: list[Any]) -> tuple[Any, A
     computed = [i for i in range(len(jaxpr.outvars)) if i < n or source[i] is None]
     called = jaxpr if len(computed) == len(jaxpr.outvars) else _narrowed(jaxpr, tuple(computed))
     values = dict(zip(computed, c.jit(called, *known) if called.eqns or n else ()))
-    outs = [values[i] if i in values else known[source[i]] for i in range(len(jaxpr.outvars))]  # type: ignore[index]
+    outs = [values[i] if i in values else known[source[i]] for i in range(len(jaxpr.outvars))]  # type: ignore[index]  # an input
     return outs[:n], outs[n:]
 
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.vmap import example_shape
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives.contraction import ConvDimensionNumbers
@@ -56,8 +57,33 @@ def _pull(
     return permute(_converted(out, aval.dtype), tuple(sorted(range(aval.ndim), key=order.__getitem__)))
 
 
+def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.Dims, **params: Any) -> Any:
+    """Mapped in both operands, an axis of the batch, which comes first; in one of them, another of its free axes."""
+    each = [_Operand(x, d, *axes) for x, d, axes in zip(args, dims, zip(*dimension_numbers))]
+    if None not in dims:
+        (cx, bx), (cy, by) = [(o.contracted, (d, *o.batch)) for o, d in zip(each, dims)]
+        out = 0
+    else:
+        (cx, bx), (cy, by) = [(o.contracted, o.batch) for o in each]
+        x, y = each
+        out = len(bx) + (len(x.free) + y.free.index(y.d) if x.d is None else x.free.index(x.d))
+    return c.dot_general_p.bind(*args, dimension_numbers=((cx, cy), (bx, by)), **params), [out]
+
+
+class _Operand:
+    """An operand of a contraction with the mapped axis at d: which axes are contracted, of the batch, neither."""
+
+    def __init__(self, x: Any, d: vmap.Dim, contracted: Any, batch: Any) -> None:
+        self.d = d
+        self.contracted, self.batch = (
+            tuple(a if d is None else vmap.beside(a, d) for a in axes) for axes in (contracted, batch)
+        )
+        self.free = [i for i in range(aval_of(x).ndim) if i not in self.contracted and i not in self.batch]
+
+
 jvp.multilinear(c.dot_general_p)
 transpose.rules[c.dot_general_p] = _dot_general_transpose
+vmap.rules[c.dot_general_p] = _dot_general_vmap
 
 # ---- convolution ---------------------------------------------------------------------------------------------
 #
@@ -172,5 +198,50 @@ def _move_groups(x: Any, groups: int, source: int, target: int) -> Any:
     return reshape(permute(reshape(x, split), axes), shape)
 
 
+def _conv_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    """Examples are more of the batch if lhs is mapped, more features of the result if the kernel is, else groups."""
+    (x, y), (dx, dy) = args, dims
+    if dx is not None and dy is not None:
+        return _conv_vmap_both(size, x, y, dx, dy, **params)
+    (lhs, rhs, out), inputs = params["dimension_numbers"], params["batch_group_count"]
+    if dx is not None:
+        n = example_shape(x, dx)[lhs[0]] // inputs
+        y = c.conv_general_dilated_p.bind(_folded(x, dx, lhs[0], inputs), y, **params)[0]
+        return (_unfolded(y, out[0], size, n),), [out[0]]
+    groups, n = params["feature_group_count"] * inputs, example_shape(y, dy)[rhs[0]]
+    y = c.conv_general_dilated_p.bind(x, _folded(y, dy, rhs[0], groups), **params)[0]
+    return (_unfolded(y, out[1], size, n, groups),), [out[1]]
+
+
+def _conv_vmap_both(size: int, x: Any, y: Any, dx: int, dy: int, **params: Any) -> Any:
+    (lhs, rhs, out), n = params["dimension_numbers"], example_shape(y, dy)[rhs[0]]
+    if not size:  # there are no groups, nor anything to compute
+        return _conv_vmap(size, (x, full(example_shape(y, dy), 0, aval_of(y).dtype)), (dx, None), **params)
+    groups, axis = ("batch_group_count", lhs[0]) if params["batch_group_count"] > 1 else ("feature_group_count", lhs[1])
+    params[groups] *= size
+    y = c.conv_general_dilated_p.bind(_folded(x, dx, axis), _folded(y, dy, rhs[0]), **params)[0]
+    return (_unfolded(y, out[1], size, n),), [out[1]]
+
+
+def _folded(x: Any, d: int, axis: int, groups: int = 1) -> Any:
+    """x with the mapped axis put into `axis` of an example, inside of its groups: d, [g i] -> [g d i]."""
+    whole, shape, at = list(aval_of(x).shape), list(example_shape(x, d)), vmap.beside(axis, d)
+    split = [*whole[:at], groups, whole[at] // groups, *whole[at + 1 :]]
+    source = d + (d > at)
+    order = [i for i in range(len(split)) if i != source]
+    order.insert(order.index(at + 1), source)
+    return reshape(permute(reshape(x, split), order), [*shape[:axis], whole[d] * shape[axis], *shape[axis + 1 :]])
+
+
+def _unfolded(x: Any, axis: int, size: int, n: int, groups: int = 1) -> Any:
+    """x with the mapped axis taken out of `axis`, which is then n long, and put before it: [g d i] -> d, [g i]."""
+    shape = list(aval_of(x).shape)
+    split = reshape(x, [*shape[:axis], groups, size, n // groups, *shape[axis + 1 :]])
+    order = list(range(len(shape) + 2))
+    order[axis : axis + 2] = [axis + 1, axis]
+    return reshape(permute(split, order), [*shape[:axis], size, n, *shape[axis + 1 :]])
+
+
 jvp.multilinear(c.conv_general_dilated_p)
+vmap.rules[c.conv_general_dilated_p] = _conv_vmap
 transpose.rules[c.conv_general_dilated_p] = _conv_transpose

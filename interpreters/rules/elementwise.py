@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Linear
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.elementwise import (
@@ -279,3 +280,19 @@ for _primitive in (e.floor_p, e.ceil_p, e.round_p, e.nextafter_p, e.is_finite_p,
     jvp.zero(_primitive)
 for _primitive in (e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p):
     jvp.zero(_primitive)
+
+# ---- many examples -------------------------------------------------------------------------------------------
+
+for _primitive in [p for p in vars(e).values() if isinstance(p, Primitive) and p is not e.clamp_p]:
+    vmap.elementwise(_primitive)
+
+
+def _clamp_vmap(size: int, args: Any, dims: Any) -> Any:
+    """Bounds may be scalars but the operand may not: it has the mapped axis if they have."""
+    lower, x, upper = args
+    shape = vmap.example_shape(x, dims[1])
+    low, high = [vmap.aligned(y, d, size, shape) for y, d in ((lower, dims[0]), (upper, dims[2]))]
+    return e.clamp_p.bind(low, vmap.materialized(x, dims[1], size), high), [0]
+
+
+vmap.rules[e.clamp_p] = _clamp_vmap

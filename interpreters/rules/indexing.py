@@ -4,17 +4,17 @@ What reads a part has an `Update` for a cotangent, which writes the part: no den
 first. What writes a part reads it. Where windows may overlap the derivative follows the update that won.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.elementwise import add, div, eq, lt, mul, select_n
+from tapeless.tracer.primitives.elementwise import add, convert_element_type_p, div, eq, lt, mul, select_n
 from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -75,6 +75,37 @@ def _gather_transpose(
 jvp.rules[i.gather_p] = _gather_jvp
 jvp.structurally_linear[i.gather_p] = (0,)
 transpose.rules[i.gather_p] = _gather_transpose
+
+
+def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:
+    """Dimension numbers where new axes stand first in the array of windows, the operand, the indices: how many."""
+    shifts = (windows, operand, operand, operand, indices)
+    return type(d)(*[tuple([k + n for k in dims]) for dims, n in zip(d, shifts)])
+
+
+def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
+    """The mapped axis is one more of every window, one more of the index vectors, or a batching axis of both."""
+    x, indices = [y if d is None else vmap.to_front(y, d) for y, d in zip(args, dims)]
+    mapped, indices_mapped = [d is not None for d in dims]
+    d = _numbers_later(dimension_numbers, 1, mapped, indices_mapped)
+    if not indices_mapped:
+        d, slice_sizes = d._replace(offset_dims=(0, *d.offset_dims)), (size, *slice_sizes)
+    elif mapped:
+        d, slice_sizes = _batching(d), (1, *slice_sizes)
+    else:
+        params |= _NO_PROMISES
+    return i.gather_p.bind(x, indices, dimension_numbers=d, slice_sizes=slice_sizes, **params), [0]
+
+
+def _batching(d: Any) -> Any:
+    """Dimension numbers with the first axes of operand and indices for batching."""
+    return type(d)(*d[:3], (0, *d[3]), (0, *d[4]))
+
+
+# Indices of one example keep the promises made of them, those of several examples in one operand do not.
+_NO_PROMISES = {"unique_indices": False, "indices_are_sorted": False}
+
+vmap.rules[i.gather_p] = _gather_vmap
 
 
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
@@ -214,3 +245,86 @@ def _one_where_not(lost: Any, like: Any) -> Any:
 
 _extreme(i.scatter_min_p, lambda x, out: lt(out, x))
 _extreme(i.scatter_max_p, lambda x, out: lt(x, out))
+
+
+def _scatter_vmap(primitive: Primitive) -> Callable[..., Any]:
+    """Every example has an operand of its own. The mapped axis is one more of every window, if the index vectors are
+    the same for all examples, else a batching axis."""
+
+    def rule(size: int, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
+        operand, updates = [vmap.materialized(args[k], dims[k], size) for k in (0, 2)]
+        if dims[1] is None:
+            indices, d = args[1], _numbers_later(dimension_numbers, 1, 1, 0)
+            d = d._replace(update_window_dims=(0, *d.update_window_dims))
+        else:
+            indices, d = vmap.to_front(args[1], dims[1]), _batching(_numbers_later(dimension_numbers, 1, 1, 1))
+        return primitive.bind(operand, indices, updates, dimension_numbers=d, **params), [0]
+
+    return rule
+
+
+for _primitive in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p):
+    vmap.rules[_primitive] = _scatter_vmap(_primitive)
+
+# ---- one window per example ----------------------------------------------------------------------------------
+
+
+def _dynamic_slice_vmap(size: int, args: Any, dims: Any, *, slice_sizes: tuple[int, ...]) -> Any:
+    """One window at one place has one more axis; those at several places are gathered."""
+    (x, *starts), (dim, *start_dims) = args, dims
+    starts, start_dims = _starts_that_matter(starts, start_dims, vmap.example_shape(x, dim), slice_sizes)
+    if any(d is not None for d in start_dims):
+        vectors, axes = _index_vectors(size, starts, start_dims)
+        numbers = i.GatherDimensionNumbers(tuple(range(len(starts))), (), axes)
+        params = {"dimension_numbers": numbers, "slice_sizes": slice_sizes, "fill_value": None, **_ONE_WINDOW}
+        return _gather_vmap(size, [x, vectors], [dim, 0], **params)
+    if dim is None:
+        return (i.dynamic_slice(x, starts, slice_sizes),), [None]
+    return (i.dynamic_slice(vmap.to_front(x, dim), (_ZERO, *starts), (size, *slice_sizes)),), [0]
+
+
+def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
+    """The same: windows at several places are scattered."""
+    (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
+    shape, window = vmap.example_shape(x, dim), vmap.example_shape(update, update_dim)
+    starts, start_dims = _starts_that_matter(starts, start_dims, shape, window)
+    if any(d is not None for d in start_dims):
+        vectors, axes = _index_vectors(size, starts, start_dims)
+        numbers = i.ScatterDimensionNumbers(tuple(range(len(shape))), (), axes)
+        given, given_dims = [x, vectors, update], [dim, 0, update_dim]
+        return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
+    x, update = vmap.materialized(x, dim, size), vmap.materialized(update, update_dim, size)
+    return (i.dynamic_update_slice(x, update, (_ZERO, *starts)),), [0]
+
+
+_ZERO = np.zeros((), np.int32)
+_ONE_WINDOW = {"mode": i.GatherScatterMode.CLIP, "unique_indices": True, "indices_are_sorted": True}
+
+
+def _starts_that_matter(
+    starts: Sequence[Any], dims: Sequence[vmap.Dim], shape: tuple[int, ...], window: tuple[int, ...]
+) -> tuple[list[Any], list[vmap.Dim]]:
+    """Starts of a window, and their mapped axes: 0 for the axes that it spans, where it is moved there anyway."""
+    spanned = [n == k for n, k in zip(shape, window)]
+    return (
+        [_ZERO if whole else x for x, whole in zip(starts, spanned)],
+        [None if whole else d for d, whole in zip(dims, spanned)],
+    )
+
+
+def _index_vectors(size: int, starts: Sequence[Any], dims: Sequence[vmap.Dim]) -> tuple[Any, tuple[int, ...]]:
+    """Starts as index vectors, one per example, and the axes that they are along: those that may begin elsewhere."""
+    axes = tuple([k for k, x in enumerate(starts) if x is not _ZERO])
+    dtype = _index_dtype([aval_of(starts[k]).dtype for k in axes])
+    scalars = [convert_element_type_p.bind(starts[k], dtype=dtype, weak_type=False)[0] for k in axes]
+    return i.stack_indices([vmap.materialized(x, dims[k], size) for x, k in zip(scalars, axes)]), axes
+
+
+def _index_dtype(found: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """One that holds every index."""
+    joined = np.result_type(*found)
+    return joined if joined.kind in "iu" else np.dtype(np.int64)  # of uint64 and a signed type
+
+
+vmap.rules[i.dynamic_slice_p] = _dynamic_slice_vmap
+vmap.rules[i.dynamic_update_slice_p] = _dynamic_update_slice_vmap

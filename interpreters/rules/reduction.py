@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, exp, mul, select_n, sub
@@ -145,3 +146,39 @@ def _tangents_of_x(t: Any, z: Any, decay: Any, x: Any, **params: Any) -> Any:
 
 jvp.partials_of_result(r.linear_recurrence_p, _recurrence_decay_jvp, _tangents_of_x)
 transpose.rules[r.linear_recurrence_p] = _recurrence_transpose
+
+# ---- vmap: the axes are beside the mapped one, which nothing moves ---------------------------------------------
+
+
+def _reduce_vmap(primitive: Primitive) -> None:
+    def rule(size: int, args: Any, dims: Any, *, axes: Axes) -> Any:
+        moved = tuple(vmap.beside(a, dims[0]) for a in axes)
+        return primitive.bind(*args, axes=moved), [dims[0] - sum(a < dims[0] for a in moved)]
+
+    vmap.rules[primitive] = rule
+
+
+def _position_vmap(primitive: Primitive) -> None:
+    def rule(size: int, args: Any, dims: Any, *, axis: int, index_dtype: Any) -> Any:
+        moved = vmap.beside(axis, dims[0])
+        return primitive.bind(*args, axis=moved, index_dtype=index_dtype), [dims[0] - (moved < dims[0])]
+
+    vmap.rules[primitive] = rule
+
+
+def _along_vmap(primitive: Primitive) -> None:
+    def rule(size: int, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+        given, d = vmap.together(size, args, dims)
+        return primitive.bind(*given, axis=vmap.beside(axis, d), reverse=reverse), [d]
+
+    vmap.rules[primitive] = rule
+
+
+for _primitive in (r.reduce_sum_p, r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p):
+    _reduce_vmap(_primitive)
+for _primitive in (r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p):
+    _reduce_vmap(_primitive)
+for _primitive in (r.argmax_p, r.argmin_p):
+    _position_vmap(_primitive)
+for _primitive in (r.cumsum_p, r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p, r.linear_recurrence_p):
+    _along_vmap(_primitive)

@@ -7,7 +7,7 @@ there is none.
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
@@ -15,6 +15,13 @@ from tapeless.tracer.primitives.elementwise import add, select_n
 from tapeless.tracer.primitives.indexing import dynamic_update_slice
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.types import aval_of
+
+
+
+def _later(axes: Sequence[int]) -> tuple[int, ...]:
+    """Axes where they are behind a new first one."""
+    return tuple([d + 1 for d in axes])
+
 
 # ---- creation and broadcasting -------------------------------------------------------------------------------
 
@@ -27,8 +34,10 @@ def _broadcast_in_dim_transpose(cts: Any, x: Any, *, shape: tuple[int, ...], dim
 
 jvp.linear(s.broadcast_in_dim_p)
 transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
+vmap.front(s.broadcast_in_dim_p, lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))})
 
 jvp.zero(s.iota_p)
+vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**params), [None])
 
 # ---- the same elements in another shape ----------------------------------------------------------------------
 
@@ -42,6 +51,17 @@ for _primitive in (s.reshape_p, s.transpose_p, s.rev_p):
 transpose.unary(s.reshape_p, lambda ct, x, *, shape: s.reshape(ct, x.aval.shape))
 transpose.unary(s.transpose_p, lambda ct, x, *, permutation: s.transpose(ct, _inverse(permutation)))
 transpose.unary(s.rev_p, lambda ct, x, *, dimensions: s.rev(ct, dimensions))
+vmap.front(s.reshape_p, lambda size, *, shape: {"shape": (size, *shape)})
+vmap.front(s.rev_p, lambda size, *, dimensions: {"dimensions": _later(dimensions)})
+
+
+def _transpose_vmap(size: int, args: Any, dims: Any, *, permutation: tuple[int, ...]) -> Any:
+    """One transposition, which also moves the mapped axis to the front."""
+    (d,) = dims
+    return (s.transpose(args[0], (d, *[k + (k >= d) for k in permutation])),), [0]
+
+
+vmap.rules[s.transpose_p] = _transpose_vmap
 
 # ---- joining -------------------------------------------------------------------------------------------------
 
@@ -61,6 +81,7 @@ def _concatenate_transpose(cts: Any, *xs: Any, dimension: int) -> Any:
 
 jvp.linear(s.concatenate_p)
 transpose.rules[s.concatenate_p] = _concatenate_transpose
+vmap.front(s.concatenate_p, lambda size, *, dimension: {"dimension": dimension + 1})
 
 
 def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
@@ -81,12 +102,29 @@ def _unpad(ct: Any, config: Any) -> Any:
 def _sum_of_padding(ct: Any, shape: tuple[int, ...], config: Any) -> Any:
     """The sum of those elements of ct that came from the padding value, not from an operand of `shape`."""
     zero = s.full((), 0, aval_of(ct).dtype)
-    from_operand = s.pad(s.full(shape, True), s.full((), False), config)
-    return reduce_sum(select_n(from_operand, ct, zero), range(len(shape)))
+    return reduce_sum(select_n(_from_operand(shape, config), ct, zero), range(len(shape)))
+
+
+def _from_operand(shape: tuple[int, ...], config: Any) -> Any:
+    """Where an operand of `shape` is when it is padded."""
+    return s.pad(s.full(shape, True), s.full((), False), config)
+
+
+def _pad_vmap(size: int, args: Any, dims: Any, *, padding_config: Any) -> Any:
+    """A value that differs between examples takes the place of zeros."""
+    x, value = args
+    shape = vmap.example_shape(x, dims[0])
+    x, config = vmap.materialized(x, dims[0], size), ((0, 0, 0), *padding_config)
+    if dims[1] is None:
+        return (s.pad(x, value, config),), [0]
+    padded = s.pad(x, 0, config)
+    mask = vmap.materialized(_from_operand(shape, padding_config), None, size)
+    return (select_n(mask, s.broadcast_in_dim(value, aval_of(padded).shape, (0,)), padded),), [0]
 
 
 jvp.linear(s.pad_p)
 transpose.rules[s.pad_p] = _pad_transpose
+vmap.rules[s.pad_p] = _pad_vmap
 
 # ---- cutting -------------------------------------------------------------------------------------------------
 
@@ -114,6 +152,14 @@ def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any
 
 jvp.linear(s.slice_p)
 transpose.rules[s.slice_p] = _slice_transpose
+vmap.front(
+    s.slice_p,
+    lambda size, *, start_indices, limit_indices, strides: {
+        "start_indices": (0, *start_indices),
+        "limit_indices": (size, *limit_indices),
+        "strides": (1, *strides),
+    },
+)
 
 
 def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
@@ -136,3 +182,4 @@ def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> 
 
 jvp.linear(s.split_p)
 transpose.rules[s.split_p] = _split_transpose
+vmap.front(s.split_p, lambda size, *, sizes, axis: {"sizes": sizes, "axis": axis + 1})

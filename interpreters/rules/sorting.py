@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp
+from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer.primitives import sorting as s
 from tapeless.tracer.primitives.shape import iota
@@ -31,5 +31,21 @@ def _top_k_jvp(primals: Any, tangents: Any, *, k: int) -> Any:
     return (values, places), (t, Zero(aval_of(places).tangent()))
 
 
+def _sort_vmap(size: int, args: Any, dims: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
+    given, d = vmap.together(size, args, dims)
+    moved = vmap.beside(dimension, d)
+    return s.sort_p.bind(*given, dimension=moved, is_stable=is_stable, num_keys=num_keys), [d] * len(given)
+
+
+def _top_k_vmap(size: int, args: Any, dims: Any, *, k: int) -> Any:
+    """Of the last axis, so the mapped one must not be."""
+    (x,), (d,) = args, dims
+    if d == aval_of(x).ndim - 1:
+        x, d = vmap.to_front(x, d), 0
+    return s.top_k_p.bind(x, k=k), [d, d]
+
+
 jvp.rules[s.sort_p] = _sort_jvp
 jvp.rules[s.top_k_p] = _top_k_jvp
+vmap.rules[s.sort_p] = _sort_vmap
+vmap.rules[s.top_k_p] = _top_k_vmap

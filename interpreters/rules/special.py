@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.interpreters import jvp
+from tapeless.interpreters import jvp, vmap
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.elementwise import add, div, eq, exp, log, mul, neg, select_n, sign, square, sub
@@ -72,3 +72,6 @@ def _i1e_slope(x: Any, y: Any) -> Any:
 
 jvp.partials_of_result(s.bessel_i0e_p, lambda t, y, x: mul(t, sub(s.bessel_i1e(x), mul(sign(x), y))))
 jvp.partials_of_result(s.bessel_i1e_p, lambda t, y, x: mul(t, _i1e_slope(x, y)))
+
+for _primitive in [p for p in vars(s).values() if isinstance(p, Primitive)]:
+    vmap.elementwise(_primitive)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import windows as w
 from tapeless.tracer.primitives.reduction import argmax, argmin
@@ -114,3 +115,22 @@ jvp.linear_in(w.select_and_gather_add_p, 0)
 jvp.linear_in(w.select_and_scatter_add_p, 0)
 transpose.multilinear(w.select_and_gather_add_p, _select_and_gather_add_transpose, transpose.never)
 transpose.multilinear(w.select_and_scatter_add_p, _select_and_scatter_add_transpose, transpose.never)
+
+# ---- vmap: along the mapped axis a window of one element -------------------------------------------------------
+
+_ONE = {"window_dimensions": 1, "window_strides": 1, "padding": (0, 0), "base_dilation": 1, "window_dilation": 1}
+
+
+def _windowed_vmap(primitive: Primitive) -> None:
+    def rule(size: int, args: Any, dims: Any, **params: Any) -> Any:
+        given, d = vmap.together(size, args, dims)
+        wider = {k: (*params[k][:d], one, *params[k][d:]) for k, one in _ONE.items() if k in params}
+        return primitive.bind(*given, **{**params, **wider}), [d]
+
+    vmap.rules[primitive] = rule
+
+
+for _primitive in (w.reduce_window_sum_p, w.reduce_window_prod_p, w.reduce_window_max_p, w.reduce_window_min_p):
+    _windowed_vmap(_primitive)
+for _primitive in (w.select_and_gather_add_p, w.select_and_scatter_add_p):
+    _windowed_vmap(_primitive)

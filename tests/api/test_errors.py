@@ -411,7 +411,8 @@ def power(x, n):
 def test_static_argument_that_is_not_hashable():
     message = (
         f"jit: static argument {{}} of {place(power)} is not hashable: [2] of type list.\n"
-        "  Static arguments are compiled in. Pass a tuple instead of a list, or do not make it static if it is an array."
+        "  Static arguments are compiled in. "
+        "Pass a tuple instead of a list, or do not make it static if it is an array."
     )
     with raises(ValueError, message.format("1")):
         tl.jit(power, static_argnums=1)(1.0, [2])
@@ -431,11 +432,11 @@ def test_argument_that_is_no_array():
 @pytest.mark.parametrize(
     "options, message",
     [
-        (dict(static_argnums=2), "static_argnums names argument 2, but {} has 2 positional arguments."),
-        (dict(static_argnums=(0, -3)), "static_argnums names argument -3, but {} has 2 positional arguments."),
-        (dict(donate_argnums=5), "donate_argnums names argument 5, but {} has 2 positional arguments."),
-        (dict(static_argnames="m"), "static_argnames names 'm', but {} has x, n."),
-        (dict(donate_argnames=("x", "y")), "donate_argnames names 'y', but {} has x, n."),
+        ({"static_argnums": 2}, "static_argnums names argument 2, but {} has 2 positional arguments."),
+        ({"static_argnums": (0, -3)}, "static_argnums names argument -3, but {} has 2 positional arguments."),
+        ({"donate_argnums": 5}, "donate_argnums names argument 5, but {} has 2 positional arguments."),
+        ({"static_argnames": "m"}, "static_argnames names 'm', but {} has x, n."),
+        ({"donate_argnames": ("x", "y")}, "donate_argnames names 'y', but {} has x, n."),
     ],
 )
 def test_wrong_argnums_of_jit(options, message):

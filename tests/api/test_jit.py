@@ -261,7 +261,7 @@ class Model:
 
 def test_methods():
     assert (Model(3.0).scaled(2.0), Model(4.0).scaled(2.0)) == (6.0, 8.0)
-    with pytest.raises(TypeError, match="is not an array.\n  Make it static"):
+    with pytest.raises(TypeError, match="Make it static"):
         Model(3.0).refused(1.0)
     close(tl.jit(Model(3.0).scaled)(X), 3 * X)
 
@@ -293,7 +293,7 @@ def test_what_is_not_a_function():
 # ---- donation -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [dict(donate_argnums=0), dict(donate_argnames="x"), dict(donate_argnums=(-2,))])
+@pytest.mark.parametrize("options", [{"donate_argnums": 0}, {"donate_argnames": "x"}, {"donate_argnums": (-2,)}])
 def test_donated_arguments_are_gone(options):
     x, y = tnp.asarray(X), tnp.asarray(X)
     double = tl.jit(lambda x, y: (2 * x, y), **options)
@@ -362,18 +362,17 @@ def test_lines_of_the_program_are_the_users():
     assert f'test_jit.py":{line}:0' in text, text
 
 
+STRUCTURE = "f was compiled for arguments of structure PyTreeDef(((*, *), {})), but called with"
+
+
 @pytest.mark.parametrize(
     "args, kwargs, message",
     [
-        ((np.ones(3), X), {}, "compiled for float64[2] as argument leaf 0, called with float64[3]."),
-        ((X, X.astype(np.float32)), {}, "compiled for float64[2] as argument leaf 1, called with float32[2]."),
-        ((X, X.astype(np.int64)), {}, "compiled for float64[2] as argument leaf 1, called with int64[2]."),
-        ((X,), {}, "compiled for arguments of structure PyTreeDef(((*, *), {})), called with PyTreeDef(((*,), {}))."),
-        (
-            (X,),
-            {"y": X},
-            "compiled for arguments of structure PyTreeDef(((*, *), {})), called with PyTreeDef(((*,), {'y': *})).",
-        ),
+        ((np.ones(3), X), {}, "f was compiled for float64[2] as argument leaf 0, but called with float64[3]."),
+        ((X, X.astype(np.float32)), {}, "f was compiled for float64[2] as argument leaf 1, but called with float32[2]."),
+        ((X, X.astype(np.int64)), {}, "f was compiled for float64[2] as argument leaf 1, but called with int64[2]."),
+        ((X,), {}, f"{STRUCTURE} PyTreeDef(((*,), {{}}))."),
+        ((X,), {"y": X}, f"{STRUCTURE} PyTreeDef(((*,), {{'y': *}}))."),
     ],
 )
 def test_compiled_for_other_types(args, kwargs, message):

@@ -1,7 +1,7 @@
 """Numerical calculus and signals: differences, gradients, integrals, interpolation, polynomials, convolution."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import append, concatenate
-from tapeless.tracer.numpy.logic import choose_between
+from tapeless.tracer.numpy.logic import choose_between, equal, greater, less, logical_and
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -21,6 +21,7 @@ from tapeless.tracer.numpy.promotion import (
     promoted_inexact_dtypes,
     stretched,
 )
+from tapeless.tracer.numpy.reductions import cumsum
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import searchsorted
 from tapeless.tracer.primitives import elementwise as lax
@@ -124,13 +125,13 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, perio
     half = arithmetic.divide(period, 2)
     steps = diff(x, axis=axis)
     small = arithmetic.subtract(arithmetic.mod(arithmetic.add(steps, half), period), half)
-    up = (small == arithmetic.negative(half)) & (steps > 0)
+    up = logical_and(equal(small, arithmetic.negative(half)), greater(steps, 0))
     small = choose_between(up, half, small)
-    limit = half if discont is None else discont
-    correction = choose_between(arithmetic.absolute(steps) < limit, 0.0, arithmetic.subtract(small, steps))
+    close = less(arithmetic.absolute(steps), half if discont is None else discont)
+    correction = choose_between(close, 0.0, arithmetic.subtract(small, steps))
     first = slice_in_dim(x, 0, 1, axis=axis)
     rest = slice_in_dim(x, 1, None, axis=axis)
-    return concatenate([first, arithmetic.add(rest, correction.cumsum(axis))], axis)
+    return concatenate([first, arithmetic.add(rest, cumsum(correction, axis))], axis)
 
 
 # ---- interpolation -------------------------------------------------------------------------------------------
@@ -201,6 +202,11 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     short, long = sorted((x, y), key=lambda v: v.shape[0])
     missing = full((long.shape[0] - short.shape[0],), 0, long.dtype)
     return lax.add(long, concatenate([missing, short]))
+
+
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The difference of two polynomials, vectors of coefficients with the highest power first."""
+    return polyadd(a1, arithmetic.negative(a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -282,7 +288,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
         raise ValueError(
             f"piecewise: {len(conditions)} conditions and {len(funclist)} functions; one more is the default."
         )
-    values = [cast(f(v, *args, **kw) if isinstance(f, Callable) else f, v.dtype) for f in funclist]  # type: ignore[arg-type]
+    values = [cast(f(v, *args, **kw) if callable(f) else f, v.dtype) for f in funclist]
     found = full(v.shape, 0, v.dtype) if len(values) == len(conditions) else choose_between(True, values.pop(), v)
     for condition, value in zip(conditions, values, strict=True):
         found = choose_between(condition, value, found)

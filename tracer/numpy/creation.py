@@ -146,7 +146,9 @@ def ones(shape: Shape, dtype: Any = None, **_: Any) -> Array:
     return _constant("ones", shape, 1, dtype)
 
 
-empty = zeros
+def empty(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+    """An array of any elements: zeros."""
+    return _constant("empty", shape, 0, dtype)
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
@@ -166,7 +168,9 @@ def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: 
     return full_like(a, 1, dtype, shape)
 
 
-empty_like = zeros_like
+def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+    """An array of any elements, zeros, with the shape and dtype of `prototype`."""
+    return full_like(prototype, 0, dtype, shape)
 
 
 def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:

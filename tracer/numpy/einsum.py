@@ -150,9 +150,9 @@ def contract(
     terms = [_without_ones(_without_repeats((x, names)), sizes) for x, names in zip(xs, labels, strict=True)]
     while len(terms) > 1:
         i, j = _best_pair(terms, out, sizes) if greedy and len(terms) > 2 else (0, 1)
-        pair = [terms.pop(j), terms.pop(i)][::-1]
+        y, x = terms.pop(j), terms.pop(i)
         needed = {*out, *itertools.chain.from_iterable(names for _, names in terms)}
-        terms.insert(0 if not greedy else len(terms), _product(*pair, needed, precision, preferred_element_type))
+        terms.insert(0 if not greedy else len(terms), _product(x, y, needed, precision, preferred_element_type))
     return _arranged(terms[0], out, sizes, preferred_element_type)
 
 

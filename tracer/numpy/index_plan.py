@@ -87,16 +87,19 @@ def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[Pl
         return _advanced(aval, axes, where, check)
     entries = tuple(_entry(aval, axis, item) for axis, item in where.items())
     layout = tuple(e.size for e in entries if isinstance(e, Cut))
-    shape = tuple(n for axis, _ in axes if (n := _extent(axis, entries)) is not None)
+    shape = tuple(_extents([axis for axis, _ in axes], entries))
     return Plan(entries, (), 0, layout, shape, True), []
 
 
-def _extent(axis: int | None, entries: Sequence[Any]) -> int | None:
-    """Length of the axis that an item leaves, None if it leaves none."""
-    if axis is None:
-        return 1
-    entry = entries[axis]
-    return entry.size if isinstance(entry, Cut) else None
+def _extents(axes: Sequence[int | None], entries: Sequence[Cut | int | None]) -> Iterator[int]:
+    """Lengths of the axes that items leave: 1 for a new axis, none for an integer."""
+    for axis in axes:
+        entry = _NEW_AXIS if axis is None else entries[axis]
+        if isinstance(entry, Cut):
+            yield entry.size
+
+
+_NEW_AXIS = Cut(0, 1, 1)
 
 
 def _expand(aval: ShapedArray, index: Any) -> list[Any]:
@@ -247,7 +250,7 @@ def _advanced(
     first = sum(axis is not None for axis in before)
     layout[first:first] = block
     after = [axis for axis in order[len(before) :] if axis not in taken]
-    shape = [*(_extent(a, entries) for a in before), *block, *(_extent(a, entries) for a in after)]
+    shape = [*_extents(before, entries), *block, *_extents(after, entries)]
     plan = Plan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
     return plan, [p for p, _ in positions]
 

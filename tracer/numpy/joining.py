@@ -9,7 +9,9 @@ import numpy as np
 from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.indexing import getitem
+from tapeless.tracer.numpy.logic import greater_equal
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
+from tapeless.tracer.numpy.reductions import cumsum, sum
 from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from tapeless.tracer.numpy.shaping import expand_dims as expand
 from tapeless.tracer.primitives import shape as shapes
@@ -234,8 +236,8 @@ def _repeat_to(x: Array, repeats: ArrayLike, axis: int, length: int) -> Array:
     """Element k of the result is that before which so many elements end as are at or before k."""
     n = x.shape[axis]
     counts = broadcast_in_dim(array_operand("repeat", repeats), (n,), (0,) if np.ndim(repeats) else ())
-    ends = counts.cumsum()  # type: ignore[attr-defined]
-    places = (np.arange(length, dtype=np.int32)[:, None] >= ends[None, :]).sum(1)
+    ends = expand(cumsum(counts), 0)
+    places = sum(greater_equal(np.arange(length, dtype=np.int32)[:, None], ends), 1)
     return getitem(x, (slice(None),) * axis + (places,))
 
 

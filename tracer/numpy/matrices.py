@@ -7,6 +7,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.promotion import array_operand, as_array
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -96,6 +97,21 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     return _positions(rows), _positions(columns)
 
 
+def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
+    """`tril_indices` for a matrix of the shape of arr."""
+    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
+    """`triu_indices` for a matrix of the shape of arr."""
+    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+
+
+def diag_indices_from(arr: Array) -> tuple[Array, ...]:
+    """`diag_indices` for an array of the shape of arr."""
+    return diag_indices(arr.shape[0], arr.ndim)
+
+
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Indices of the main diagonal of an array of `ndim` axes of length n."""
     return (_positions(np.arange(n)),) * ndim
@@ -179,7 +195,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     x = _matrices("fill_diagonal", a)
     n = min(x.shape)
     places = np.arange(n)
-    return x.at[(places,) * x.ndim].set(val)  # type: ignore[attr-defined]
+    return Place(x, (places,) * x.ndim).set(val)
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:

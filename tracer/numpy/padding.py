@@ -9,6 +9,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions, statistics
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, cast
+from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate
 
@@ -30,10 +31,10 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
     widths = _widths(x, pad_width)
     if mode in ("constant", "empty"):
         return _pad_constant(x, widths, kwargs.pop("constant_values", 0))
-    if mode in _READ:
-        return _pad_read(x, widths, mode, **kwargs)  # type: ignore[arg-type]
-    if mode in _COMPUTED:
-        return _pad_computed(x, widths, mode, **kwargs)  # type: ignore[arg-type]
+    if isinstance(mode, str) and mode in _READ:
+        return _pad_read(x, widths, mode, **kwargs)
+    if isinstance(mode, str) and mode in _COMPUTED:
+        return _pad_computed(x, widths, mode, **kwargs)
     raise ValueError(f"pad: mode must be one of constant, empty, {', '.join(_READ + _COMPUTED)}, not {mode!r}.")
 
 
@@ -74,7 +75,7 @@ def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -
             continue
         if not n:
             raise ValueError(f"pad: axis {axis} of {x.aval} is empty, so mode {mode!r} has nothing to read.")
-        places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]
+        places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]  # one of NumPy's, by its name
         x = getitem(x, (slice(None),) * axis + (places,))
     return x
 
@@ -104,12 +105,10 @@ def _ramp(x: Array, axis: int, width: int, side: int, end: Any) -> Array:
     """From the edge of the array, not included, to `end`."""
     edge = shapes.slice_in_dim(x, -1 if side else 0, None if side else 1, axis=axis)
     shape = _with_width(x, axis, width)
-    share = (
-        np.linspace(0 if side else 1, 1 if side else 0, width + 1)[1:] if side else np.linspace(1, 0, width + 1)[:-1]
-    )
-    share = broadcast_in_dim(share.astype(x.dtype), shape, (axis,))
+    share = np.arange(1, width + 1) if side else np.arange(width, 0, -1)
+    share = broadcast_in_dim((share / max(width, 1)).astype(x.dtype), shape, (axis,))
     edge = broadcast_in_dim(edge, shape, tuple(range(x.ndim)))
-    return edge + (cast(end, x.dtype) - edge) * share  # type: ignore[operator]
+    return lax.add(edge, lax.mul(lax.sub(cast(end, x.dtype), edge), share))
 
 
 def _with_width(x: Array, axis: int, width: int) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """Element types as NumPy spells them: `tnp.float32` is a dtype where one is expected, and makes arrays."""
 
+import builtins
 from typing import Any
 
 import ml_dtypes
@@ -34,7 +35,7 @@ class ScalarType:
     def __call__(self, x: Any = 0) -> Array:
         return asarray(x, self.dtype)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: Any) -> builtins.bool:
         try:
             return self.dtype == dtypes.canonical(other)
         except TypeError:
@@ -73,6 +74,7 @@ complex64, complex128 = map(ScalarType, ("complex64", "complex128"))
 int_, uint, float_, complex_ = (
     DefaultType(name, kind) for name, kind in (("int_", "i"), ("uint", "u"), ("float_", "f"), ("complex_", "c"))
 )
+bool = bool_
 half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
 
 generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
@@ -83,7 +85,7 @@ _CATEGORIES = (generic, number, integer, inexact, signedinteger, unsignedinteger
 # ---- questions about dtypes ----------------------------------------------------------------------------------
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     """Whether a dtype is the other, or of the other's kind, as `floating` or `integer`.
 
     >>> issubdtype(bfloat16, floating)
@@ -94,7 +96,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
     """Whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or one of several."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     own = dtypes.canonical(dtype)
@@ -119,9 +121,9 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     return dtypes.result_type(dtypes.canonical(a), dtypes.canonical(b))[0]
 
 
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     """Whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
-    return bool(dtypes.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting))
+    return builtins.bool(dtypes.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting))
 
 
 def finfo(dtype: Any) -> Any:
@@ -150,21 +152,21 @@ def size(a: Any, axis: int | None = None) -> int:
     return int(np.prod(lengths, dtype=int)) if axis is None else lengths[axis]
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: Any) -> builtins.bool:
     """Whether something is a number, or an array without axes."""
     return is_arraylike(element) and not shape(element)
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: Any) -> builtins.bool:
     """Whether an array or number is of a complex type."""
     return dtypes.is_complex(aval_of(x).dtype)
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: Any) -> builtins.bool:
     """Whether an array or number is not of a complex type."""
     return not iscomplexobj(x)
 
 
-def astype(x: Any, /, dtype: Any, *, copy: bool = False) -> Array:
+def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False) -> Array:
     """x with elements of another dtype; complex to real drops the imaginary part."""
     return asarray(asarray(x), dtype)

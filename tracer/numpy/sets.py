@@ -35,19 +35,15 @@ def unique(
     Raises: ConcretizationTypeError if the array is traced.
     """
     known = concrete("unique", array_operand("unique", ar), "Its length depends on the elements: compute it outside.")
-    found = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
-    values, first, inverse, counts = found
+    values, first, inverse, counts = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
     if size is not None:
-        values, first, counts = (
-            _sized(values, size, fill_value, axis),
-            _sized(first, size, None),
-            _sized(counts, size, 0),
-        )
+        values = _sized(values, size, fill_value, axis)
+        first, counts = _sized(first, size, None), _sized(counts, size, 0)
     index = dtypes.default_dtype("i")
     wanted = [(values, True), (first.astype(index), return_index)]
     wanted += [(inverse.astype(index), return_inverse), (counts.astype(index), return_counts)]
-    outs = tuple(as_array(np.ascontiguousarray(v)) for v, asked in wanted if asked)
-    return outs if len(outs) > 1 else outs[0]
+    outs = [as_array(np.ascontiguousarray(v)) for v, asked in wanted if asked]
+    return tuple(outs) if len(outs) > 1 else outs[0]
 
 
 def _sized(values: np.ndarray[Any, Any], size: int, fill: Any, axis: int | None = None) -> np.ndarray[Any, Any]:
@@ -80,6 +76,30 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = No
     return UniqueAll(*unique(x, True, True, True, size=size, fill_value=fill_value, equal_nan=False))
 
 
+class UniqueCounts(NamedTuple):
+    """Distinct values and their counts."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values and positions to rebuild the array."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+    """The distinct elements in order, and how often each is there."""
+    return UniqueCounts(*unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False))
+
+
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+    """The distinct elements in order, and positions to rebuild the array."""
+    return UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
+
+
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Array:
     """Whether each element is among `test_elements`."""
     x, tests = (as_array(v) for v in promoted_dtypes("isin", element, test_elements))
@@ -103,17 +123,20 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
     """The distinct elements that are in both, in order."""
-    return as_array(np.intersect1d(*_known("intersect1d", ar1, ar2), assume_unique))
+    x, y = _known("intersect1d", ar1, ar2)
+    return as_array(np.intersect1d(x, y, assume_unique))
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
     """The distinct elements of the first that are not in the second, in order."""
-    return as_array(np.setdiff1d(*_known("setdiff1d", ar1, ar2), assume_unique))
+    x, y = _known("setdiff1d", ar1, ar2)
+    return as_array(np.setdiff1d(x, y, assume_unique))
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
     """The distinct elements that are in one of both only, in order."""
-    return as_array(np.setxor1d(*_known("setxor1d", ar1, ar2), assume_unique))
+    x, y = _known("setxor1d", ar1, ar2)
+    return as_array(np.setxor1d(x, y, assume_unique))
 
 
 def _known(name: str, *xs: ArrayLike) -> list[np.ndarray[Any, Any]]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import remainder, subtract
+from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
@@ -24,7 +26,7 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
     Raises: ValueError if the number of elements differs.
     """
     x = array_operand("reshape", a)
-    wanted = _completed(x, (shape,) if not hasattr(shape, "__iter__") else tuple(shape))  # type: ignore[arg-type]
+    wanted = _completed(x, (shape,) if not hasattr(shape, "__iter__") else tuple(shape))  # type: ignore[arg-type]  # it is iterable
     if order == "C":
         return shapes.reshape(x, wanted)
     if order != "F":
@@ -230,8 +232,8 @@ def _rolled(x: Array, shift: Any, axis: int) -> Array:
     if not n:
         return x
     if isinstance(shift, Array):
-        places = (np.arange(n, dtype=np.int32) - shift) % n
-        return x[(slice(None),) * axis + (places,)]  # type: ignore[index]
+        places = remainder(subtract(np.arange(n, dtype=np.int32), shift), n)
+        return getitem(x, (slice(None),) * axis + (places,))
     cut = -int(shift) % n
     if not cut:
         return x

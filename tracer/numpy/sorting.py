@@ -13,8 +13,10 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract
+from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.creation import linspace
 from tapeless.tracer.numpy.indexing import getitem, take
+from tapeless.tracer.numpy.joining import unstack
 from tapeless.tracer.numpy.logic import choose_between, truth
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
 from tapeless.tracer.primitives import bits, sorting
@@ -82,7 +84,7 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
     """Positions that sort by the last key, where equal by the one before it, and so on."""
-    xs = [array_operand("lexsort", k) for k in keys]
+    xs = [array_operand("lexsort", k) for k in (unstack(keys) if isinstance(keys, Array) else keys)]
     axis = canonical_axis(axis, xs[0].ndim)
     places = broadcasted_iota(dtypes.default_dtype("i"), xs[0].shape, axis)
     return sorting.sort((*xs[::-1], places), axis, num_keys=len(xs))[-1]
@@ -261,7 +263,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     counted = np.ones((), dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
     empty = full((length,), 0, counted.dtype)
-    return empty.at[maximum(v, 0)].add(counted, mode="drop")  # type: ignore[attr-defined]
+    return Place(empty, maximum(v, 0)).add(counted, mode="drop")
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:

@@ -55,9 +55,9 @@ def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | No
 
 def _stage_custom_jvp(trace: StagingTrace, args: Any, *, custom: Any, jaxpr: Any, n_consts: Any) -> Any:
     if jaxpr is not None:
-        return trace.write(custom_jvp_p, args, dict(custom=custom, jaxpr=jaxpr, n_consts=n_consts))
+        return trace.write(custom_jvp_p, args, {"custom": custom, "jaxpr": jaxpr, "n_consts": n_consts})
     program, consts = custom.traced(tuple([aval_of(x) for x in args]))
-    return trace.write(custom_jvp_p, (*consts, *args), dict(custom=custom, jaxpr=program, n_consts=len(consts)))
+    return trace.write(custom_jvp_p, (*consts, *args), {"custom": custom, "jaxpr": program, "n_consts": len(consts)})
 
 
 staging.rules[custom_jvp_p] = _stage_custom_jvp

@@ -28,7 +28,7 @@ def sort(
     Source: StableHLO spec, sort.
     """
     several = isinstance(operand, (list, tuple))
-    operands: Sequence[Any] = operand if several else (operand,)  # type: ignore[assignment]
+    operands: Sequence[Any] = operand if several else (operand,)
     if not operands:
         raise ValueError("sort: there is nothing to sort, an empty sequence of arrays.")
     axis = canonical_axis(dimension, ndim(operands[0]), "dimension")
@@ -61,7 +61,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     rank = ndim(operand)
     axis = canonical_axis(axis, rank)
     if axis == rank - 1:
-        return top_k_p.bind(operand, k=int(k))  # type: ignore[return-value]
+        return top_k_p.bind(operand, k=int(k))
     swap = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
     values, positions = top_k_p.bind(transpose(operand, swap), k=int(k))
     return transpose(values, swap), transpose(positions, swap)

@@ -49,7 +49,7 @@ def explicit_padding(
     pairs = tuple(tuple(map(int, pair)) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"{name}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows.")
-    return pairs  # type: ignore[return-value]
+    return tuple((before, after) for before, after in pairs)
 
 
 def _named_padding(

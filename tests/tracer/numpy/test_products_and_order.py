@@ -284,8 +284,8 @@ def test_foreign_types_are_left_to_themselves():
 
 
 METHODS = """
-all any argmax argmin argsort conj copy cumprod cumsum diagonal flatten max mean min prod ptp ravel sort std sum trace var
-squeeze transpose tolist
+all any argmax argmin argsort conj copy cumprod cumsum diagonal flatten max mean min prod ptp ravel sort std sum trace
+var squeeze transpose tolist
 """.split()
 
 

@@ -119,6 +119,14 @@ CREATED = [
     ("meshgrid", (V, V[:2]), {"sparse": True}),
     ("tril_indices", (4, 1), {}),
     ("zeros_like", (M,), {}),
+    ("ix_", (np.array([0, 2]), np.array([1, 3])), {}),
+    ("unravel_index", (np.array([5, 11]), (3, 4)), {}),
+    ("ravel_multi_index", ((np.array([1, 2]), np.array([1, 3])), (3, 4)), {}),
+    ("ravel_multi_index", ((np.array([1, 5]), np.array([-1, 3])), (3, 4)), {"mode": "wrap"}),
+    ("ravel_multi_index", ((np.array([1, 5]), np.array([-1, 3])), (3, 4)), {"mode": "clip"}),
+    ("hanning", (5,), {}),
+    ("kaiser", (5, 2.0), {}),
+    ("triu_indices_from", (M,), {}),
     ("full_like", (M, 3), {}),
     ("ones_like", (M,), {"dtype": np.int8}),
 ]
@@ -162,6 +170,14 @@ def test_roll_and_repeat(shape, data):
             tl.jit(lambda x, n: tnp.repeat(x, n, axis, total_repeat_length=total))(x, counts),
             np.repeat(x, counts, axis),
         )
+
+
+def test_grids():
+    check(tnp.mgrid[0:3, 0:1:5j], np.mgrid[0:3, 0:1:5j])
+    check(tnp.ogrid[0:3, 1:5:2], np.ogrid[0:3, 1:5:2])
+    expected = M.copy()
+    np.put_along_axis(expected, np.array([[1], [0], [3]]), 9, 1)
+    check(tnp.put_along_axis(M, np.array([[1], [0], [3]]), 9, 1, inplace=False), expected)
 
 
 def test_traced_shift():
