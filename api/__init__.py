@@ -8,6 +8,7 @@ from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_
 from tapeless.compiling import jit
 from tapeless.custom_rules import custom_jvp
 from tapeless.interpreters import rules as _transforms
+from tapeless.jacobians import hessian, jacfwd, jacrev
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import rules as _emitters
 from tapeless.lowering.array import from_dlpack
@@ -19,7 +20,6 @@ from tapeless.lowering.devices import (
     local_devices,
     set_default_device,
 )
-from tapeless.jacobians import hessian, jacfwd, jacrev
 from tapeless.placement import block_until_ready, device_get, device_put
 from tapeless.stages import ShapeDtypeStruct
 from tapeless.tracer import core as _core

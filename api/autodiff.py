@@ -60,6 +60,9 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Value and gradient at once: `(value, gradient)`, or `((value, aux), gradient)`. See `grad`."""
 
+    if not callable(fun):
+        raise TypeError(f"grad: expected a function, not {fun!r}.")
+
     @named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         chosen = canonical_argnums("grad", argnums, args, fun)

@@ -2,5 +2,7 @@
 
 from tapeless.tracer import numpy as _numpy
 from tapeless.tracer.numpy import *  # noqa: F403
+from tapeless.vectorization import vectorize
 
-__all__ = _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]  # listed once, there
+__all__ = ["vectorize"]
+__all__ += _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]  # listed once, there

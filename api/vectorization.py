@@ -1,12 +1,17 @@
-"""vmap, with JAX's signature."""
+"""vmap, and what NumPy calls vectorize, with JAX's signatures."""
 
 import functools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
+
+import numpy as np
 
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, pytree
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.numpy import asarray
+from tapeless.tracer.primitives.operands import canonical_axis, shape_of
+from tapeless.tracer.primitives.shape import expand_dims, squeeze
 from tapeless.tracer.types import aval_of, is_arraylike
 
 
@@ -44,7 +49,9 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
             return outs
 
         outs, out_dims = batching.vmap(flat_fun, flat, dims, size, fun)
-        wanted = pytree.broadcast_prefix(out_axes, pytree.unflatten(out_tree, outs), _is_none, who="vmap", name="out_axes")
+        wanted = pytree.broadcast_prefix(
+            out_axes, pytree.unflatten(out_tree, outs), _is_none, who="vmap", name="out_axes"
+        )
         return pytree.unflatten(out_tree, [_placed(x, d, w, size, fun) for x, d, w in zip(outs, out_dims, wanted)])
 
     return batched
@@ -115,3 +122,135 @@ def _placed(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any:
         return x
     ndim = aval_of(x).ndim + (d is None)
     return batching.placed(x, d, canonical_axis(wanted, ndim), size)
+
+
+# ---- vectorize -----------------------------------------------------------------------------------------------
+
+Cores = list[tuple[str, ...]]  # names of the core axes of each operand
+
+
+def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = (), signature: str | None = None) -> Any:
+    """A function of arrays with more axes in front, from one without, broadcasting as NumPy does: nested `vmap`.
+
+    Args:
+      pyfunc: a function of arrays, giving an array or a tuple of arrays.
+      excluded: positions of arguments that are passed on as they are. None and keyword arguments always are.
+      signature: such as "(n,m),(m)->(n)": the axes that pyfunc itself has; none if None.
+    Returns: a function of the same arguments; leading axes are broadcast and come first in the results.
+    Raises: ValueError, TypeError if the signature is malformed, or arguments or results do not fit it.
+
+    >>> import tapeless.numpy as tnp
+    >>> vectorize(tnp.dot, signature="(n,m),(m)->(n)")(tnp.ones((2, 3)), tnp.ones((4, 3))).shape
+    (4, 2)
+    """
+    _check_excluded(excluded)
+    given = None if signature is None else _parsed(signature)
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        positions = [i for i, x in enumerate(args) if i not in excluded and x is not None]
+        cores = _cores_of(given, signature, args, excluded)
+        arrays = [asarray(args[i]) for i in positions]
+        sizes = _core_sizes([cores[i] for i in positions], arrays, signature)
+
+        def of_arrays(*xs: Any) -> Any:
+            whole = dict(zip(positions, xs))
+            out = pyfunc(*[whole.get(i, x) for i, x in enumerate(args)], **kwargs)
+            if given is not None:
+                _check_results(out, given[1], sizes, signature)
+            return out
+
+        return _broadcast_over(of_arrays, arrays, [len(cores[i]) for i in positions])
+
+    return vectorized
+
+
+def _broadcast_over(f: Callable[..., Any], arrays: list[Any], core_ranks: list[int]) -> Any:
+    """f over the leading axes of all arrays; one of length 1 is not repeated."""
+    loops = [shape_of(x)[: aval_of(x).ndim - k] for x, k in zip(arrays, core_ranks)]
+    rank = _common_rank(arrays, loops)
+    runs = [[False] * (rank - len(loop)) + [n != 1 for n in loop] for loop in loops]
+    axes = [tuple(0 if some else None for some in each) for each in zip(*runs)]
+    for in_axes in reversed(axes):
+        f = vmap(f, in_axes) if any(d is not None for d in in_axes) else f
+    out = f(*[squeeze(x, [i for i, n in enumerate(loop) if n == 1]) for x, loop in zip(arrays, loops)])
+    lone = [i for i, in_axes in enumerate(axes) if not any(d is not None for d in in_axes)]
+    return pytree.tree_map(lambda x: expand_dims(x, lone), out)
+
+
+def _common_rank(arrays: list[Any], loops: list[tuple[int, ...]]) -> int:
+    try:
+        return len(np.broadcast_shapes(*loops))
+    except ValueError:
+        given = " and ".join(str(aval_of(x)) for x in arrays)
+        raise ValueError(f"vectorize: leading axes {loops} of {given} cannot be broadcast together.") from None
+
+
+def _check_excluded(excluded: Any) -> None:
+    for e in excluded:
+        if not isinstance(e, (int, str)):
+            raise TypeError(f"vectorize: excluded names arguments by position or name, not {e!r}.")
+        if isinstance(e, int) and e < 0:
+            raise ValueError(f"vectorize: excluded counts arguments from the front, so {e} is none.")
+
+
+_CORE = r"\((?:\w+(?:,\w+)*)?\)"
+_SIGNATURE = re.compile(rf"(?:{_CORE}(?:,{_CORE})*)?->{_CORE}(?:,{_CORE})*")
+
+
+def _parsed(signature: str) -> tuple[Cores, Cores]:
+    """The core axes of arguments and results. Raises: ValueError if it is none."""
+    compact = re.sub(r"\s", "", signature)
+    if not _SIGNATURE.fullmatch(compact):
+        raise ValueError(f'vectorize: {signature!r} is not a signature such as "(n,m),(m)->(n)".')
+    ins, outs = ([tuple(re.findall(r"\w+", core)) for core in re.findall(_CORE, side)] for side in compact.split("->"))
+    return ins, outs
+
+
+def _cores_of(given: Any, signature: Any, args: Any, excluded: Any) -> dict[int, tuple[str, ...]]:
+    """The core axes of each argument, by position."""
+    positions = [i for i in range(len(args)) if i not in excluded]
+    if given is None:
+        return dict.fromkeys(positions, ())
+    if len(given[0]) != len(positions):
+        raise TypeError(
+            f"vectorize: the signature {signature!r} has {len(given[0])} arguments, but {len(positions)} were given."
+        )
+    cores = dict(zip(positions, given[0]))
+    for i, axes in cores.items():
+        if args[i] is None and axes:
+            raise ValueError(f"vectorize: argument {i} is None, but in the signature {signature!r} it has axes {axes}.")
+    return cores
+
+
+def _core_sizes(cores: Cores, arrays: list[Any], signature: Any) -> dict[str, int]:
+    """The lengths of the core axes."""
+    sizes: dict[str, int] = {}
+    for axes, x in zip(cores, arrays):
+        shape = shape_of(x)
+        if len(shape) < len(axes):
+            raise ValueError(f"vectorize: {aval_of(x)} has too few axes for {axes} in the signature {signature!r}.")
+        _match(axes, shape[len(shape) - len(axes) :], sizes, f"argument {aval_of(x)}", signature)
+    return sizes
+
+
+def _match(axes: Sequence[str], shape: Sequence[int], sizes: dict[str, int], what: str, signature: Any) -> None:
+    for name, n in zip(axes, shape, strict=True):
+        known = sizes.setdefault(name, int(name) if name.isdecimal() else n)
+        if n != known:
+            raise ValueError(
+                f"vectorize: axis {name!r} of the signature {signature!r} has length {known}, but {n} in the {what}."
+            )
+
+
+def _check_results(out: Any, cores: Cores, sizes: dict[str, int], signature: Any) -> None:
+    outs: Any = out if isinstance(out, tuple) else (out,)
+    sizes = dict(sizes)
+    if len(outs) != len(cores):
+        raise TypeError(
+            f"vectorize: the signature {signature!r} has {len(cores)} results, but the function returned {out!r}."
+        )
+    for axes, x in zip(cores, outs):
+        if aval_of(x).ndim != len(axes):
+            raise ValueError(f"vectorize: the result {aval_of(x)} has not the axes {axes} of {signature!r}.")
+        _match(axes, shape_of(x), sizes, f"result {aval_of(x)}", signature)

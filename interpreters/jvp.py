@@ -95,6 +95,7 @@ class JVPTracer(Tracer):
     """A primal with a tangent that is not symbolically zero."""
 
     __slots__ = ("primal", "tangent")
+    differentiated = True
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self.trace, self.primal, self.tangent = trace, primal, tangent

@@ -6,7 +6,6 @@ of linear values, sines) has no transpose rule, and is found by transposing.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 

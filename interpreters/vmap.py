@@ -94,7 +94,7 @@ rules = Rules("vmap")  # rule(size, args, dims, **params) -> results, dims
 def elementwise(primitive: Primitive) -> None:
     """A rule for operands of one shape, or of rank 0: axes that are equal stay, else the mapped axis goes first."""
 
-    def rule(size: int, args: list[Any], dims: list[Dim], **params: Any) -> tuple[Any, Any]:
+    def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
         found = {(d, aval_of(x).shape) for x, d in zip(args, dims) if d is not None or aval_of(x).ndim}
         if len(found) == 1:
             outs, dim = primitive.bind(*args, **params), found.pop()[0]
@@ -113,7 +113,7 @@ def front(primitive: Primitive, shift: Callable[..., dict[str, Any]] | None = No
       shift: `lambda size, **params: params` for operands with the mapped axis first; None if they stay.
     """
 
-    def rule(size: int, args: list[Any], dims: list[Dim], **params: Any) -> tuple[Any, Any]:
+    def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
         given = [materialized(x, d, size) for x, d in zip(args, dims)]
         outs = primitive.bind(*given, **(shift(size, **params) if shift else params))
         return outs, [0] * len(outs)

@@ -112,7 +112,7 @@ class DeviceArray(Array):
     def _scalar(self) -> Any:
         if self.aval.shape:
             raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python scalars, not {self.aval}: use item()."
+                f"only 0-dimensional arrays can be converted to Python scalars, not {self.aval}: use x[i] or x.tolist()."
             )
         return self._host()[()]
 
@@ -269,6 +269,8 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
     key = (value if value and not isinstance(value, (complex, np.complexfloating)) else repr(value), aval, device)
     found = _scalars.pop(key, None)
     if found is None or found.is_deleted():
+        if type(value) is int and dtypes.is_integer(aval.dtype):
+            dtypes.check_fits(value, aval.dtype)
         found = _put(value, aval, device)
         if len(_scalars) >= _SCALARS_LIMIT:
             _scalars.pop(next(iter(_scalars), None), None)

@@ -114,6 +114,13 @@ class Executable:
         for i, buf in enumerate(bufs):
             if buf.is_deleted():
                 raise deleted_error(buf.aval, f"argument {i}") from None
+        for i, buf in enumerate(bufs):
+            for j in range(i):
+                if buf is bufs[j] and "donated" in str(error):
+                    raise ValueError(
+                        f"arguments {j} and {i} are one array, {buf.aval}, and its memory is donated.\n"
+                        "  Pass a copy as one of them, or donate neither."
+                    ) from None
         raise type(error)(clean_message(str(error))) from None
 
     # ---- what it is

@@ -214,6 +214,7 @@ class Tracer(Array):
     __slots__ = ("__weakref__", "trace")
 
     trace: Trace
+    differentiated = False  # is a derivative taken in it? As a bare number it would be lost.
 
     def known(self) -> Any:
         """The value this tracer is known to have now, or None: forward mode knows, staging does not."""
@@ -233,17 +234,17 @@ class Tracer(Array):
         return self._concrete(TracerIntegerConversionError, "index", _INT_HELP).__index__()
 
     def __float__(self) -> float:
-        return float(self._concrete(ConcretizationTypeError, "float value", _FLOAT_HELP))
+        return float(self.number("float value"))
 
     def __complex__(self) -> complex:
-        return complex(self._concrete(ConcretizationTypeError, "complex value", _FLOAT_HELP))
+        return complex(self.number("complex value"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         check_alive((self,))
-        raise TracerArrayConversionError(self._refusal("NumPy array", _ARRAY_HELP))
+        raise TracerArrayConversionError(self._refusal("the NumPy array of a traced array is not known", _ARRAY_HELP))
 
     def __hash__(self) -> int:
-        raise TypeError(f"a traced array is not hashable: {self.aval}.")
+        raise TypeError(f"a traced array is not hashable: {self.aval}. Sets and keys of dicts need values that are known.")
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
@@ -265,19 +266,30 @@ class Tracer(Array):
     def __reduce__(self) -> Any:
         raise TypeError(f"a traced array cannot be pickled: {self.aval}.")
 
+    def number(self, what: str) -> Any:
+        """The known value, to compute with outside: `what` a message calls it.
+
+        Raises: ConcretizationTypeError if it is not known, or a derivative is taken in it, which would silently be 0.
+        """
+        known = self._concrete(ConcretizationTypeError, what, _FLOAT_HELP)
+        if self.differentiated:
+            refusal = f"the {what} of an array that is differentiated has no derivative"
+            raise ConcretizationTypeError(self._refusal(refusal, _LOST_HELP))
+        return known
+
     def _concrete(self, error: type[Exception], what: str, help: str) -> Any:
         check_alive((self,))
         known = self.known()
         if known is None:
-            raise error(self._refusal(what, help))
+            raise error(self._refusal(f"the {what} of a traced array is not known", help))
         return known
 
-    def _refusal(self, what: str, help: str) -> str:
+    def _refusal(self, refusal: str, help: str) -> str:
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
         return (
-            f"the {what} of a traced array is not known: {self.aval}, asked for{asked}.\n"
+            f"{refusal}: {self.aval}, asked for{asked}.\n"
             f"  Traced: {self.trace.describe()}.{made}\n  {help}"
         )
 
@@ -285,6 +297,7 @@ class Tracer(Array):
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
 _INT_HELP = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
+_LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
 _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 
 

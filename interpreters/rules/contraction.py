@@ -205,22 +205,21 @@ def _conv_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
         return _conv_vmap_both(size, x, y, dx, dy, **params)
     (lhs, rhs, out), inputs = params["dimension_numbers"], params["batch_group_count"]
     if dx is not None:
-        n = example_shape(x, dx)[lhs[0]] // inputs
-        y = c.conv_general_dilated_p.bind(_folded(x, dx, lhs[0], inputs), y, **params)[0]
-        return (_unfolded(y, out[0], size, n),), [out[0]]
-    groups, n = params["feature_group_count"] * inputs, example_shape(y, dy)[rhs[0]]
-    y = c.conv_general_dilated_p.bind(x, _folded(y, dy, rhs[0], groups), **params)[0]
-    return (_unfolded(y, out[1], size, n, groups),), [out[1]]
+        z = c.conv_general_dilated_p.bind(_folded(x, dx, lhs[0], inputs), y, **params)[0]
+        return (_unfolded(z, out[0], size, example_shape(x, dx)[lhs[0]] // inputs),), [out[0]]
+    groups = params["feature_group_count"] * inputs
+    z = c.conv_general_dilated_p.bind(x, _folded(y, dy, rhs[0], groups), **params)[0]
+    return (_unfolded(z, out[1], size, example_shape(y, dy)[rhs[0]], groups),), [out[1]]
 
 
 def _conv_vmap_both(size: int, x: Any, y: Any, dx: int, dy: int, **params: Any) -> Any:
-    (lhs, rhs, out), n = params["dimension_numbers"], example_shape(y, dy)[rhs[0]]
+    lhs, rhs, out = params["dimension_numbers"]
     if not size:  # there are no groups, nor anything to compute
         return _conv_vmap(size, (x, full(example_shape(y, dy), 0, aval_of(y).dtype)), (dx, None), **params)
     groups, axis = ("batch_group_count", lhs[0]) if params["batch_group_count"] > 1 else ("feature_group_count", lhs[1])
     params[groups] *= size
-    y = c.conv_general_dilated_p.bind(_folded(x, dx, axis), _folded(y, dy, rhs[0]), **params)[0]
-    return (_unfolded(y, out[1], size, n),), [out[1]]
+    z = c.conv_general_dilated_p.bind(_folded(x, dx, axis), _folded(y, dy, rhs[0]), **params)[0]
+    return (_unfolded(z, out[1], size, example_shape(y, dy)[rhs[0]]),), [out[1]]
 
 
 def _folded(x: Any, d: int, axis: int, groups: int = 1) -> Any:

@@ -14,7 +14,7 @@ from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.elementwise import add, convert_element_type_p, div, eq, lt, mul, select_n
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, select_n
 from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -316,7 +316,7 @@ def _index_vectors(size: int, starts: Sequence[Any], dims: Sequence[vmap.Dim]) -
     """Starts as index vectors, one per example, and the axes that they are along: those that may begin elsewhere."""
     axes = tuple([k for k, x in enumerate(starts) if x is not _ZERO])
     dtype = _index_dtype([aval_of(starts[k]).dtype for k in axes])
-    scalars = [convert_element_type_p.bind(starts[k], dtype=dtype, weak_type=False)[0] for k in axes]
+    scalars = [convert_element_type(starts[k], dtype) for k in axes]
     return i.stack_indices([vmap.materialized(x, dims[k], size) for x, k in zip(scalars, axes)]), axes
 
 

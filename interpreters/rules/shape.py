@@ -17,7 +17,6 @@ from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.types import aval_of
 
 
-
 def _later(axes: Sequence[int]) -> tuple[int, ...]:
     """Axes where they are behind a new first one."""
     return tuple([d + 1 for d in axes])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
@@ -23,7 +24,6 @@ from tapeless.tracer.numpy import (
     statistics,
 )
 from tapeless.tracer.numpy.at import At
-from tapeless.tracer.numpy.promotion import concrete
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.types import is_arraylike
@@ -96,6 +96,11 @@ def _setitem(self: Array, index: Any, value: Any) -> None:
     raise TypeError("arrays are never changed in place. Instead of x[i] = y write x = x.at[i].set(y).")
 
 
+def _delitem(self: Array, index: Any) -> None:
+    """Refused: arrays are values."""
+    raise TypeError("arrays are never changed in place. Instead of del x[i] write x = tnp.delete(x, i).")
+
+
 # ---- methods -------------------------------------------------------------------------------------------------
 
 _FUNCTIONS: dict[str, Method] = {
@@ -148,14 +153,14 @@ def _transpose(self: Array, *axes: Any) -> Array:
     return shaping.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
 
 
-def _item(self: Array, *args: Any) -> Any:
+def _item(self: Tracer, *args: Any) -> Any:
     """The only element, or that at a position, as a Python number. Raises: ConcretizationTypeError if traced."""
-    return concrete("item", self, "Keep it an array inside of traced functions.").item(*args)
+    return np.asarray(self.number("value")).item(*args)
 
 
-def _tolist(self: Array) -> Any:
+def _tolist(self: Tracer) -> Any:
     """The elements as nested lists of Python numbers. Raises: ConcretizationTypeError if traced."""
-    return concrete("tolist", self, "Keep it an array inside of traced functions.").tolist()
+    return np.asarray(self.number("value")).tolist()
 
 
 def _view(self: Array, dtype: Any = None) -> Array:
@@ -191,7 +196,7 @@ def _install() -> None:
         setattr(Array, f"__{name}__", _named(_operator(f), f"__{name}__", f))
     for name, f in _UNARY.items():
         setattr(Array, f"__{name}__", f)
-    for name, f in (_FUNCTIONS | _METHODS | {"__setitem__": _setitem}).items():
+    for name, f in (_FUNCTIONS | _METHODS | {"__setitem__": _setitem, "__delitem__": _delitem}).items():
         setattr(Array, name, f)
     for name, (f, doc) in _PROPERTIES.items():
         setattr(Array, name, property(f, doc=doc))

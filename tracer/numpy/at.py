@@ -37,6 +37,9 @@ class At:
     def __getitem__(self, index: Any) -> "Place":
         return Place(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("arrays are never changed in place. Instead of x.at[i] = y write x = x.at[i].set(y).")
+
     def __repr__(self) -> str:
         return f"{self.array!r}.at"
 
@@ -55,6 +58,9 @@ class Place:
 
     def __init__(self, array: Array, index: Any) -> None:
         self.array, self.index = array, index
+
+    def __repr__(self) -> str:
+        return f"{self.array!r}.at[{self.index!r}]"
 
     def get(
         self,

@@ -8,7 +8,7 @@ from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, promoted_dtypes, stretched
+from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, promoted_dtypes, stretched
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import canonical_precision, check_contraction, dot_general, dot_general_p
@@ -66,11 +66,19 @@ def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> 
     """Axes are labelled from the end, as in einsum: matrices -2, -1 and -3, leading axes -4, -5, ..."""
     p, q = len(x.shape), len(y.shape)
     check_contraction("matmul", aval_of(x), aval_of(y), (((p - 1,), (q - 2,)), _NO_BATCH))
-    batch = common_shape("matmul", x.shape[:-2], y.shape[:-2])
+    batch = _common_batch(x.shape[:-2], y.shape[:-2], f"{aval_of(x)} and {aval_of(y)}")
     leading = tuple(range(-3 - len(batch), -3))
     labels = (*leading[len(batch) - p + 2 :], -3, -2), (*leading[len(batch) - q + 2 :], -2, -1)
     out = (*leading, -3, -1)
     return _contract(x, y, labels=labels, out=out, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def _common_batch(s: tuple[int, ...], t: tuple[int, ...], operands: str) -> tuple[int, ...]:
+    try:
+        return common_shape("matmul", s, t)
+    except ValueError:
+        batch = f"{format_shape(s)} and {format_shape(t)}"
+        raise ValueError(f"matmul: the leading axes of {operands} do not broadcast: {batch}.") from None
 
 
 @core.compound

@@ -210,7 +210,7 @@ def _entry(aval: ShapedArray, axis: int, item: Any) -> Cut | int:
         start, stop, step = item.indices(n)
     except TracerIntegerConversionError:
         raise TypeError(
-            f"the bounds of a slice must be known, those of axis {axis} of {aval} are traced: {item}.\n"
+            f"the bounds of a slice must be known, those of axis {axis} of {aval} are traced.\n"
             "  Use lax.dynamic_slice for a window of a known size at a computed place."
         ) from None
     return Cut(start, len(range(start, stop, step)), step)

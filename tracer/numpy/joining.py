@@ -27,12 +27,14 @@ def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype
 
     Raises: ValueError if there are none, or shapes differ in other axes; all are named.
     """
+    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
+        raise TypeError("concatenate: the arrays must be one list, concatenate([x, y]), but the second is given as axis.")
     xs = _promoted("concatenate", arrays, dtype)
     if axis is None:
         xs, axis = [reshape(x, (x.size,)) for x in xs], 0
     if not xs[0].shape:
         raise ValueError("concatenate: arrays without axes cannot be joined. Use tnp.stack.")
-    axis = canonical_axis(axis, xs[0].ndim)
+    axis = canonical_axis(axis, xs[0].ndim, "concatenate: axis")
     rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in xs}
     if len(rest) > 1 or len({x.ndim for x in xs}) > 1:
         raise ValueError(f"concatenate: shapes must agree in all axes but {axis}: {_listed(xs)}.")
@@ -65,7 +67,7 @@ def stack(arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, 
     xs = _promoted("stack", arrays, dtype)
     if len({x.shape for x in xs}) > 1:
         raise ValueError(f"stack: arrays must have the same shape: {_listed(xs)}.")
-    axis = canonical_axis(axis, xs[0].ndim + 1)
+    axis = canonical_axis(axis, xs[0].ndim + 1, "stack: axis")
     return _stack(*xs, axis=axis)
 
 

@@ -13,7 +13,7 @@ from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, stretched
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
-from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim
+from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim, static_ints
 
 Axis = int | Sequence[int]
 
@@ -37,7 +37,7 @@ def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy:
 def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape with -1 replaced."""
     aval = x.aval
-    found = tuple(map(operator.index, shape))
+    found = static_ints(shape, "reshape", "shape")
     if -1 in found:
         rest = math.prod(n for n in found if n != -1)
         if found.count(-1) > 1 or rest <= 0 or aval.size % rest:
@@ -163,7 +163,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int], **_: Any) -> Array:
     """The array repeated to `shape`. Raises: ValueError if it does not broadcast."""
     x = array_operand("broadcast_to", array)
-    wanted = (shape,) if isinstance(shape, int) else tuple(map(operator.index, shape))
+    wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")
     extra = len(wanted) - x.ndim
     if extra < 0 or any(n not in (1, k) for n, k in zip(x.shape, wanted[extra:], strict=True)):
         raise ValueError(f"broadcast_to: shape {format_shape(x.shape)} does not broadcast to {format_shape(wanted)}.")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.types import ShapedArray, aval_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -62,8 +63,13 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
-    """`axis` counted from the front. Raises: ValueError if it is out of range."""
-    i = operator.index(axis)
+    """`axis` counted from the front. Raises: TypeError if it is no integer, ValueError if it is out of range."""
+    try:
+        i = operator.index(axis)
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {axis!r}.") from None
     if not -ndim <= i < ndim:
         raise ValueError(f"{name} {i} is out of range for an array of {ndim} axes.")
     return i + ndim if i < 0 else i

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, constant, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -35,7 +35,7 @@ def static_shape(shape: Any, name: str) -> tuple[int, ...]:
 def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
     """`items` as a tuple of ints. Raises: TypeError if one is no integer, or is being traced."""
     try:
-        return tuple([operator.index(n) for n in items])
+        return tuple([operator.index(n) for n in ([items] if isinstance(items, Tracer) else items)])
     except ConcretizationTypeError:
         raise
     except TypeError:
