@@ -7,6 +7,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tapeless.arguments import Arguments
@@ -88,8 +89,8 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and _current() is _BOTTOM:
             try:
-                run = self._fast.get((_settings(), *[x.aval for x in args]))
-                bufs = [x.buf for x in args]
+                run = self._fast.get((_settings(), *map(_aval, args)))
+                bufs = list(map(_buf, args))
             except AttributeError:  # an argument is not an array of ours
                 run, bufs = None, []
             if run is not None:
@@ -141,7 +142,7 @@ class Jitted:
         if leaves is None:
             return None, []
         try:
-            return self._fast.get((_settings(), tree, *[x.aval for x in leaves])), [x.buf for x in leaves]
+            return self._fast.get((_settings(), tree, *map(_aval, leaves))), list(map(_buf, leaves))
         except AttributeError:
             return None, []
 
@@ -220,12 +221,15 @@ class Jitted:
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()
 _settings = config.trace_key
+_aval, _buf = attrgetter("aval"), attrgetter("buf")
 
 
 def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
     for x in leaves:
         if _is_abstract(x):
-            raise TypeError(f"jit: {core.describe_function(fun)} was called with {x}; only .trace and .lower take types.")
+            raise TypeError(
+                f"jit: {core.describe_function(fun)} was called with {x}; only .trace and .lower take types."
+            )
 
 
 def _is_plain(args: Sequence[Any]) -> bool:

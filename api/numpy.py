@@ -5,4 +5,4 @@ from tapeless.tracer.numpy import *  # noqa: F403
 from tapeless.vectorization import vectorize
 
 __all__ = ["vectorize"]
-__all__ += _numpy.__all__  # pyright: ignore[reportUnsupportedDunderAll]  # listed once, there
+__all__ += _numpy.__all__

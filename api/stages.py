@@ -82,6 +82,21 @@ class Lowered:
         """Shapes and dtypes of the results, in their structure."""
         return self._traced.out_info
 
+    @property
+    def in_tree(self) -> Any:
+        """The structure of `(args, kwargs)`, static ones left out."""
+        return self._traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._traced.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, in their structure."""
+        return _in_avals(self._traced)
+
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
         """The module, compiled for the default device."""
         traced = self._traced
@@ -116,6 +131,21 @@ class Compiled:
                 )
         return self._program.call(leaves)
 
+    @property
+    def in_tree(self) -> Any:
+        """The structure of `(args, kwargs)`, static ones left out."""
+        return self._traced.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._traced.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, in their structure."""
+        return _in_avals(self._traced)
+
     def cost_analysis(self) -> Any:
         """XLA's counts: flops, bytes accessed, transcendentals."""
         return self._executable.cost_analysis()
@@ -136,6 +166,10 @@ class Compiled:
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, in their structure."""
         return self._traced.out_info
+
+
+def _in_avals(traced: Traced) -> Any:
+    return pytree.unflatten(traced.in_tree, traced.jaxpr.in_avals)
 
 
 class ShapeDtypeStruct:

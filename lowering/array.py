@@ -112,7 +112,7 @@ class DeviceArray(Array):
     def _scalar(self) -> Any:
         if self.aval.shape:
             raise TypeError(
-                f"only 0-dimensional arrays can be converted to Python scalars, not {self.aval}: use x[i] or x.tolist()."
+                f"only 0-dimensional arrays can be converted to Python scalars, not {self.aval}: use tolist()."
             )
         return self._host()[()]
 

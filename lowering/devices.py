@@ -100,6 +100,11 @@ def only_one() -> bool:
     return len(_by_handle) == 1
 
 
+def only() -> Device | None:
+    """The one device there is, or None if there are several: asked before every eager operation."""
+    return next(iter(_by_handle.values())) if len(_by_handle) == 1 else None
+
+
 def config_cpu_devices(n: int) -> None:
     """Let the CPU count as `n` devices, for programs over several to be tried. To be called before it is used.
 

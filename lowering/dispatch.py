@@ -4,6 +4,7 @@ The key of an executable stands in `executable`, and nowhere else: program, devi
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,12 @@ class Evaluator:
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
-        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
-        device = device_of(args)
+        avals, bufs, device = _operands(args)
         key = (primitive, device, avals, *params.items())
         found = self._primitives.get(key)
         if found is None:
             found = self._primitives[key] = self._compile(primitive, avals, params, device)
-        outs = found.call([_buffer(x, aval, device) for x, aval in zip(args, avals)])
+        outs = found.call(bufs)
         if config.debug_nans and any(map(_has_nan, outs)):
             raise _nan_error(primitive)
         return tuple(outs)
@@ -75,14 +75,13 @@ class Evaluator:
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
-        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
-        device = device_of(args)
+        avals, bufs, device = _operands(args)
         key = (f, device, config.default_bits, avals, *params.items())
         found = self._functions.get(key)
         if found is None:
             found = self._functions[key] = _compile_function(f, avals, params, device)
         run, consts, single, jaxpr = found
-        outs = run.call([*consts, *[_buffer(x, aval, device) for x, aval in zip(args, avals)]])
+        outs = run.call([*consts, *bufs])
         if config.debug_nans:
             check_nans_in(jaxpr, outs, [*map(DeviceArray, consts), *args])
         return outs[0] if single else tuple(outs)
@@ -101,10 +100,24 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
     return executable(jaxpr, device), [buffer_on(c, device) for c in consts], single, jaxpr
 
 
+_aval, _buf = attrgetter("aval"), attrgetter("buf")
+
+
+def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], Any]:
+    """Types and buffers of values, and the device to compute on; at once if all are arrays of ours."""
+    device = device_of(args)
+    try:
+        return tuple(map(_aval, args)), list(map(_buf, args)), device
+    except AttributeError:
+        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
+        return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
+
+
 def device_of(args: Sequence[Any]) -> Any:
     """The device on which values are computed with: that of the arrays, else the default."""
-    if devices.only_one():
-        return devices.current_device()
+    only = devices.only()
+    if only is not None:
+        return only
     found = {x.device for x in args if type(x) is DeviceArray}
     if len(found) > 1:
         raise ValueError(

@@ -5,7 +5,6 @@ import os
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
 
-from tapeless.tracer.config import config  # noqa: E402
-
+from tapeless.tracer.config import config
 
 config.update("check_programs", True)

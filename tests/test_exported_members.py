@@ -11,7 +11,8 @@ import tapeless
 NAMESPACES = ["tapeless", "tapeless.numpy", "tapeless.lax", "tapeless.random", "tapeless.tree", "tapeless.testing"]
 PROMISED = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape custom_jvp stop_gradient device_put
-device_get block_until_ready devices default_device tree tree_util lax numpy random testing config enable_x64 Array
+vmap jacfwd jacrev hessian device_get block_until_ready devices default_device
+tree tree_util lax numpy random testing config enable_x64 Array
 """.split()
 PROMISED_RANDOM = """
 key PRNGKey split fold_in bits uniform normal randint bernoulli permutation choice categorical truncated_normal gumbel
@@ -26,11 +27,12 @@ NOT_YET = {
     "vjp": {"reduce_axes"},
     "linear_transpose": {"reduce_axes"},
     "make_jaxpr": {"axis_env"},
+    "vmap": {"axis_name", "spmd_axis_name", "sum_match"},
     "device_put": {"src", "donate", "may_alias"},
 }
 SAME_SIGNATURE = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape device_put device_get
-block_until_ready custom_jvp
+block_until_ready custom_jvp vmap jacfwd jacrev hessian
 """.split()
 
 each_namespace = pytest.mark.parametrize("name", NAMESPACES)

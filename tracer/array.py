@@ -110,7 +110,8 @@ class Array:
         __round__ = arithmetic.round
         __getitem__ = indexing.getitem
 
-        def __setitem__(self, index: Never, value: Never) -> NoReturn: ...
+        def __setitem__(self, index: Never, value: Never) -> NoReturn: ...  # refused, and so before it runs
+        def __delitem__(self, index: Never) -> NoReturn: ...
 
         all = reductions.all
         any = reductions.any

@@ -244,7 +244,9 @@ class Tracer(Array):
         raise TracerArrayConversionError(self._refusal("the NumPy array of a traced array is not known", _ARRAY_HELP))
 
     def __hash__(self) -> int:
-        raise TypeError(f"a traced array is not hashable: {self.aval}. Sets and keys of dicts need values that are known.")
+        raise TypeError(
+            f"a traced array is not hashable: {self.aval}. Sets and keys of dicts need values that are known."
+        )
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
@@ -288,10 +290,7 @@ class Tracer(Array):
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
-        return (
-            f"{refusal}: {self.aval}, asked for{asked}.\n"
-            f"  Traced: {self.trace.describe()}.{made}\n  {help}"
-        )
+        return f"{refusal}: {self.aval}, asked for{asked}.\n  Traced: {self.trace.describe()}.{made}\n  {help}"
 
 
 _BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."

@@ -9,7 +9,7 @@ from tapeless.interpreters.zero import Zero
 from tapeless.tracer import core, passes
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
@@ -100,6 +100,14 @@ class _Batched:
 
     def function(self, *args: Any) -> list[Any]:
         return vmap.vmap_to_front(self._custom.function, args, self._dims, self._size, self._custom)
+
+    def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The function as a program, and its constants, which are the same for all examples."""
+        of_one = [
+            a if d is None else a.update(shape=(*a.shape[:d], *a.shape[d + 1 :])) for a, d in zip(avals, self._dims)
+        ]
+        program, consts = self._custom.traced(tuple(of_one))
+        return vmap.batch_jaxpr(program, self._size, (*[None] * len(consts), *self._dims)), consts
 
     def rule(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         n, some = len(primals), [type(t) is not Zero for t in tangents]

@@ -1,5 +1,6 @@
 """How contractions transform: they are linear in each operand, and their transposes are contractions again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
@@ -78,7 +79,7 @@ class _Operand:
         self.contracted, self.batch = (
             tuple(a if d is None else vmap.beside(a, d) for a in axes) for axes in (contracted, batch)
         )
-        self.free = [i for i in range(aval_of(x).ndim) if i not in self.contracted and i not in self.batch]
+        self.free: Sequence[int] = [i for i in range(aval_of(x).ndim) if i not in self.contracted and i not in self.batch]
 
 
 jvp.multilinear(c.dot_general_p)
@@ -201,7 +202,7 @@ def _move_groups(x: Any, groups: int, source: int, target: int) -> Any:
 def _conv_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
     """Examples are more of the batch if lhs is mapped, more features of the result if the kernel is, else groups."""
     (x, y), (dx, dy) = args, dims
-    if dx is not None and dy is not None:
+    if None not in dims:
         return _conv_vmap_both(size, x, y, dx, dy, **params)
     (lhs, rhs, out), inputs = params["dimension_numbers"], params["batch_group_count"]
     if dx is not None:

@@ -96,12 +96,74 @@ def test_formatting_without_a_format_shows_the_type():
 
 def test_formatting_under_grad_works():
     shown = []
-    tl.grad(lambda x: shown.append(f"{x:.2f} {float(x)} {int(x)} {bool(x)}") or x)(3.5)
-    assert shown == ["3.50 3.5 3 True"]
+    tl.grad(lambda x: shown.append(f"{x:.2f} {int(x)} {bool(x)} {float(tl.stop_gradient(x))}") or x)(3.5)
+    assert shown == ["3.50 3 True 3.5"]
+
+
+@pytest.mark.parametrize(
+    "transform", [tl.grad, lambda f: tl.grad(tl.grad(f)), lambda f: lambda x: tl.jvp(f, (x,), (x,))]
+)
+@pytest.mark.parametrize("f", [as_float, lambda x: complex(x).real, lambda x: x.item(), lambda x: x.tolist()])
+def test_a_number_that_would_lose_its_derivative(transform, f):
+    with pytest.raises(tl.errors.ConcretizationTypeError, match="of an array that is differentiated has no derivative"):
+        transform(f)(3.0)
+
+
+def test_float_under_grad():
+    message = (
+        f"the float value of an array that is differentiated has no derivative: float32[], asked for at "
+        f"{place(as_float, 'return float')}.\n  Traced: {place(as_float)}, traced for grad.\n"
+        "  Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
+    )
+    with raises(tl.errors.ConcretizationTypeError, message):
+        tl.grad(as_float)(3.0)
+
+
+def test_writing_into_a_numpy_array_under_grad_is_not_a_silent_zero():
+    def f(x):
+        out = np.zeros(2)
+        out[0] = x
+        return out.sum()
+
+    with pytest.raises(ValueError, match="setting an array element") as caught:
+        tl.grad(f)(3.0)
+    assert isinstance(caught.value.__cause__, tl.errors.ConcretizationTypeError)
+
+
+def test_size_under_jit():
+    def zeros(n):
+        return tnp.zeros(n)
+
+    with raises(tl.errors.TracerIntegerConversionError, refusal("index", "int32[]", zeros, "tnp.zeros", COUNT)):
+        tl.jit(zeros)(3)
+
+
+def test_item_under_jit():
+    def item(x):
+        return x.item()
+
+    with raises(tl.errors.ConcretizationTypeError, refusal("value", "float32[]", item, "x.item", FLOAT)):
+        tl.jit(item)(3.0)
+
+
+def test_arrays_are_values():
+    def place_of(x):
+        x.at[0] = 1
+
+    def entry_of(x):
+        del x[0]
+
+    for under in (lambda f: f, tl.jit):
+        with pytest.raises(TypeError, match=r"Instead of x.at\[i\] = y write x = x.at\[i\].set\(y\)."):
+            under(place_of)(tnp.ones(2))
+        with pytest.raises(TypeError, match=r"Instead of del x\[i\] write x = tnp.delete\(x, i\)."):
+            under(entry_of)(tnp.ones(2))
 
 
 def test_hash_and_pickle_of_a_traced_array():
-    with raises(TypeError, "a traced array is not hashable: float32[]. Sets and keys of dicts need values that are known."):
+    with raises(
+        TypeError, "a traced array is not hashable: float32[]. Sets and keys of dicts need values that are known."
+    ):
         tl.jit(lambda x: {x: 1})(1.0)
     with raises(TypeError, "a traced array cannot be pickled: float32[]."):
         tl.jit(lambda x: x.__reduce__())(1.0)
@@ -125,6 +187,19 @@ DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 
                                                  "Broadcast them first."),
         (lambda x: tl.lax.add(x, np.ones((2, 3), "float32")), TypeError,
          "add: operands differ in dtype: float64[2,3] and float32[2,3]. Convert with astype."),
+        (lambda x: tnp.stack([x, x]) @ np.ones((5, 3, 2)), ValueError,
+         "matmul: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2) and (5)."),
+        (lambda x: tnp.concatenate(x, tnp.asarray(B)), TypeError,
+         "concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis."),
+        (lambda x: tnp.concatenate([x, x], axis=2), ValueError,
+         "concatenate: axis 2 is out of range for an array of 2 axes."),
+        (lambda x: tnp.stack([x, x], axis=1.0), TypeError, "stack: axis must be an integer, not 1.0."),
+        (lambda x: tnp.sum(x, axis=1.0), TypeError,
+         "sum: axis must be an integer, not 1.0. The array is float64[2,3]."),
+        (lambda x: tnp.reshape(x, (3.0, 2)), TypeError, "reshape: shape must be a sequence of integers, not (3.0, 2)."),
+        (lambda x: tnp.broadcast_to(x, (2.0, 3)), TypeError,
+         "broadcast_to: shape must be a sequence of integers, not (2.0, 3)."),
+        (lambda x: tnp.clip(x, B, 1), ValueError, "clip: shapes (2,3) and (4,5) do not broadcast."),
     ],
 )  # fmt: skip
 def test_shapes_and_dtypes(under, f, kind, message):
@@ -442,6 +517,28 @@ def test_argument_that_is_no_array():
 def test_wrong_argnums_of_jit(options, message):
     with raises(ValueError, "jit: " + message.format(place(power))):
         tl.jit(power, **options)
+
+
+def test_integer_that_fits_no_argument():
+    with pytest.raises(OverflowError, match="the integer 1099511627776 does not fit int32"):
+        tl.jit(lambda n: n)(2**40)
+
+
+def test_one_array_donated_and_used():
+    f, x = tl.jit(lambda x, y: x + y, donate_argnums=(0, 1)), tnp.ones(3)
+    message = (
+        "arguments 0 and 1 are one array, float32[3], and its memory is donated.\n"
+        "  Pass a copy as one of them, or donate neither."
+    )
+    with raises(ValueError, message):
+        f(x, x)
+
+
+def test_what_is_no_function():
+    with raises(TypeError, "grad: expected a function, not 9.0."):
+        tl.grad(3.0**2)
+    with raises(TypeError, "jit: expected a function, not 9.0."):
+        tl.jit(3.0**2)
 
 
 def test_result_that_is_no_array():

@@ -338,6 +338,9 @@ def test_stages():
     compiled = lowered.compile()
     close(compiled(X, X), np.sin(X) * X)
     assert compiled.out_info == traced.out_info
+    for stage in (lowered, compiled):
+        assert (stage.in_tree, stage.out_tree) == (traced.in_tree, traced.out_tree)
+        assert tl.tree.leaves(stage.in_avals) == [*traced.jaxpr.in_avals]
     assert compiled.as_text().startswith("HloModule f")
     assert compiled.cost_analysis()["flops"] == 2.0
     memory = compiled.memory_analysis()

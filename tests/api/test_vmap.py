@@ -114,9 +114,6 @@ def test_nested_contractions(under, matmul):
 
 def test_a_contraction_with_one_mapped_operand_stays_one_contraction():
     """The other is not repeated: the mapped axis is free, and nothing moves."""
-    for axes in ((0, None), (None, 0)):
-        program = tl.make_jaxpr(tl.vmap(tl.lax.dot_general, (*axes, None)), static_argnums=2)
-        del program
     text = str(tl.make_jaxpr(tl.vmap(lambda x: tl.lax.dot(x, Y)))(np.ones((5, 2, 3))))
     assert "dot_general" in text and "broadcast_in_dim" not in text and "transpose" not in text
     text = str(tl.make_jaxpr(tl.vmap(lambda x: tnp.sum(x, 0), 1))(np.ones((5, 2, 3))))
@@ -209,7 +206,7 @@ def test_random_keys(under):
 PROGRAMS = {
     "softmax": lambda np_: lambda x, y: np_.exp(x - np_.max(x)) / np_.sum(np_.exp(x - np_.max(x))) * y[0],
     "order": lambda np_: lambda x, y: (np_.sort(x)[::-1], np_.argsort(y), np_.argmax(x), np_.cumsum(x * y)),
-    "indices": lambda np_: lambda x, y: (x[np_.argsort(y)], x.at[1].set(y[0]), x[np_.argmin(y)]),
+    "indices": lambda np_: lambda x, y: (np_.take(x, np_.argsort(y)), np_.where(x > 0, 1, y)[1:], np_.flip(x)),
     "where": lambda np_: lambda x, y: np_.where(x > y, x, -y).reshape(1, -1) * np_.ones((2, 1), np.float32),
     "matrices": lambda np_: lambda x, y: np_.outer(x, y) @ np_.stack([x, y]).T,
     "pieces": lambda np_: lambda x, y: (np_.concatenate([x, y[:2]]), np_.pad(x, 1), np_.roll(y, 1)),
@@ -267,7 +264,7 @@ def test_error_axes():
     text = f"vmap: in_axes has 2 entries, (0, 1), but {place(identity)} was called with 1 positional arguments."
     with raises(ValueError, text):
         tl.vmap(identity, in_axes=(0, 1))(X)
-    with pytest.raises(ValueError, match="vmap: in_axes"):
+    with pytest.raises(ValueError, match="in_axes has the dict"):
         tl.vmap(identity, in_axes=({"a": 0},))({"b": X})
 
 
@@ -290,7 +287,7 @@ def test_error_bool_and_leak():
     with pytest.raises(tl.errors.TracerBoolConversionError):
         tl.vmap(lambda x: x if x > 0 else -x)(X[0])
     leaked = []
-    tl.vmap(leaked.append if False else lambda x: leaked.append(x) or x)(X)
+    tl.vmap(lambda x: leaked.append(x) or x)(X)
     with pytest.raises(tl.errors.UnexpectedTracerError):
         leaked[0] + 1
 
@@ -385,9 +382,9 @@ WRONG = [
         "vectorize: the result float64[2] has not the axes () of '(n,m),(m)->()'.",
     ),
     (
-        lambda: tnp.vectorize(lambda x: (x, x), signature="(n)->(n)")(X[0]),
+        lambda: tnp.vectorize(lambda x: (1, 2), signature="(n)->(n)")(X[0]),
         TypeError,
-        None,
+        "vectorize: the signature '(n)->(n)' has 1 results, but the function returned (1, 2).",
     ),
     (
         lambda: tnp.vectorize(tnp.add)(X, Y),
@@ -399,6 +396,5 @@ WRONG = [
 
 @pytest.mark.parametrize("call, kind, text", WRONG)
 def test_vectorize_errors(call, kind, text):
-    with pytest.raises(kind) as caught:
+    with raises(kind, text):
         call()
-    assert str(caught.value) == text or text is None and "has 1 results" in str(caught.value)

@@ -37,8 +37,8 @@ ROWS = [
         jit_p,
         (_X, _Y),
         lambda x, y, jaxpr: np.sin(x) * y,
-        dict(jaxpr=_program),
-        bad=(((f32(4), f32(4)), dict(jaxpr=_program), TypeError),),
+        {"jaxpr": _program},
+        bad=(((f32(4), f32(4)), {"jaxpr": _program}, TypeError),),
     ),
-    Sample(custom_jvp_p, (_X,), lambda x, **_: np.sin(x), dict(custom=_Sine, jaxpr=_sine, n_consts=0)),
+    Sample(custom_jvp_p, (_X,), lambda x, **_: np.sin(x), {"custom": _Sine, "jaxpr": _sine, "n_consts": 0}),
 ]

@@ -15,6 +15,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
+    common_shape,
     inexact,
     operand,
     promoted,
@@ -386,6 +387,7 @@ def clip(
     arr = array_operand("clip", arr)
     if dtypes.is_complex(arr.dtype):
         raise TypeError(f"clip: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
+    common_shape("clip", arr.shape, *[x.shape for x in (low, high) if isinstance(x, (Array, np.ndarray))])
     if low is not None:
         arr = maximum(low, arr)
     return arr if high is None else minimum(high, arr)

@@ -28,7 +28,7 @@ def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype
     Raises: ValueError if there are none, or shapes differ in other axes; all are named.
     """
     if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
-        raise TypeError("concatenate: the arrays must be one list, concatenate([x, y]), but the second is given as axis.")
+        raise TypeError("concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis.")
     xs = _promoted("concatenate", arrays, dtype)
     if axis is None:
         xs, axis = [reshape(x, (x.size,)) for x in xs], 0

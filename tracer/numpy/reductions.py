@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
@@ -111,13 +112,15 @@ def _strong(x: Array) -> Array:
 
 
 def checked_axes(name: str, x: Array, axis: Axis) -> tuple[int, ...]:
-    """Axes counted from the front; None means all. Raises: ValueError that names the function and the array."""
+    """Axes counted from the front; None means all. Raises: an error that names the function and the array."""
     if axis is None:
         return tuple(range(x.aval.ndim))
     try:
         return canonical_axes(axis, x.aval.ndim)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error} The array is {x.aval}.") from None
+    except ConcretizationTypeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error} The array is {x.aval}.") from None
 
 
 # ---- extremes ------------------------------------------------------------------------------------------------

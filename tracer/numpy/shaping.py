@@ -1,7 +1,6 @@
 """Shapes: reshaping, permuting, adding and dropping axes, broadcasting, turning around."""
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,0 +1,270 @@
+"""jacfwd, jacrev, hessian as users call them, against JAX and against formulas."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.tracer.dtypes import float0
+from tests.messages import place, raises
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=3)
+JACOBIANS = [tl.jacfwd, tl.jacrev]
+both = pytest.mark.parametrize("jacobian", JACOBIANS)
+under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
+
+
+def close(actual, expected, rtol=1e-12):
+    actual = np.asarray(actual)
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-14)
+
+
+def tensor(x):
+    return x[:, None] * x**2 + 1
+
+
+def jacobian_of_tensor(x):
+    """d(x_i x_j²)/dx_k."""
+    i = np.eye(3)
+    return i[:, None, :] * (x**2)[:, None] + x[:, None, None] * (2 * x[:, None] * i)
+
+
+# ---- structure and values ------------------------------------------------------------------------------------
+
+
+@both
+@under
+@pytest.mark.parametrize("chunk_size", [None, 1, 2, 100])
+def test_shape_of_the_result_then_of_the_argument(jacobian, under, chunk_size):
+    close(under(jacobian(tensor, chunk_size=chunk_size))(X), jacobian_of_tensor(X))
+
+
+@both
+def test_scalars(jacobian):
+    close(jacobian(lambda x: x**2)(np.array(3.0)), 6)
+    close(jacobian(lambda x: x**2)(3.0), np.float32(6))
+    close(jacobian(lambda x: x**2 * np.ones(2))(np.array(3.0)), [6, 6])
+    close(jacobian(lambda x: tnp.sum(x**2))(X), 2 * X)
+
+
+@both
+def test_what_is_constant_or_empty(jacobian):
+    close(jacobian(lambda x: np.ones(2))(X), np.zeros((2, 3)))
+    close(jacobian(lambda x: x)(np.ones((0, 2))), np.zeros((0, 2, 0, 2)))
+    close(jacobian(lambda x: x[:0])(X), np.zeros((0, 3)))
+    assert jacobian(lambda x: ())(X) == ()
+    assert jacobian(lambda x: 2.0)(()) == ()
+
+
+TREE = {"u": RNG.normal(size=3).astype(np.float32), "v": RNG.normal(size=(2, 2)).astype(np.float32)}
+SCALE = np.array([1, 2], np.float32)
+
+
+def of_trees(np_: Any) -> Any:
+    def f(p, scale):
+        return {"a": np_.sin(p["u"])[:, None] * scale, "b": (np_.sum(p["v"]) * scale[0] ** 2, p["u"])}
+
+    return f
+
+
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+@pytest.mark.parametrize("argnums", [0, -1, (0,), (1, 0)], ids=str)
+def test_trees_against_jax(name, argnums):
+    jax = pytest.importorskip("jax")
+    wanted = getattr(jax, name)(of_trees(jax.numpy), argnums)(TREE, SCALE)
+    for chunk_size in (None, 2):
+        found = tl.jit(getattr(tl, name)(of_trees(tnp), argnums, chunk_size=chunk_size))(TREE, SCALE)
+        assert_trees_close(found, wanted, jax)
+
+
+def assert_trees_close(found, wanted, jax):
+    leaves, structure = jax.tree.flatten(wanted)
+    ours, same = jax.tree.flatten(found)
+    assert same == structure
+    for a, b in zip(ours, leaves, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+
+
+@both
+def test_keyword_arguments_and_names(jacobian):
+    def f(x, *, scale):
+        """Scaled."""
+        return x * scale
+
+    j = jacobian(f)
+    close(j(X, scale=2.0), 2 * np.eye(3))
+    assert j.__name__ == "jacobian_of_f" and j.__wrapped__ is f and "Scaled." in j.__doc__
+
+
+@pytest.mark.parametrize("derive", [tl.jacfwd, tl.jacrev, tl.hessian])
+@under
+def test_has_aux(derive, under):
+    def f(x):
+        return tnp.sum(x**3), {"twice": 2 * x, "n": 3}
+
+    found, aux = under(derive(f, has_aux=True))(X)
+    close(found, np.diag(6 * X) if derive is tl.hessian else 3 * X**2)
+    close(aux["twice"], 2 * X)
+    assert int(aux["n"]) == 3
+
+
+# ---- complex numbers and integers ----------------------------------------------------------------------------
+
+Z = X + 1j * X[::-1]
+
+
+@both
+def test_holomorphic(jacobian):
+    close(jacobian(lambda z: z**2 * 1j, holomorphic=True)(Z), np.diag(2j * Z))
+
+
+def test_holomorphic_hessian():
+    close(tl.hessian(lambda z: tnp.sum(z**3), holomorphic=True)(Z), np.diag(6 * Z))
+
+
+def test_real_arguments_with_complex_results():
+    close(tl.jacfwd(lambda x: x * (1 + 2j))(X), (1 + 2j) * np.eye(3))
+
+
+def test_complex_arguments_with_real_results():
+    rows = tl.jacrev(lambda z: tnp.abs(z) ** 2)(Z)
+    close(rows, np.stack([np.asarray(tl.grad(lambda z, i=i: tnp.abs(z[i]) ** 2)(Z)) for i in range(3)]))
+
+
+def test_integers():
+    found = tl.jacrev(lambda x, n: (x * n, x[:2]), argnums=(0, 1), allow_int=True)(X, np.arange(3))
+    close(found[0][0], np.diag(np.arange(3.0)))
+    assert found[0][1].dtype == float0 and found[0][1].shape == (3, 3)
+    assert found[1][1].dtype == float0 and found[1][1].shape == (2, 3)
+    counted = tl.jacfwd(lambda x: (x, tnp.sum(x > 0)))(X)
+    close(counted[0], np.eye(3))
+    assert counted[1].dtype == float0 and counted[1].shape == (3,)
+
+
+# ---- with others ---------------------------------------------------------------------------------------------
+
+
+def test_hessian_is_symmetric_and_exact():
+    def f(x):
+        return tnp.log(tnp.sum(tnp.exp(x)))
+
+    p = np.exp(X) / np.sum(np.exp(X))
+    for derive in (tl.hessian, *(lambda f, a=a, b=b: a(b(f)) for a in JACOBIANS for b in JACOBIANS)):
+        close(derive(f)(X), np.diag(p) - np.outer(p, p))
+
+
+@both
+@under
+def test_with_vmap(jacobian, under):
+    xs = RNG.normal(size=(4, 3))
+    each = [jacobian_of_tensor(x) for x in xs]
+    close(under(tl.vmap(jacobian(tensor)))(xs), each)
+    close(under(jacobian(tl.vmap(tensor)))(xs[:2])[0, :, :, 0], each[0])
+    close(under(tl.vmap(tl.hessian(lambda x: tnp.sum(x**3))))(xs), [np.diag(6 * x) for x in xs])
+
+
+@both
+def test_with_grad_and_custom_jvp(jacobian):
+    @tl.custom_jvp
+    def g(x):
+        return tnp.sin(x)
+
+    g.defjvps(lambda t, y, x: 10 * tnp.cos(x) * t)
+    close(jacobian(g)(X), np.diag(10 * np.cos(X)))
+    close(tl.grad(lambda x: tnp.sum(jacobian(tensor)(x)))(X), np.sum(second_of_tensor(), (0, 1, 2)))
+
+
+def second_of_tensor():
+    """d²(x_i x_j²)/dx_k dx_l = 2 x_j (δ_ik δ_jl + δ_il δ_jk) + 2 x_i δ_jk δ_jl."""
+    i = np.eye(3)
+    first = np.einsum("j,ik,jl->ijkl", 2 * X, i, i)
+    return first + first.swapaxes(2, 3) + np.einsum("i,jk,jl->ijkl", 2 * X, i, i)
+
+
+def test_second_derivatives_of_a_tensor():
+    close(tl.hessian(tensor)(X), second_of_tensor())
+
+
+def test_the_function_is_run_once():
+    calls = []
+
+    def f(x):
+        calls.append(x)
+        return x**2
+
+    for jacobian in JACOBIANS:
+        calls.clear()
+        jacobian(f, chunk_size=1)(X)
+        assert len(calls) == 1
+
+
+# ---- errors --------------------------------------------------------------------------------------------------
+
+
+def whole(x):
+    return x + 0 if x.dtype.kind in "fc" else x
+
+
+def positive(x):
+    return (x > 0).astype(int)
+
+
+def turned(x):
+    return 1j * x
+
+
+WRONG = [
+    (
+        lambda: tl.jacfwd(whole)(np.arange(3)),
+        "jacfwd: argument 0 of whole is int64[3], and integers have no derivative.\n"
+        "  Convert it with astype(float), choose others with argnums=.",
+    ),
+    (
+        lambda: tl.jacrev(whole)(np.arange(3)),
+        "jacrev: argument 0 of whole is int64[3], and integers have no derivative.\n"
+        "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros.",
+    ),
+    (
+        lambda: tl.jacfwd(whole)(Z),
+        f"jacfwd: the argument [0] of {place(whole)} is complex128[3], but must be real.\n"
+        "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp.",
+    ),
+    (
+        lambda: tl.jacrev(turned)(X),
+        f"jacrev: the result of {place(turned)} is complex128[3], but must be real.\n"
+        "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp.",
+    ),
+    (
+        lambda: tl.jacrev(positive)(X),
+        f"jacrev: the result of {place(positive)} is int32[3], and integers have no derivative.",
+    ),
+    (
+        lambda: tl.jacfwd(whole, holomorphic=True)(X),
+        "jacfwd: with holomorphic=True inputs must be complex, but argument 0 of whole is float64[3].",
+    ),
+    (
+        lambda: tl.jacrev(abs, holomorphic=True)(Z),
+        "jacrev: with holomorphic=True the result of abs must be complex, but is float64[3].",
+    ),
+]
+
+
+@pytest.mark.parametrize("call, text", WRONG)
+def test_errors(call, text):
+    with raises(TypeError, text):
+        call()
+
+
+@both
+def test_error_argnums_and_chunk_size(jacobian):
+    name = jacobian.__name__
+    with raises(ValueError, f"{name}: argnums=1 names argument 1, but whole was called with 1 positional argument."):
+        jacobian(whole, 1)(X)
+    for wrong in (0, -1, 1.5):
+        with raises(ValueError, f"{name}: chunk_size must be a positive integer or None, not {wrong!r}."):
+            jacobian(whole, chunk_size=wrong)
