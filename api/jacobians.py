@@ -4,7 +4,7 @@ A result has the structure of the function's result, and in the place of each le
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ def _of_basis(
         vmap(inexact_leaves, out_axes=axis, axis_size=stop - start)(_basis(given, start, stop))
         for start, stop in ((k, min(k + step, total)) for k in range(0, max(total, 1), step))
     ]
-    pieces: Iterator[tuple[Any, ...]] = zip(*parts)
+    pieces = map(list, zip(*parts))
     joined = iter([concatenate(xs, axis % aval_of(xs[0]).ndim) if len(xs) > 1 else xs[0] for xs in pieces])
     return [next(joined) if some else _nothing(t, total, axis) for t, some in zip(found, exact)]
 

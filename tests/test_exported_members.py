@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -77,3 +78,25 @@ def test_parameters_have_the_names_and_places_of_jax(name: str):
     by_place = [p.name for p in expected if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     assert [n for n in ours if n in by_place] == by_place
     assert [n for n in NOT_YET.get(name, ()) if n in ours] == []  # then it is time to take it off the list
+
+
+# Parameters of jax.lax that wait for shardings, or choose among implementations of which there is one here.
+NOT_YET_IN_LAX = {"accuracy", "out_sharding", "sharding", "out_dtype", "use_consistent_padding"}
+WITHOUT_NAMES_IN_JAX = {"random_gamma_grad"}  # jax.lax has *args there
+
+
+def test_functions_of_lax_have_the_parameters_of_jax():
+    lax = pytest.importorskip("jax").lax
+    functions = [n for n in tapeless.lax.__all__ if inspect.isfunction(getattr(tapeless.lax, n)) and hasattr(lax, n)]
+    checked = [n for n in functions if n not in WITHOUT_NAMES_IN_JAX]
+    assert len(checked) > 130
+    assert {n: fault for n in checked if (fault := _misplaced(getattr(tapeless.lax, n), getattr(lax, n)))} == {}
+
+
+def _misplaced(ours: Any, theirs: Any) -> tuple[list[str], list[str]] | None:
+    """Names by place, ours and JAX's, if a program that calls JAX's, by place or by name, would not call ours."""
+    mine = inspect.signature(ours).parameters
+    expected = [p for p in inspect.signature(theirs).parameters.values() if p.name not in NOT_YET_IN_LAX]
+    by_place = [p.name for p in expected if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    same = list(mine)[: len(by_place)] == by_place and all(p.name in mine for p in expected)
+    return None if same else (list(mine), [p.name for p in expected])

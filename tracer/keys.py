@@ -198,8 +198,8 @@ def _indices(shape: tuple[int, ...]) -> tuple[Any, Array]:
     """High and low word of the row-major index of each element."""
     size = math.prod(shape)
     if size <= 2**32:
-        return _ZERO, reshape(iota(_WORD, (size,)), shape)
-    index = reshape(iota(np.dtype("uint64"), (size,)), shape)
+        return _ZERO, reshape(iota(_WORD, size), shape)
+    index = reshape(iota(np.dtype("uint64"), size), shape)
     return convert_element_type(shift_right_logical(index, 32), _WORD), convert_element_type(index, _WORD)
 
 

@@ -188,7 +188,7 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
     Raises: TypeError if `key` is not one key, or x a scalar but no integer; ValueError if `axis` is out of range.
     """
     words = words_of("permutation", key)
-    parts = x if ndim(x) else iota(dtypes.default_dtype("i"), (count_of("permutation", x),))
+    parts = x if ndim(x) else iota(dtypes.default_dtype("i"), count_of("permutation", x))
     return _permutation(words, parts, axis=canonical_axis(axis, ndim(parts)), independent=bool(independent))
 
 
@@ -196,7 +196,7 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
 def _permutation(words: Any, x: Any, *, axis: int, independent: bool) -> Array:
     if independent or ndim(x) == 1:
         return _shuffled(words, x, axis)
-    return tnp.take(x, _shuffled(words, iota(np.int32, (shape_of(x)[axis],)), 0), axis=axis)
+    return tnp.take(x, _shuffled(words, iota(np.int32, shape_of(x)[axis]), 0), axis=axis)
 
 
 def _shuffled(words: Any, x: Any, axis: int) -> Any:
@@ -244,7 +244,7 @@ def choice(
 def _choice(words: Any, *, shape: Shape, count: int, replace: bool, dtype: Any) -> Array:
     if replace:
         return _randint(words, tnp.zeros((), dtype), tnp.full((), count, dtype), shape=shape, dtype=dtype)
-    return _shuffled(words, iota(dtype, (count,)), 0)[: math.prod(shape)].reshape(shape)
+    return _shuffled(words, iota(dtype, count), 0)[: math.prod(shape)].reshape(shape)
 
 
 @compound

@@ -79,7 +79,9 @@ class _Operand:
         self.contracted, self.batch = (
             tuple(a if d is None else vmap.beside(a, d) for a in axes) for axes in (contracted, batch)
         )
-        self.free: Sequence[int] = [i for i in range(aval_of(x).ndim) if i not in self.contracted and i not in self.batch]
+        self.free: Sequence[int] = [
+            i for i in range(aval_of(x).ndim) if i not in self.contracted and i not in self.batch
+        ]
 
 
 jvp.multilinear(c.dot_general_p)

@@ -5,6 +5,7 @@ first. What writes a part reads it. Where windows may overlap the derivative fol
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.dimension_numbers import window_sizes
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, select_n
 from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -25,13 +27,18 @@ def _zeros(aval: ShapedArray) -> Any:
     return full(aval.shape, 0, aval.dtype)
 
 
+# Starts are a primitive's here, not a user's: a negative one does not count from the end.
+_read = partial(i.dynamic_slice, allow_negative_indices=False)
+_write = partial(i.dynamic_update_slice, allow_negative_indices=False)
+
+
 def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
     ct = cts[0]
 
     def onto(whole: Any) -> Any:
-        return i.dynamic_update_slice(whole, add(i.dynamic_slice(whole, starts, slice_sizes), ct), starts)
+        return _write(whole, add(_read(whole, starts, slice_sizes), ct), starts)
 
-    return Update(lambda: i.dynamic_update_slice(_zeros(x.aval), ct, starts), onto), *[None] * len(starts)
+    return Update(lambda: _write(_zeros(x.aval), ct, starts), onto), *[None] * len(starts)
 
 
 jvp.linear_in(i.dynamic_slice_p, 0)
@@ -41,8 +48,8 @@ transpose.rules[i.dynamic_slice_p] = _dynamic_slice_transpose
 def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
     ct, window = cts[0], aval_of(update)
     return (
-        i.dynamic_update_slice(ct, _zeros(window), starts) if is_linear(x) else None,
-        i.dynamic_slice(ct, starts, window.shape) if is_linear(update) else None,
+        _write(ct, _zeros(window), starts) if is_linear(x) else None,
+        _read(ct, starts, window.shape) if is_linear(update) else None,
         *[None] * len(starts),
     )
 
@@ -110,7 +117,7 @@ vmap.rules[i.gather_p] = _gather_vmap
 
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
     """The windows of x that a scatter of updates of this type would write; zeros where it would write nothing."""
-    sizes = i.window_sizes(aval_of(x), updates, dimension_numbers)
+    sizes = window_sizes(aval_of(x), updates, dimension_numbers)
     numbers = i.GatherDimensionNumbers(*dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)
 
@@ -154,7 +161,7 @@ def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
 
 def _winners(operand: ShapedArray, indices: Any, updates: ShapedArray, params: Any) -> Any:
     """Which elements of updates are there in the end: they are numbered from 1, and the numbers are scattered."""
-    numbers = add(reshape(iota(np.int32, (updates.size,)), updates.shape), 1)
+    numbers = add(reshape(iota(np.int32, updates.size), updates.shape), 1)
     kept = i.scatter(full(operand.shape, 0, np.int32), indices, numbers, **params)
     return eq(_read(kept, indices, updates, **params), numbers)
 
@@ -279,8 +286,8 @@ def _dynamic_slice_vmap(size: int, args: Any, dims: Any, *, slice_sizes: tuple[i
         params = {"dimension_numbers": numbers, "slice_sizes": slice_sizes, "fill_value": None, **_ONE_WINDOW}
         return _gather_vmap(size, [x, vectors], [dim, 0], **params)
     if dim is None:
-        return (i.dynamic_slice(x, starts, slice_sizes),), [None]
-    return (i.dynamic_slice(vmap.to_front(x, dim), (_ZERO, *starts), (size, *slice_sizes)),), [0]
+        return (_read(x, starts, slice_sizes),), [None]
+    return (_read(vmap.to_front(x, dim), (_ZERO, *starts), (size, *slice_sizes)),), [0]
 
 
 def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
@@ -294,7 +301,7 @@ def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
         given, given_dims = [x, vectors, update], [dim, 0, update_dim]
         return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
     x, update = vmap.materialized(x, dim, size), vmap.materialized(update, update_dim, size)
-    return (i.dynamic_update_slice(x, update, (_ZERO, *starts)),), [0]
+    return (_write(x, update, (_ZERO, *starts)),), [0]
 
 
 _ZERO = np.zeros((), np.int32)

@@ -12,7 +12,7 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, exp, mul, select_n, sub
 from tapeless.tracer.primitives.reduction import cummax, cumprod, linear_recurrence, reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, full, iota, pad, reshape
+from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, full, pad, reshape
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.types import aval_of
@@ -110,7 +110,7 @@ def _running_extreme_jvp(cumulate: Callable[..., Any]) -> Callable[..., Any]:
         aval = aval_of(y)
         if not aval.size:
             return t
-        places = iota(np.int32, aval.shape, axis)
+        places = broadcasted_iota(np.int32, aval.shape, axis)
         first = full(aval.shape, aval.shape[axis] - 1 if reverse else 0, np.int32)
         new = e.ne(y, _shifted(y, axis, 0, reverse=reverse))
         advance = r.cummin if reverse else cummax

@@ -138,7 +138,7 @@ def add_at(whole: Any, ct: Any, starts: Sequence[int]) -> Any:
     """`whole` with ct added to the window that begins at `starts`, in place."""
     limits = [start + k for start, k in zip(starts, aval_of(ct).shape)]
     window = s.slice(whole, starts, limits)
-    return dynamic_update_slice(whole, add(window, ct), starts)
+    return dynamic_update_slice(whole, add(window, ct), starts, allow_negative_indices=False)
 
 
 def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:

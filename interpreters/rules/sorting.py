@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer.primitives import sorting as s
-from tapeless.tracer.primitives.shape import iota
+from tapeless.tracer.primitives.shape import broadcasted_iota
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.types import aval_of
 
@@ -20,7 +20,7 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
     if all(type(t) is Zero for t in tangents):
         outs = s.sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
         return outs, tuple(Zero(aval_of(y).tangent()) for y in outs)
-    index = iota(np.int32, aval_of(primals[0]).shape, dimension)
+    index = broadcasted_iota(np.int32, aval_of(primals[0]).shape, dimension)
     *outs, places = s.sort_p.bind(*primals, index, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
     return tuple(outs), tuple(_permuted(t, y, places, dimension) for t, y in zip(tangents, outs))
 

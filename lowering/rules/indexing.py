@@ -14,6 +14,7 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.dimension_numbers import DimensionNumbers, window_sizes
 from tapeless.tracer.primitives.indexing import GatherScatterMode
 
 # ---- indices -------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def _default_fill(dtype: np.dtype[Any]) -> Any:
     return limits.min if dtypes.is_signed(dtype) else limits.max
 
 
-def _numbers(names: Sequence[str], d: i.DimensionNumbers, indices: Value) -> str:
+def _numbers(names: Sequence[str], d: DimensionNumbers, indices: Value) -> str:
     listed = [f"{name} = {list(dims)}" for name, dims in zip(names, d, strict=True) if dims]
     return ", ".join([*listed, f"index_vector_dim = {indices.aval.ndim - 1}"])
 
@@ -136,7 +137,7 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
         if not d.scatter_dims_to_operand_dims:
             d, x, indices = _with_an_index(f, d, x, indices)
         if mode is GatherScatterMode.CLIP:
-            window = i.window_sizes(x.aval, updates.aval, d)
+            window = window_sizes(x.aval, updates.aval, d)
             last = _last_starts(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
             indices = f.op("clamp", [f.constant(0, indices.aval), indices, last], indices.aval)
         names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims")

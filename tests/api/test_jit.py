@@ -372,7 +372,11 @@ STRUCTURE = "f was compiled for arguments of structure PyTreeDef(((*, *), {})), 
     "args, kwargs, message",
     [
         ((np.ones(3), X), {}, "f was compiled for float64[2] as argument leaf 0, but called with float64[3]."),
-        ((X, X.astype(np.float32)), {}, "f was compiled for float64[2] as argument leaf 1, but called with float32[2]."),
+        (
+            (X, X.astype(np.float32)),
+            {},
+            "f was compiled for float64[2] as argument leaf 1, but called with float32[2].",
+        ),
         ((X, X.astype(np.int64)), {}, "f was compiled for float64[2] as argument leaf 1, but called with int64[2]."),
         ((X,), {}, f"{STRUCTURE} PyTreeDef(((*,), {{}}))."),
         ((X,), {"y": X}, f"{STRUCTURE} PyTreeDef(((*,), {{'y': *}}))."),

@@ -192,8 +192,8 @@ def _write_window(x: Array, y: Any, *places: Any, plan: Plan, combine: Combine) 
     new = reshape(_spread(y, plan.shape), sizes)
     new = rev(new, backwards) if backwards else new
     if combine is not _replace:
-        new = combine(indexing.dynamic_slice(x, places, sizes), new)
-    return indexing.dynamic_update_slice(x, new, places)
+        new = combine(indexing.dynamic_slice(x, places, sizes, allow_negative_indices=False), new)
+    return indexing.dynamic_update_slice(x, new, places, allow_negative_indices=False)
 
 
 def _replace(old: Any, new: Any) -> Any:

@@ -76,7 +76,7 @@ def _window(x: Array, *starts: Any, axes: tuple[int, ...], sizes: tuple[int, ...
     places: list[Any] = [np.zeros((), dtype)] * len(sizes)
     for axis, start in zip(axes, starts, strict=True):
         places[axis] = start
-    return reshape(dynamic_slice(x, places, sizes), shape)
+    return reshape(dynamic_slice(x, places, sizes, allow_negative_indices=False), shape)
 
 
 @core.compound
@@ -107,7 +107,8 @@ def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMo
     taken, shape = plan.taken, part.aval.shape
     sizes = tuple(1 if axis in taken else n for axis, n in enumerate(shape))
     if not plan.block and mode is not GatherScatterMode.FILL_OR_DROP:
-        return reshape(dynamic_slice(part, _places(len(shape), taken, positions), sizes), plan.shape)
+        places = _places(len(shape), taken, positions)
+        return reshape(dynamic_slice(part, places, sizes, allow_negative_indices=False), plan.shape)
     numbers = GatherDimensionNumbers(tuple(at for _, at in window_axes(plan)), taken, taken)
     return reshape(
         gather(part, index_vectors(positions, plan.block), numbers, sizes, mode=mode, fill_value=fill), plan.shape

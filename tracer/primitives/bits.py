@@ -80,17 +80,17 @@ def clz(x: ArrayLike) -> Array:
 # ---- representation ------------------------------------------------------------------------------------------
 
 
-def bitcast_convert_type(x: ArrayLike, dtype: Any) -> Array:
-    """The bits of x read as another dtype.
+def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
+    """The bits of operand read as another dtype.
 
     Args:
-      x: [...], or [..., n] if `dtype` is n times wider.
-      dtype: not boolean or complex, unless it is that of x.
-    Returns: [...] if widths are equal or `dtype` is wider, [..., n] if it is n times narrower, lowest bits first.
-    Raises: TypeError if a dtype has no such bits; ValueError if the last axis of x does not fill elements of `dtype`.
+      operand: [...], or [..., n] if `new_dtype` is n times wider.
+      new_dtype: not boolean or complex, unless it is that of operand.
+    Returns: [...] if widths are equal or `new_dtype` is wider, [..., n] if it is n times narrower, lowest bits first.
+    Raises: TypeError if a dtype has no such bits; ValueError if the last axis does not fill elements of `new_dtype`.
     Source: StableHLO spec, bitcast_convert.
     """
-    return bitcast_convert_type_p.bind(x, dtype=dtypes.canonical(dtype))[0]
+    return bitcast_convert_type_p.bind(operand, dtype=dtypes.canonical(new_dtype))[0]
 
 
 def _bitcast_type(x: ShapedArray, *, dtype: np.dtype[Any]) -> tuple[ShapedArray, ...]:
@@ -112,17 +112,17 @@ def _bitcast_type(x: ShapedArray, *, dtype: np.dtype[Any]) -> tuple[ShapedArray,
 bitcast_convert_type_p = Primitive("bitcast_convert_type", _bitcast_type)
 
 
-def reduce_precision(x: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """x rounded to a floating point format of fewer bits, in its own dtype, elementwise.
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """operand rounded to a floating point format of fewer bits, in its own dtype, elementwise.
 
     Args:
-      x: [...], floating point.
+      operand: [...], floating point.
       exponent_bits: at least 1.
       mantissa_bits: at least 0.
-    Raises: TypeError if x is not floating point; ValueError if there are too few bits.
+    Raises: TypeError if operand is not floating point; ValueError if there are too few bits.
     Source: StableHLO spec, reduce_precision.
     """
-    return reduce_precision_p.bind(x, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))[0]
+    return reduce_precision_p.bind(operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))[0]
 
 
 def _reduce_precision_type(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> tuple[ShapedArray, ...]:

@@ -128,9 +128,9 @@ def _round_type(x: ShapedArray, *, rounding_method: RoundingMethod) -> tuple[Sha
 round_p = Primitive("round", _round_type)
 
 
-def nextafter(x: ArrayLike, y: ArrayLike) -> Array:
-    """The floating point number next to x in the direction of y, elementwise; y if they are equal."""
-    return nextafter_p.bind(*matched(x, y))[0]
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The floating point number next to x1 in the direction of x2, elementwise; x2 if they are equal."""
+    return nextafter_p.bind(*matched(x1, x2))[0]
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
@@ -450,9 +450,9 @@ copy_p = _same("copy", kinds.ANY)
 stop_gradient_p = _same("stop_gradient", kinds.ANY)
 
 
-def convert_element_type(x: ArrayLike, dtype: Any, weak_type: bool = False) -> Array:
-    """x with elements of another dtype, elementwise; complex to real drops the imaginary part, to bool tests != 0."""
-    return convert_element_type_p.bind(x, dtype=dtypes.canonical(dtype), weak_type=bool(weak_type))[0]
+def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = False) -> Array:
+    """operand with elements of another dtype; complex to real drops the imaginary part, to bool tests != 0."""
+    return convert_element_type_p.bind(operand, dtype=dtypes.canonical(new_dtype), weak_type=bool(weak_type))[0]
 
 
 def _convert_type(x: ShapedArray, *, dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:

@@ -1,22 +1,31 @@
 """Reading and writing parts of arrays at positions that are computed: slices, gather, scatter.
 
-Positions are nonnegative here: the NumPy layer counts negative ones from the end before it comes here.
+The primitives' positions count from the front. `dynamic_slice` and its like count negative ones from the end, as
+JAX's do, unless told not to: rules, and the NumPy layer, which has its own way, tell them so.
 Gather and scatter are StableHLO's, with the index vector always in the last axis of the indices, and with a
 mode (`GatherScatterMode`) for windows that are not inside the operand.
 """
 
 import enum
-import operator
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives.elementwise import neg
+from tapeless.tracer.primitives.dimension_numbers import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+    check_indices,
+    exact,
+    faults,
+    named,
+    scatter_faults,
+    windows_shape,
+)
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, neg, select_n
 from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -26,18 +35,25 @@ from tapeless.tracer.types import ShapedArray, aval_of
 StartIndices = ArrayLike | Sequence[ArrayLike]
 
 
-def dynamic_slice(x: ArrayLike, start_indices: StartIndices, slice_sizes: Sequence[int]) -> Array:
-    """The window of x of `slice_sizes` that begins at `start_indices`, moved inside x if it is not.
+def dynamic_slice(
+    operand: ArrayLike,
+    start_indices: StartIndices,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """The window of `operand` of `slice_sizes` that begins at `start_indices`, moved inside if it is not.
 
     Args:
-      x: [...] of any dtype.
+      operand: [...] of any dtype.
       start_indices: one integer per axis, as scalars or as one array.
-      slice_sizes: one per axis, at most the size of x there.
-    Raises: TypeError if an index is no integer; ValueError if sizes do not fit x; both are named.
-    Source: StableHLO spec, dynamic_slice.
+      slice_sizes: one per axis, at most the size of operand there.
+      allow_negative_indices: whether negative starts count from the end, for all axes or for each; else they are 0.
+    Raises: TypeError if an index is no integer; ValueError if sizes do not fit operand; both are named.
+    Source: StableHLO spec, dynamic_slice; negative starts as in JAX.
     """
-    sizes = static_shape(slice_sizes, "dynamic_slice")
-    return dynamic_slice_p.bind(x, *_scalars(start_indices), slice_sizes=sizes)[0]
+    starts = _from_front(shape_of(operand), _scalars(start_indices), allow_negative_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=static_shape(slice_sizes, "dynamic_slice"))[0]
 
 
 def _dynamic_slice_type(
@@ -50,17 +66,25 @@ def _dynamic_slice_type(
 dynamic_slice_p = Primitive("dynamic_slice", _dynamic_slice_type)
 
 
-def dynamic_update_slice(x: ArrayLike, update: ArrayLike, start_indices: StartIndices) -> Array:
-    """x with the window that begins at `start_indices`, moved inside x if it is not, replaced by `update`.
+def dynamic_update_slice(
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: StartIndices,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
+    """`operand` with the window that begins at `start_indices`, moved inside if it is not, replaced by `update`.
 
     Args:
-      x: [...] of any dtype.
-      update: as many axes, none longer; dtype of x.
+      operand: [...] of any dtype.
+      update: as many axes, none longer; dtype of operand.
       start_indices: one integer per axis, as scalars or as one array.
+      allow_negative_indices: whether negative starts count from the end, for all axes or for each; else they are 0.
     Raises: TypeError if dtypes differ or an index is no integer; ValueError if update does not fit; both are named.
-    Source: StableHLO spec, dynamic_update_slice.
+    Source: StableHLO spec, dynamic_update_slice; negative starts as in JAX.
     """
-    return dynamic_update_slice_p.bind(*matched(x, update), *_scalars(start_indices))[0]
+    starts = _from_front(shape_of(operand), _scalars(start_indices), allow_negative_indices)
+    return dynamic_update_slice_p.bind(*matched(operand, update), *starts)[0]
 
 
 def _dynamic_update_slice_type(
@@ -106,29 +130,63 @@ def _element(vector: ArrayLike, k: int) -> ArrayLike:
     return np.asarray(vector[k]) if isinstance(vector, np.ndarray) else index_in_dim(vector, k, keepdims=False)
 
 
-def dynamic_slice_in_dim(x: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0) -> Array:
+def _from_front(
+    shape: tuple[int, ...], starts: tuple[ArrayLike, ...], allow_negative: bool | Sequence[bool]
+) -> tuple[ArrayLike, ...]:
+    """`starts`, of which negative ones that are allowed count from the end of their axis."""
+    allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
+    if len(allowed) != len(shape):
+        raise ValueError(f"allow_negative_indices {allowed} must be one boolean, or one per axis of shape {shape}.")
+    if len(starts) != len(shape):  # the typing rule says it better
+        return starts
+    return tuple(_counted(i, n) if may else i for i, n, may in zip(starts, shape, allowed))
+
+
+def _counted(start: ArrayLike, n: int) -> ArrayLike:
+    """`start` plus n if it is negative, with no operation if it is known. What is no signed integer is left alone."""
+    aval = aval_of(start)
+    if aval.shape or not dtypes.is_integer(aval.dtype) or dtypes.iinfo(aval.dtype).min == 0:
+        return start
+    if not isinstance(start, Array):
+        return start if (known := int(np.asarray(start))) >= 0 else known + n
+    if n > dtypes.iinfo(aval.dtype).max:
+        start = convert_element_type(start, np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+    return select_n(lt(start, 0), start, add(start, n))
+
+
+def dynamic_slice_in_dim(
+    operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """`dynamic_slice` along one axis."""
-    shape = shape_of(x)
+    shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
-    return dynamic_slice(x, _at(axis, start_index, len(shape)), (*shape[:axis], slice_size, *shape[axis + 1 :]))
+    starts, sizes = _at(axis, start_index, len(shape)), (*shape[:axis], slice_size, *shape[axis + 1 :])
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_index_in_dim(x: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of x at `index` along `axis`."""
-    part = dynamic_slice_in_dim(x, index, 1, axis)
+def dynamic_index_in_dim(
+    operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
+    """The part of `operand` at `index` along `axis`."""
+    part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def dynamic_update_slice_in_dim(x: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int) -> Array:
+def dynamic_update_slice_in_dim(
+    operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`dynamic_update_slice` along one axis."""
-    return dynamic_update_slice(x, update, _at(canonical_axis(axis, ndim(x)), start_index, ndim(x)))
+    starts = _at(canonical_axis(axis, ndim(operand)), start_index, ndim(operand))
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
 
-def dynamic_update_index_in_dim(x: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int) -> Array:
-    """x with the part at `index` along `axis` replaced; `update` has that axis with length 1, or lacks it."""
-    axis = canonical_axis(axis, ndim(x))
-    whole = update if ndim(update) == ndim(x) else expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(x, whole, index, axis)
+def dynamic_update_index_in_dim(
+    operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
+    """`operand` with the part at `index` along `axis` replaced; `update` has that axis with length 1, or lacks it."""
+    axis = canonical_axis(axis, ndim(operand))
+    whole = update if ndim(update) == ndim(operand) else expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(operand, whole, index, axis, allow_negative_indices=allow_negative_indices)
 
 
 def _at(axis: int, start: ArrayLike, rank: int) -> tuple[ArrayLike, ...]:
@@ -159,30 +217,6 @@ class GatherScatterMode(enum.Enum):
         if mode not in (known := [m.value for m in GatherScatterMode]):
             raise ValueError(f"mode {mode!r} is none of {', '.join(map(repr, [*known, 'drop']))}.")
         return GatherScatterMode(mode)
-
-
-class GatherDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and result belong together in a gather. Source: StableHLO spec, gather."""
-
-    offset_dims: tuple[int, ...]
-    collapsed_slice_dims: tuple[int, ...]
-    start_index_map: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    start_indices_batching_dims: tuple[int, ...] = ()
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and updates belong together in a scatter; field by field those of the gather
-    that reads what the scatter writes. Source: StableHLO spec, scatter."""
-
-    update_window_dims: tuple[int, ...]
-    inserted_window_dims: tuple[int, ...]
-    scatter_dims_to_operand_dims: tuple[int, ...]
-    operand_batching_dims: tuple[int, ...] = ()
-    scatter_indices_batching_dims: tuple[int, ...] = ()
-
-
-DimensionNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
 
 
 def gather(
@@ -216,7 +250,7 @@ def gather(
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=_exact(dimension_numbers),
+        dimension_numbers=exact(dimension_numbers),
         slice_sizes=static_shape(slice_sizes, "gather"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
@@ -233,30 +267,30 @@ def _gather_type(
     slice_sizes: tuple[int, ...],
     **_: Any,
 ) -> tuple[ShapedArray, ...]:
-    given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {_named(dimension_numbers)}"
-    _check_indices("gather", indices, given)
-    fault = next(_faults(operand, indices, dimension_numbers, slice_sizes), None)
+    given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {named(dimension_numbers)}"
+    check_indices("gather", indices, given)
+    fault = next(faults(operand, indices, dimension_numbers, slice_sizes), None)
     if fault:
         raise ValueError(f"gather: {fault}: {given}.")
-    return (operand.update(shape=_windows_shape(indices, dimension_numbers, slice_sizes)),)
+    return (operand.update(shape=windows_shape(indices, dimension_numbers, slice_sizes)),)
 
 
 gather_p = Primitive("gather", _gather_type)
 
 
 def index_take(
-    x: ArrayLike, indices: Sequence[ArrayLike], axes: Sequence[int], mode: str | GatherScatterMode | None = None
+    src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int], mode: str | GatherScatterMode | None = None
 ) -> Array:
-    """The parts of x at positions along `axes`, which are given by one integer array each, of one shape.
+    """The parts of `src` at positions along `axes`, which are given by one integer array each, of one shape.
 
-    Returns: [shape of the positions, axes of x that are left].
+    Returns: [shape of the positions, axes of src that are left].
     """
-    taken = tuple(canonical_axis(a, ndim(x)) for a in axes)
-    vectors = stack_indices(indices)
-    batch, shape = ndim(vectors) - 1, shape_of(x)
+    taken = tuple(canonical_axis(a, ndim(src)) for a in axes)
+    vectors = stack_indices(idxs)
+    batch, shape = ndim(vectors) - 1, shape_of(src)
     offset = tuple(range(batch, batch + len(shape) - len(taken)))
     sizes = tuple(1 if d in taken else n for d, n in enumerate(shape))
-    return gather(x, vectors, GatherDimensionNumbers(offset, tuple(sorted(taken)), taken), sizes, mode=mode)
+    return gather(src, vectors, GatherDimensionNumbers(offset, tuple(sorted(taken)), taken), sizes, mode=mode)
 
 
 def stack_indices(indices: Sequence[ArrayLike]) -> Array:
@@ -267,20 +301,15 @@ def stack_indices(indices: Sequence[ArrayLike]) -> Array:
 # ---- many windows: scatter -----------------------------------------------------------------------------------
 
 
-class ScatterOptions(TypedDict, total=False):
-    """Keyword arguments of the scatters: promises about the indices, and the mode; all are optional."""
-
-    indices_are_sorted: bool
-    unique_indices: bool
-    mode: str | GatherScatterMode | None
-
-
 def scatter(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with windows replaced by `updates`; where windows overlap, one of them wins.
 
@@ -295,7 +324,8 @@ def scatter(
     Raises: TypeError if dtypes differ or indices are no integers; ValueError naming what does not fit, and all shapes.
     Source: StableHLO spec, scatter, C1 to C24; modes as in JAX.
     """
-    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers, **options)
+    given = (operand, scatter_indices, updates, dimension_numbers)
+    return _scatter(scatter_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_add(
@@ -303,10 +333,14 @@ def scatter_add(
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with `updates` added to windows; numbers. Arguments and errors are those of `scatter`."""
-    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, **options)
+    given = (operand, scatter_indices, updates, dimension_numbers)
+    return _scatter(scatter_add_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_sub(
@@ -314,11 +348,15 @@ def scatter_sub(
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with `updates` subtracted from windows; numbers. Arguments and errors are those of `scatter`."""
     operand, updates = matched(operand, updates)
-    return scatter_add(operand, scatter_indices, neg(updates), dimension_numbers, **options)
+    given = (operand, scatter_indices, neg(updates), dimension_numbers)
+    return _scatter(scatter_add_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_mul(
@@ -326,13 +364,17 @@ def scatter_mul(
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with windows multiplied by `updates`; numbers. Arguments and errors are those of `scatter`.
 
     It has a derivative in `updates` only with unique_indices.
     """
-    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, **options)
+    given = (operand, scatter_indices, updates, dimension_numbers)
+    return _scatter(scatter_mul_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_min(
@@ -340,10 +382,14 @@ def scatter_min(
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with windows lowered to `updates` where these are less. Arguments and errors are those of `scatter`."""
-    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers, **options)
+    given = (operand, scatter_indices, updates, dimension_numbers)
+    return _scatter(scatter_min_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_max(
@@ -351,10 +397,14 @@ def scatter_max(
     scatter_indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    **options: Unpack[ScatterOptions],
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
 ) -> Array:
     """`operand` with windows raised to `updates` where these are more. Arguments and errors are those of `scatter`."""
-    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers, **options)
+    given = (operand, scatter_indices, updates, dimension_numbers)
+    return _scatter(scatter_max_p, *given, indices_are_sorted, unique_indices, mode)
 
 
 def _scatter(
@@ -363,17 +413,16 @@ def _scatter(
     indices: ArrayLike,
     updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | GatherScatterMode | None,
 ) -> Array:
     operand, updates = matched(operand, updates)
     return primitive.bind(
         operand,
         indices,
         updates,
-        dimension_numbers=_exact(dimension_numbers),
+        dimension_numbers=exact(dimension_numbers),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),
@@ -389,13 +438,13 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True) -> Primitive:
         dimension_numbers: ScatterDimensionNumbers,
         **_: Any,
     ) -> tuple[ShapedArray, ...]:
-        given = f"operand {operand}, indices {indices}, updates {updates}, {_named(dimension_numbers)}"
+        given = f"operand {operand}, indices {indices}, updates {updates}, {named(dimension_numbers)}"
         if operand.dtype != updates.dtype:
             raise TypeError(f"{name}: operand and updates differ in dtype: {given}. Convert with astype.")
         if numbers_only and dtypes.is_bool(operand.dtype):
             raise TypeError(f"{name}: the operand must be a number: {given}.")
-        _check_indices(name, indices, given)
-        fault = next(_scatter_faults(operand, indices, updates, dimension_numbers), None)
+        check_indices(name, indices, given)
+        fault = next(scatter_faults(operand, indices, updates, dimension_numbers), None)
         if fault:
             raise ValueError(f"{name}: {fault}: {given}.")
         return (operand.update(weak_type=operand.weak_type and updates.weak_type),)
@@ -408,87 +457,3 @@ scatter_add_p = _scatter_primitive("scatter_add")
 scatter_mul_p = _scatter_primitive("scatter_mul")
 scatter_min_p = _scatter_primitive("scatter_min", numbers_only=False)
 scatter_max_p = _scatter_primitive("scatter_max", numbers_only=False)
-
-
-# ---- what the types of gather and scatter have in common -----------------------------------------------------
-
-
-def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers) -> tuple[int, ...]:
-    """Shape of the windows that a scatter writes, one size per axis of the operand."""
-    sizes = iter([updates.shape[i] for i in d.update_window_dims])
-    single = (*d.inserted_window_dims, *d.operand_batching_dims)
-    return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
-
-
-def _exact(d: Any) -> Any:
-    return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
-
-
-def _named(d: DimensionNumbers) -> str:
-    return ", ".join(f"{name} {dims}" for name, dims in zip(d._fields, d) if dims)
-
-
-def _check_indices(name: str, indices: ShapedArray, given: str) -> None:
-    if not dtypes.is_integer(indices.dtype) or not indices.ndim:
-        raise TypeError(f"{name}: indices must be integers, with index vectors in the last axis: {given}.")
-
-
-def _windows_shape(indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of windows of `sizes` at `indices`: batch axes of the indices, window axes where `d` says."""
-    window, dropped, _, batching, _ = d
-    offsets = iter([n for i, n in enumerate(sizes) if i not in dropped and i not in batching])
-    batch = iter(indices.shape[:-1])
-    rank = indices.ndim - 1 + len(window)
-    return tuple(next(offsets) if i in window else next(batch) for i in range(rank))
-
-
-def _increasing(dims: tuple[int, ...], rank: int) -> bool:
-    return all(a < b for a, b in pairwise(dims)) and _distinct(dims, rank)
-
-
-def _distinct(dims: tuple[int, ...], rank: int) -> bool:
-    return len(set(dims)) == len(dims) and all(0 <= i < rank for i in dims)
-
-
-def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) -> Iterator[str]:
-    """What is wrong with dimension numbers, the constraints in order; each may lean on those before."""
-    window, dropped, index_map, batching, indices_batching = d
-    n_window, n_dropped, n_map, n_batching, n_indices_batching = d._fields
-    if x.ndim != len(window) + len(dropped) + len(batching):
-        yield f"{n_window}, {n_dropped} and {n_batching} must together be as many as the operand has axes"
-    if not _increasing(window, indices.ndim - 1 + len(window)):
-        yield f"{n_window} must be increasing axes of the windows' array"
-    for name, dims in ((n_dropped, dropped), (n_batching, batching)):
-        if not _increasing(dims, x.ndim):
-            yield f"{name} must be increasing axes of the operand"
-    if not _distinct(dropped + batching, x.ndim):
-        yield f"{n_dropped} and {n_batching} must not share an axis"
-    if not _distinct(index_map + batching, x.ndim):
-        yield f"{n_map} and {n_batching} must be distinct axes of the operand"
-    if len(index_map) != indices.shape[-1]:
-        yield f"{n_map} must name as many axes as the last axis of the indices is long"
-    if not _distinct(indices_batching, indices.ndim - 1):
-        yield f"{n_indices_batching} must be distinct axes of the indices other than the last"
-    if [x.shape[i] for i in batching] != [indices.shape[i] for i in indices_batching]:
-        yield f"{n_batching} and {n_indices_batching} must name axes of equal lengths"
-
-
-def _faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> Iterator[str]:
-    if len(sizes) != x.ndim or any(k > n for k, n in zip(sizes, x.shape)):
-        yield "a window must have the axes of the operand and be no larger"
-    yield from _number_faults(x, indices, d)
-    if any(sizes[i] > 1 for i in (*d[1], *d[3])):
-        yield f"a window must have size 1 along {d._fields[1]} and {d._fields[3]}"
-
-
-def _scatter_faults(
-    x: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
-) -> Iterator[str]:
-    yield from _number_faults(x, indices, d)
-    if updates.ndim != indices.ndim - 1 + len(d.update_window_dims):
-        yield "updates must have the axes of the indices but the last, and update_window_dims"
-    sizes = window_sizes(x, updates, d)
-    if _windows_shape(indices, d, sizes) != updates.shape:
-        yield "updates and indices must agree in the axes that are not the window's"
-    if any(k > n and i not in d.inserted_window_dims for i, (k, n) in enumerate(zip(sizes, x.shape))):
-        yield "a window must be no larger than the operand"

@@ -45,20 +45,20 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
 # ---- creation and broadcasting -------------------------------------------------------------------------------
 
 
-def broadcast_in_dim(x: ArrayLike, shape: Sequence[int], dims: Sequence[int]) -> Array:
-    """x repeated to `shape`: axis i of x becomes axis dims[i]; axes of length 1 are repeated too.
+def broadcast_in_dim(operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
+    """operand repeated to `shape`: its axis i becomes axis broadcast_dimensions[i]; axes of length 1 are repeated too.
 
     Args:
-      x: [...] of any dtype.
+      operand: [...] of any dtype.
       shape: shape of the result.
-      dims: strictly increasing, one per axis of x.
-    Raises: ValueError if an axis of x has neither length 1 nor that of the result; both are named.
+      broadcast_dimensions: strictly increasing, one per axis of operand.
+    Raises: ValueError if an axis of operand has neither length 1 nor that of the result; both are named.
     Source: StableHLO spec, broadcast_in_dim.
     """
-    shape, dims = static_shape(shape, "broadcast_in_dim"), tuple(dims)
-    if shape_of(x) == shape and isinstance(x, Array):
-        return x
-    return broadcast_in_dim_p.bind(x, shape=shape, dims=dims)[0]
+    shape, dims = static_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
+    if shape_of(operand) == shape and isinstance(operand, Array):
+        return operand
+    return broadcast_in_dim_p.bind(operand, shape=shape, dims=dims)[0]
 
 
 def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -73,16 +73,16 @@ def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tupl
 broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type)
 
 
-def broadcast(x: ArrayLike, sizes: Sequence[int]) -> Array:
-    """x repeated along new leading axes of `sizes`."""
-    sizes, shape = static_shape(sizes, "broadcast"), shape_of(x)
-    return broadcast_in_dim(x, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
+def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
+    """operand repeated along new leading axes of `sizes`."""
+    sizes, shape = static_shape(sizes, "broadcast"), shape_of(operand)
+    return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
 
 
-def full(shape: Sequence[int], value: Any, dtype: Any = None) -> Array:
-    """An array of `shape` with every element `value`, a number or a scalar array."""
-    dtype = aval_of(value).dtype if dtype is None else dtypes.canonical(dtype)
-    scalar = value if isinstance(value, Array) else constant(value, ShapedArray((), dtype))
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
+    """An array of `shape` with every element `fill_value`, a number or a scalar array."""
+    dtype = aval_of(fill_value).dtype if dtype is None else dtypes.canonical(dtype)
+    scalar = fill_value if isinstance(fill_value, Array) else constant(fill_value, ShapedArray((), dtype))
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
 
 
@@ -97,15 +97,15 @@ def zeros_like(x: ArrayLike) -> Array:
     return full_like(x, 0)
 
 
-def iota(dtype: Any, shape: int | Sequence[int], dimension: int = 0) -> Array:
-    """The index along `dimension`, as an array of `shape` and `dtype`; a bare size is the shape of a vector."""
-    shape = static_shape(shape if isinstance(shape, Sequence) else (shape,), "iota")
-    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))[0]
+def iota(dtype: Any, size: int) -> Array:
+    """The integers from 0 below `size`, as a vector of `dtype`."""
+    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=static_shape((size,), "iota"), dimension=0)[0]
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     """The index along `dimension`, as an array of `shape` and `dtype`."""
-    return iota(dtype, tuple(shape), dimension)
+    shape = static_shape(shape, "iota")
+    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))[0]
 
 
 def _iota_type(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int) -> tuple[ShapedArray, ...]:
@@ -122,12 +122,16 @@ iota_p = Primitive("iota", _iota_type)
 # ---- the same elements in another shape ----------------------------------------------------------------------
 
 
-def reshape(x: ArrayLike, shape: Sequence[int]) -> Array:
-    """x with the same elements, in row-major order, in another shape. Raises: ValueError if sizes differ."""
-    shape = static_shape(shape, "reshape")
-    if shape_of(x) == shape and isinstance(x, Array):
-        return x
-    return reshape_p.bind(x, shape=shape)[0]
+def reshape(operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Array:
+    """operand, first transposed by `dimensions` if given, with the same elements in row-major order in another shape.
+
+    Raises: ValueError if sizes differ.
+    """
+    shape = static_shape(new_sizes, "reshape")
+    operand = operand if dimensions is None else transpose(operand, dimensions)
+    if shape_of(operand) == shape and isinstance(operand, Array):
+        return operand
+    return reshape_p.bind(operand, shape=shape)[0]
 
 
 def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -140,37 +144,38 @@ def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
 reshape_p = Primitive("reshape", _reshape_type)
 
 
-def squeeze(x: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """x without axes `dimensions`, which have length 1. Raises: ValueError if one has another length."""
-    aval = aval_of(x)
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """array without axes `dimensions`, which have length 1. Raises: ValueError if one has another length."""
+    aval = aval_of(array)
     dropped = canonical_axes(dimensions, aval.ndim)
     if any(aval.shape[d] != 1 for d in dropped):
         raise ValueError(f"squeeze: axes {dropped} of {aval} must have length 1.")
-    return reshape(x, tuple(n for d, n in enumerate(aval.shape) if d not in dropped))
+    return reshape(array, tuple(n for d, n in enumerate(aval.shape) if d not in dropped))
 
 
-def expand_dims(x: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """x with new axes of length 1, which become axes `dimensions` of the result."""
-    kept, rank = iter(shape_of(x)), ndim(x) + len(tuple(dimensions))
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """array with new axes of length 1, which become axes `dimensions` of the result."""
+    kept, rank = iter(shape_of(array)), ndim(array) + len(tuple(dimensions))
     new = canonical_axes(dimensions, rank)
-    return reshape(x, tuple(1 if d in new else next(kept) for d in range(rank)))
+    return reshape(array, tuple(1 if d in new else next(kept) for d in range(rank)))
 
 
-def collapse(x: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """x with axes start_dimension to stop_dimension (not included) made one."""
-    shape = shape_of(x)
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """operand with axes start_dimension to stop_dimension (not included) made one."""
+    shape = shape_of(operand)
     start, stop, _ = builtin_slice(start_dimension, stop_dimension).indices(len(shape))
     if stop <= start:
-        raise ValueError(f"collapse: there is no axis from {start_dimension} to {stop_dimension} in {aval_of(x)}.")
-    return reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+        given = f"{start_dimension} to {stop_dimension} in {aval_of(operand)}"
+        raise ValueError(f"collapse: there is no axis from {given}.")
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 
-def transpose(x: ArrayLike, permutation: Sequence[int]) -> Array:
-    """x with its axes permuted: axis i of the result is axis permutation[i] of x."""
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
+    """operand with its axes permuted: axis i of the result is axis permutation[i] of operand."""
     permutation = tuple(permutation)
-    if permutation == tuple(range(ndim(x))) and isinstance(x, Array):
-        return x
-    return transpose_p.bind(x, permutation=permutation)[0]
+    if permutation == tuple(range(ndim(operand))) and isinstance(operand, Array):
+        return operand
+    return transpose_p.bind(operand, permutation=permutation)[0]
 
 
 def _transpose_type(x: ShapedArray, *, permutation: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -182,10 +187,10 @@ def _transpose_type(x: ShapedArray, *, permutation: tuple[int, ...]) -> tuple[Sh
 transpose_p = Primitive("transpose", _transpose_type)
 
 
-def rev(x: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """x with the elements along `dimensions` in reverse order. Raises: ValueError if an axis is out of range."""
-    axes = canonical_axes(dimensions, ndim(x))
-    return x if not axes and isinstance(x, Array) else rev_p.bind(x, dimensions=axes)[0]
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """operand with the elements along `dimensions` in reverse order. Raises: ValueError if an axis is out of range."""
+    axes = canonical_axes(dimensions, ndim(operand))
+    return operand if not axes and isinstance(operand, Array) else rev_p.bind(operand, dimensions=axes)[0]
 
 
 def _rev_type(x: ShapedArray, *, dimensions: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -237,28 +242,29 @@ def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 concatenate_p = Primitive("concatenate", _concatenate_type)
 
 
-def tile(x: ArrayLike, reps: Sequence[int]) -> Array:
-    """x repeated reps[i] times along axis i, as a whole; one number per axis. Raises: ValueError if they are not."""
-    shape, reps = shape_of(x), static_shape(reps, "tile")
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """operand repeated as a whole, reps[i] times along axis i. Raises: ValueError unless reps are one per axis."""
+    shape, reps = shape_of(operand), static_shape(reps, "tile")
     if len(reps) != len(shape):
-        raise ValueError(f"tile: reps {reps} must be one per axis of {aval_of(x)}.")
-    repeated = broadcast_in_dim(x, tuple(n for pair in zip(reps, shape) for n in pair), range(1, 2 * len(shape), 2))
+        raise ValueError(f"tile: reps {reps} must be one per axis of {aval_of(operand)}.")
+    pairs = tuple(n for pair in zip(reps, shape) for n in pair)
+    repeated = broadcast_in_dim(operand, pairs, range(1, 2 * len(shape), 2))
     return reshape(repeated, tuple(r * n for r, n in zip(reps, shape)))
 
 
-def pad(x: ArrayLike, padding_value: ArrayLike, padding_config: PaddingConfig) -> Array:
-    """x with `padding_value` before, after and between its elements.
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: PaddingConfig) -> Array:
+    """operand with `padding_value` before, after and between its elements.
 
     Args:
-      x: [...] of any dtype.
-      padding_value: a scalar of the dtype of x.
+      operand: [...] of any dtype.
+      padding_value: a scalar of the dtype of operand.
       padding_config: (low, high, interior) per axis; a negative low or high cuts instead, interior comes first.
-    Raises: TypeError if dtypes differ; ValueError if the config does not fit x. Both are named.
+    Raises: TypeError if dtypes differ; ValueError if the config does not fit operand. Both are named.
     Source: StableHLO spec, pad.
     """
     config = tuple(static_ints(triple, "pad", "padding_config") for triple in padding_config)
-    x, value = matched(x, padding_value)
-    return pad_p.bind(x, value, padding_config=config)[0]
+    operand, value = matched(operand, padding_value)
+    return pad_p.bind(operand, value, padding_config=config)[0]
 
 
 def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> tuple[ShapedArray, ...]:
@@ -282,23 +288,23 @@ builtin_slice = slice
 
 
 def slice(
-    x: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+    operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Array:
-    """The elements of x from start_indices, below limit_indices, in steps of strides.
+    """The elements of operand from start_indices, below limit_indices, in steps of strides.
 
     Args:
-      x: [...] of any dtype.
+      operand: [...] of any dtype.
       start_indices, limit_indices: one per axis, 0 <= start <= limit <= size.
       strides: one per axis, at least 1; 1 if None.
-    Raises: ValueError if they do not fit x; all are named.
+    Raises: ValueError if they do not fit operand; all are named.
     Source: StableHLO spec, slice.
     """
     starts, limits = (static_ints(i, "slice", what) for i, what in ((start_indices, "start"), (limit_indices, "limit")))
     steps = (1,) * len(starts) if strides is None else static_ints(strides, "slice", "strides")
-    whole = not any(starts) and limits == shape_of(x) and all(n == 1 for n in steps)
-    if whole and len(starts) == len(limits) == len(steps) and isinstance(x, Array):
-        return x
-    return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=steps)[0]
+    whole = not any(starts) and limits == shape_of(operand) and all(n == 1 for n in steps)
+    if whole and len(starts) == len(limits) == len(steps) and isinstance(operand, Array):
+        return operand
+    return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)[0]
 
 
 def _slice_type(
@@ -317,35 +323,35 @@ slice_p = Primitive("slice", _slice_type)
 
 
 def slice_in_dim(
-    x: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
     """`slice` along one axis; bounds may be None or count from the end, and are those of Python's slices."""
-    shape = shape_of(x)
+    shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
     start, limit, _ = builtin_slice(start_index, limit_index).indices(shape[axis])
     starts, strides = _resized((0,) * len(shape), axis, start), _resized((1,) * len(shape), axis, stride)
-    return slice(x, starts, _resized(shape, axis, max(start, limit)), strides)
+    return slice(operand, starts, _resized(shape, axis, max(start, limit)), strides)
 
 
-def index_in_dim(x: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of x at a known `index` along `axis`, which may count from the end.
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """The part of operand at a known `index` along `axis`, which may count from the end.
 
     Raises: IndexError if it is out of range.
     """
-    n = shape_of(x)[axis]
+    n = shape_of(operand)[axis]
     if not -n <= index < n:
-        raise IndexError(f"index_in_dim: index {index} is out of range for axis {axis} of {aval_of(x)}.")
-    part = slice_in_dim(x, index % n, index % n + 1, axis=axis)
+        raise IndexError(f"index_in_dim: index {index} is out of range for axis {axis} of {aval_of(operand)}.")
+    part = slice_in_dim(operand, index % n, index % n + 1, axis=axis)
     return part if keepdims else squeeze(part, (axis,))
 
 
-def split(x: ArrayLike, sizes: Sequence[int], axis: int = 0) -> tuple[Array, ...]:
-    """x cut along `axis` into parts of `sizes`, which sum to its length.
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+    """operand cut along `axis` into parts of `sizes`, which sum to its length.
 
     Raises: ValueError if they do not; both are named.
     """
     parts = static_shape(sizes, "split")
-    return split_p.bind(x, sizes=parts, axis=canonical_axis(axis, ndim(x)))
+    return split_p.bind(operand, sizes=parts, axis=canonical_axis(axis, ndim(operand)))
 
 
 def _split_type(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[ShapedArray, ...]:

@@ -1,0 +1,119 @@
+"""Which axes of operand, indices and windows belong together in a gather or scatter, and what may be wrong."""
+
+import operator
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.types import ShapedArray
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes of operand, indices and result belong together in a gather. Source: StableHLO spec, gather."""
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes of operand, indices and updates belong together in a scatter; field by field those of the gather
+    that reads what the scatter writes. Source: StableHLO spec, scatter."""
+
+    update_window_dims: tuple[int, ...]
+    inserted_window_dims: tuple[int, ...]
+    scatter_dims_to_operand_dims: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    scatter_indices_batching_dims: tuple[int, ...] = ()
+
+
+DimensionNumbers = GatherDimensionNumbers | ScatterDimensionNumbers
+
+
+def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers) -> tuple[int, ...]:
+    """Shape of the windows that a scatter writes, one size per axis of the operand."""
+    sizes = iter([updates.shape[i] for i in d.update_window_dims])
+    single = (*d.inserted_window_dims, *d.operand_batching_dims)
+    return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
+
+
+def exact(d: Any) -> Any:
+    """Dimension numbers with every axis an int. Raises: TypeError if one is no integer."""
+    return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
+
+
+def named(d: DimensionNumbers) -> str:
+    """The fields that are not empty, for a message."""
+    return ", ".join(f"{name} {dims}" for name, dims in zip(d._fields, d) if dims)
+
+
+def check_indices(name: str, indices: ShapedArray, given: str) -> None:
+    """Raises: TypeError unless `indices` are integers with an axis for the vectors."""
+    if not dtypes.is_integer(indices.dtype) or not indices.ndim:
+        raise TypeError(f"{name}: indices must be integers, with index vectors in the last axis: {given}.")
+
+
+def windows_shape(indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of windows of `sizes` at `indices`: batch axes of the indices, window axes where `d` says."""
+    window, dropped, _, batching, _ = d
+    offsets = iter([n for i, n in enumerate(sizes) if i not in dropped and i not in batching])
+    batch = iter(indices.shape[:-1])
+    rank = indices.ndim - 1 + len(window)
+    return tuple(next(offsets) if i in window else next(batch) for i in range(rank))
+
+
+def _increasing(dims: tuple[int, ...], rank: int) -> bool:
+    return all(a < b for a, b in pairwise(dims)) and _distinct(dims, rank)
+
+
+def _distinct(dims: tuple[int, ...], rank: int) -> bool:
+    return len(set(dims)) == len(dims) and all(0 <= i < rank for i in dims)
+
+
+def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) -> Iterator[str]:
+    """What is wrong with dimension numbers, the constraints in order; each may lean on those before."""
+    window, dropped, index_map, batching, indices_batching = d
+    n_window, n_dropped, n_map, n_batching, n_indices_batching = d._fields
+    if x.ndim != len(window) + len(dropped) + len(batching):
+        yield f"{n_window}, {n_dropped} and {n_batching} must together be as many as the operand has axes"
+    if not _increasing(window, indices.ndim - 1 + len(window)):
+        yield f"{n_window} must be increasing axes of the windows' array"
+    for name, dims in ((n_dropped, dropped), (n_batching, batching)):
+        if not _increasing(dims, x.ndim):
+            yield f"{name} must be increasing axes of the operand"
+    if not _distinct(dropped + batching, x.ndim):
+        yield f"{n_dropped} and {n_batching} must not share an axis"
+    if not _distinct(index_map + batching, x.ndim):
+        yield f"{n_map} and {n_batching} must be distinct axes of the operand"
+    if len(index_map) != indices.shape[-1]:
+        yield f"{n_map} must name as many axes as the last axis of the indices is long"
+    if not _distinct(indices_batching, indices.ndim - 1):
+        yield f"{n_indices_batching} must be distinct axes of the indices other than the last"
+    if [x.shape[i] for i in batching] != [indices.shape[i] for i in indices_batching]:
+        yield f"{n_batching} and {n_indices_batching} must name axes of equal lengths"
+
+
+def faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong with a gather of windows of `sizes`."""
+    if len(sizes) != x.ndim or any(k > n for k, n in zip(sizes, x.shape)):
+        yield "a window must have the axes of the operand and be no larger"
+    yield from _number_faults(x, indices, d)
+    if any(sizes[i] > 1 for i in (*d[1], *d[3])):
+        yield f"a window must have size 1 along {d._fields[1]} and {d._fields[3]}"
+
+
+def scatter_faults(
+    x: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
+) -> Iterator[str]:
+    """What is wrong with a scatter of `updates`."""
+    yield from _number_faults(x, indices, d)
+    if updates.ndim != indices.ndim - 1 + len(d.update_window_dims):
+        yield "updates must have the axes of the indices but the last, and update_window_dims"
+    sizes = window_sizes(x, updates, d)
+    if windows_shape(indices, d, sizes) != updates.shape:
+        yield "updates and indices must agree in the axes that are not the window's"
+    if any(k > n and i not in d.inserted_window_dims for i, (k, n) in enumerate(zip(sizes, x.shape))):
+        yield "a window must be no larger than the operand"
