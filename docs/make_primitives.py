@@ -10,7 +10,7 @@ from pathlib import Path
 import tapeless.interpreters.rules  # fills the tables
 import tapeless.lowering.rules  # fills the tables
 import tapeless.tracer.primitives
-from tapeless.interpreters import jvp, partial_eval, transpose
+from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.lowering import emit
 from tapeless.tracer.core import Primitive
 
@@ -18,6 +18,7 @@ PAGE = Path(__file__).parent / "primitives.md"
 TABLES = {
     "jvp": jvp.rules,
     "transpose": transpose.rules,
+    "vmap": vmap.rules,
     "partial_eval": partial_eval.rules,
     "emit": emit.rules,
 }
