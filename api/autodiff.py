@@ -250,8 +250,12 @@ def _vjp(fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, who: st
 
 
 def _pulled_to(x: Any, pulled: Any) -> Any:
+    """The cotangent of x: of its type, so weak if x is."""
     aval = aval_of(x).tangent()
-    return np.zeros(aval.shape, dtypes.float0) if aval.dtype == dtypes.float0 else _result(instantiate(next(pulled)))
+    if aval.dtype == dtypes.float0:
+        return instantiate(Zero(aval))
+    ct = _result(instantiate(next(pulled)))
+    return ct if aval_of(ct).weak_type == aval.weak_type else convert_element_type(ct, aval.dtype, aval.weak_type)
 
 
 def _instantiated(tangents: Sequence[Any]) -> list[Any]:

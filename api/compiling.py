@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from tapeless.arguments import Arguments
-from tapeless.lowering import dispatch
+from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.stages import Lowered, Program, ShapeDtypeStruct, Traced
-from tapeless.tracer import core, pytree
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -234,7 +236,7 @@ def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Whether calls with such arguments may be handed to the executable without further checks."""
-    return all(type(x) is DeviceArray for x in args) and dispatch.devices.only_one() and not config.debug_nans
+    return all(type(x) is DeviceArray for x in args) and devices.only_one() and not config.debug_nans
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------
@@ -245,7 +247,15 @@ def _is_abstract(x: Any) -> bool:
 
 
 def _type_of(x: Any) -> ShapedArray:
-    return ShapedArray(x.shape, x.dtype, x.weak_type) if _is_abstract(x) else aval_of(x)
+    if _is_abstract(x):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    return aval_of(x).strong() if isinstance(x, np.integer) and _is_wide(x) else aval_of(x)
+
+
+def _is_wide(x: Any) -> bool:
+    """Whether a NumPy integer needs its width: then it may not give way to a narrower array, unseen in a program."""
+    info = dtypes.iinfo(dtypes.default_dtype("i"))
+    return not int(info.min) <= int(x) <= int(info.max)
 
 
 def _not_an_array(x: Any, i: int, given: Any, fun: Any) -> str:

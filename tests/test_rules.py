@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tapeless.interpreters import jvp, transpose
+from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.lowering import emit
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.rules import Rules
@@ -27,3 +27,7 @@ def test_every_primitive_has_an_emit_rule():
 def test_every_linear_primitive_has_a_transpose_rule():
     assert jvp.structurally_linear
     assert missing_rules(transpose.rules, jvp.structurally_linear) == []
+
+
+def test_every_primitive_has_a_vmap_rule():
+    assert missing_rules(vmap.rules, all_primitives()) == []

@@ -16,7 +16,7 @@ from tapeless.interpreters.zero import Zero
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.bits import bitwise_and
+from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
 from tapeless.tracer.primitives.elementwise import (
     add,
     complex,
@@ -138,14 +138,15 @@ def _integer_pow(t: Any, x: Any, *, y: int) -> Any:
 
 
 def _pow_base(t: Any, x: Any, y: Any) -> Any:
-    """y x^(y-1), which is 0 for y = 0, also where x is 0."""
+    """y x^(y-1), which is 0 for y = 0, also where x is 0 or nan; elsewhere its derivative in y is not 0 there."""
+    zero = constant(0, aval_of(y))
+    x = select_n(bitwise_or(e.ne(y, zero), gt(e.abs(x), 0.0)), constant(1, aval_of(x)), x)
     if dtypes.is_integer(aval_of(y).dtype):
         factor = convert_element_type(y, aval_of(x).dtype)
         below = e.pow(x, sub(y, constant(1, aval_of(y))))
     else:
         factor, below = y, e.pow(x, sub(y, 1.0))
-    slope = mul(factor, below)
-    return mul(t, select_n(eq(y, constant(0, aval_of(y))), slope, constant(0, aval_of(slope))))
+    return mul(t, mul(factor, below))
 
 
 def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:

@@ -28,17 +28,17 @@ def _zeros(aval: ShapedArray) -> Any:
 
 
 # Starts are a primitive's here, not a user's: a negative one does not count from the end.
-_read = partial(i.dynamic_slice, allow_negative_indices=False)
-_write = partial(i.dynamic_update_slice, allow_negative_indices=False)
+_cut = partial(i.dynamic_slice, allow_negative_indices=False)
+_put = partial(i.dynamic_update_slice, allow_negative_indices=False)
 
 
 def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
     ct = cts[0]
 
     def onto(whole: Any) -> Any:
-        return _write(whole, add(_read(whole, starts, slice_sizes), ct), starts)
+        return _put(whole, add(_cut(whole, starts, slice_sizes), ct), starts)
 
-    return Update(lambda: _write(_zeros(x.aval), ct, starts), onto), *[None] * len(starts)
+    return Update(lambda: _put(_zeros(x.aval), ct, starts), onto), *[None] * len(starts)
 
 
 jvp.linear_in(i.dynamic_slice_p, 0)
@@ -48,8 +48,8 @@ transpose.rules[i.dynamic_slice_p] = _dynamic_slice_transpose
 def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
     ct, window = cts[0], aval_of(update)
     return (
-        _write(ct, _zeros(window), starts) if is_linear(x) else None,
-        _read(ct, starts, window.shape) if is_linear(update) else None,
+        _put(ct, _zeros(window), starts) if is_linear(x) else None,
+        _cut(ct, starts, window.shape) if is_linear(update) else None,
         *[None] * len(starts),
     )
 
@@ -286,8 +286,8 @@ def _dynamic_slice_vmap(size: int, args: Any, dims: Any, *, slice_sizes: tuple[i
         params = {"dimension_numbers": numbers, "slice_sizes": slice_sizes, "fill_value": None, **_ONE_WINDOW}
         return _gather_vmap(size, [x, vectors], [dim, 0], **params)
     if dim is None:
-        return (_read(x, starts, slice_sizes),), [None]
-    return (_read(vmap.to_front(x, dim), (_ZERO, *starts), (size, *slice_sizes)),), [0]
+        return (_cut(x, starts, slice_sizes),), [None]
+    return (_cut(vmap.to_front(x, dim), (_ZERO, *starts), (size, *slice_sizes)),), [0]
 
 
 def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
@@ -301,7 +301,7 @@ def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
         given, given_dims = [x, vectors, update], [dim, 0, update_dim]
         return vmap.rules[i.scatter_p](size, given, given_dims, dimension_numbers=numbers, **_ONE_WINDOW)
     x, update = vmap.materialized(x, dim, size), vmap.materialized(update, update_dim, size)
-    return (_write(x, update, (_ZERO, *starts)),), [0]
+    return (_put(x, update, (_ZERO, *starts)),), [0]
 
 
 _ZERO = np.zeros((), np.int32)

@@ -391,3 +391,13 @@ def test_compiled_for_other_types(args, kwargs, message):
 def test_compiled_takes_weak_and_strong_alike():
     compiled = tl.jit(lambda x: x * x).lower(1.0).compile()
     close([compiled(3.0), compiled(np.float32(3)), compiled(np.array(3, np.float32))], [9, 9, 9])
+
+
+def test_a_wide_integer_does_not_give_way():
+    x = tnp.array([1, 2], np.int32)
+    out = tl.jit(lambda x, n: x + n)(x, np.int64(2**40))
+    assert out.dtype == np.int64 and out.tolist() == [2**40 + 1, 2**40 + 2]
+
+
+def test_gradients_of_numbers_are_weak():
+    assert tl.grad(lambda b: (tnp.ones(3) + b).sum())(1.0).weak_type

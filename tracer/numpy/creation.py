@@ -10,6 +10,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -219,7 +220,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
 
 def _known(name: str, v: Any) -> Any:
     if isinstance(v, core.Tracer) and v.known() is None:
-        raise core.ConcretizationTypeError(
+        raise ConcretizationTypeError(
             f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}.\n"
             "  Make it static (static_argnums), or use lax.iota with a known length."
         )

@@ -15,9 +15,9 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers as GatherDimensionNumbers
+from tapeless.tracer.primitives.dimension_numbers import ScatterDimensionNumbers as ScatterDimensionNumbers
 from tapeless.tracer.primitives.dimension_numbers import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
     check_indices,
     exact,
     faults,
