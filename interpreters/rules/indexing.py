@@ -117,6 +117,8 @@ vmap.rules[i.gather_p] = _gather_vmap
 
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
     """The windows of x that a scatter of updates of this type would write; zeros where it would write nothing."""
+    if not updates.size:
+        return full(updates.shape, 0, aval_of(x).dtype)  # x may have no element that a window could be
     sizes = window_sizes(aval_of(x), updates, dimension_numbers)
     numbers = i.GatherDimensionNumbers(*dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)

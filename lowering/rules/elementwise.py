@@ -5,6 +5,7 @@ from typing import Any
 
 from tapeless.lowering import emit
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.rules.reduction import extreme
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import elementwise as e
 
@@ -38,8 +39,6 @@ _OPERATIONS = {
     e.mul_p: "multiply",
     e.div_p: "divide",
     e.rem_p: "remainder",
-    e.max_p: "maximum",
-    e.min_p: "minimum",
     e.floor_p: "floor",
     e.ceil_p: "ceil",
     e.nextafter_p: "chlo.next_after",
@@ -91,6 +90,17 @@ def _abs(f: Function, outs: Any, x: Value) -> Any:
     return (f.op("abs", [x], outs[0]) if dtypes.is_signed(x.aval.dtype) else x,)
 
 
+def _extreme(name: str) -> Callable[..., Any]:
+    """That of reductions: StableHLO's own would order complex numbers of equal real parts anyhow."""
+    chosen = extreme(name)
+
+    def rule(f: Function, outs: Any, x: Value, y: Value) -> Any:
+        shape = outs[0].shape
+        return (chosen(f, f.broadcast(x, shape), f.broadcast(y, shape)),)
+
+    return rule
+
+
 _ROUNDING = {
     e.RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz",
     e.RoundingMethod.TO_NEAREST_EVEN: "round_nearest_even",
@@ -103,6 +113,8 @@ def _round(f: Function, outs: Any, x: Value, *, rounding_method: e.RoundingMetho
 
 emit.rules[e.sign_p] = _sign
 emit.rules[e.abs_p] = _abs
+emit.rules[e.max_p] = _extreme("maximum")
+emit.rules[e.min_p] = _extreme("minimum")
 emit.rules[e.round_p] = _round
 
 # ---- powers --------------------------------------------------------------------------------------------------

@@ -271,12 +271,17 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @core.compound
 def _hypot(x: Any, y: Any) -> Array:
-    x, y = lax.abs(x), lax.abs(y)
-    high, low = lax.max(x, y), lax.min(x, y)
+    """Scaled by the greater one, which is no variable here: the derivatives of all orders are those of the formula."""
+    high = _greater_size(lax.abs(x), lax.abs(y))
     plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
-    safe = select(plain, 1, high)
-    ratio = lax.div(select(plain, 0, low), safe)
-    return select(plain, high, lax.mul(safe, lax.sqrt(lax.add(lax.square(ratio), 1))))
+    scale = lax.stop_gradient(select(plain, 1, high))
+    x, y = lax.div(select(plain, 1, x), scale), lax.div(select(plain, 1, y), scale)
+    return select(plain, high, lax.mul(scale, lax.sqrt(lax.add(lax.square(x), lax.square(y)))))
+
+
+def _greater_size(x: Any, y: Any) -> Any:
+    """The greater of two that are not negative; infinity even beside nan."""
+    return lax.max(select(lax.eq(y, np.inf), y, x), select(lax.eq(x, np.inf), x, y))
 
 
 # ---- rounding ------------------------------------------------------------------------------------------------

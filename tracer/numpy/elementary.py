@@ -8,8 +8,8 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import filled, select
 from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, inexact, promoted_inexact
+from tapeless.tracer.primitives import bits, special
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives import special
 
 # ---- exponentials and logarithms -----------------------------------------------------------------------------
 
@@ -66,13 +66,14 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @core.compound
 def _logaddexp(x: Any, y: Any) -> Array:
-    """The difference of equal infinities is nan; it is replaced before use, or derivatives would be nan too."""
+    """Smooth where x = y too: an |x - y| would have a kink there. Equal infinities differ by nan, so not by that."""
     if dtypes.is_complex(x.dtype):
         return _complex_logaddexp(x, y)
-    difference = lax.sub(x, y)
-    undefined = lax.ne(difference, difference)
-    distance = lax.abs(select(undefined, 0, difference))
-    return select(undefined, lax.add(x, y), lax.add(lax.max(x, y), lax.log1p(lax.exp(lax.neg(distance)))))
+    less = lax.lt(x, y)
+    high, low = select(less, y, x), select(less, x, y)
+    difference = lax.sub(low, high)
+    infinite = bits.bitwise_and(lax.eq(x, y), lax.ne(difference, difference))
+    return lax.add(high, lax.log1p(lax.exp(select(infinite, 0, difference))))
 
 
 def _complex_logaddexp(x: Any, y: Any) -> Array:

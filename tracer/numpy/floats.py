@@ -51,8 +51,7 @@ def _copysign(x: Any, y: Any) -> Array:
 def modf(x: ArrayLike, /) -> tuple[Array, Array]:
     """Fractional and whole part of x, elementwise; both have the sign of x."""
     x = inexact("modf", x)
-    whole = trunc(x)
-    return copysign(select(lax.eq(lax.abs(x), np.inf), 0, lax.sub(x, whole)), x), whole
+    return select(lax.eq(lax.abs(x), np.inf), copysign(0, x), lax.rem(x, 1)), trunc(x)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:

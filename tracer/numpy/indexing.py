@@ -17,7 +17,7 @@ from tapeless.tracer.numpy.promotion import array_operand, check_arrays, stretch
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import concatenate, reshape, reshape_p, rev, slice_p
+from tapeless.tracer.primitives.shape import concatenate, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
 
 Mode = str | GatherScatterMode | None
@@ -103,6 +103,8 @@ def _span(entry: Cut | int | None, n: int) -> tuple[int, int, int]:
 
 @core.compound
 def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMode, fill: Any) -> Array:
+    if not all(plan.shape):
+        return full_like(x, 0, shape=plan.shape)  # x may have no element that a window could be
     part = _cut(x, plan)
     taken, shape = plan.taken, part.aval.shape
     sizes = tuple(1 if axis in taken else n for axis, n in enumerate(shape))
