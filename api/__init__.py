@@ -3,12 +3,34 @@
 `import tapeless as tl; import tapeless.numpy as tnp`. Names and meanings follow JAX wherever JAX has a name.
 """
 
-from tapeless import lax, numpy, random, testing, tree, tree_util
+import typing as _typing
+
+from tapeless import (
+    ad_checkpoint,
+    checkpoint_policies,
+    custom_batching,
+    custom_derivatives,
+    debug,
+    experimental,
+    lax,
+    numpy,
+    random,
+    testing,
+    tree,
+    tree_util,
+)
 from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from tapeless.callbacks import effects_barrier, io_callback, pure_callback
+from tapeless.checkpointing import checkpoint, checkpoint_name, remat
+from tapeless.closures import closure_convert
 from tapeless.compiling import jit
+from tapeless.custom_reverse import custom_vjp
 from tapeless.custom_rules import custom_jvp
+from tapeless.describing import missing as _missing
+from tapeless.explanations import explain_control_flow
 from tapeless.interpreters import rules as _transforms
 from tapeless.jacobians import hessian, jacfwd, jacrev
+from tapeless.linear_programs import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import rules as _emitters
 from tapeless.lowering.array import from_dlpack
@@ -21,6 +43,7 @@ from tapeless.lowering.devices import (
     set_default_device,
 )
 from tapeless.placement import block_until_ready, device_get, device_put
+from tapeless.residuals import print_saved_residuals, saved_residuals
 from tapeless.stages import ShapeDtypeStruct
 from tapeless.tracer import core as _core
 from tapeless.tracer import errors
@@ -37,21 +60,36 @@ __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata wo
 __all__ = [
     "Array",
     "ShapeDtypeStruct",
+    "ad_checkpoint",
     "block_until_ready",
+    "check_linear",
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "closure_convert",
     "config",
+    "cost",
+    "custom_batching",
+    "custom_derivatives",
     "custom_jvp",
+    "custom_vjp",
+    "debug",
     "default_backend",
     "default_device",
     "device_count",
     "device_get",
     "device_put",
     "devices",
+    "effects_barrier",
     "enable_x64",
     "errors",
     "eval_shape",
+    "experimental",
+    "explain_control_flow",
     "from_dlpack",
     "grad",
     "hessian",
+    "io_callback",
     "jacfwd",
     "jacrev",
     "jit",
@@ -62,13 +100,27 @@ __all__ = [
     "local_devices",
     "make_jaxpr",
     "numpy",
+    "print_saved_residuals",
+    "program_size",
+    "pure_callback",
     "random",
+    "remat",
+    "saved_residuals",
     "set_default_device",
     "stop_gradient",
+    "strict_form",
+    "tape_bytes",
     "testing",
     "tree",
     "tree_util",
+    "unzip",
     "value_and_grad",
     "vjp",
     "vmap",
+    "work",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+
+    def __getattr__(name: str) -> _typing.NoReturn:
+        raise _missing("tapeless", name)

@@ -10,24 +10,24 @@ from tapeless.tracer import core
 class Arguments:
     """Some arguments of a function, by position or name."""
 
-    def __init__(self, numbers: tuple[int, ...], names: tuple[str, ...]) -> None:
-        self.numbers, self.names = numbers, names
+    def __init__(self, numbers: tuple[int, ...], names: tuple[str, ...], who: str = "jit") -> None:
+        self.numbers, self.names, self._who = numbers, names, who
 
     @classmethod
-    def of(cls, fun: Any, numbers: Any, names: Any, what: str) -> "Arguments":
-        """Those given either way; one way implies the other where the signature says so."""
+    def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit") -> "Arguments":
+        """Those given either way; one way implies the other where the signature says so. `who` takes them."""
         given = () if numbers is None else (numbers,) if isinstance(numbers, int) else tuple(numbers)
         named = () if names is None else (names,) if isinstance(names, str) else tuple(names)
         parameters = _parameters(fun)
         if parameters is None:
-            return cls(given, named)
+            return cls(given, named, who)
         positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        exact = tuple(_in_range(i, len(positional), variadic, what, fun) for i in given)
-        _check_names(named, parameters, what, fun)
+        exact = tuple(_in_range(i, len(positional), variadic, f"{who}: {what}", fun) for i in given)
+        _check_names(named, parameters, f"{who}: {what}", fun)
         implied = {positional[i] for i in exact if i < len(positional)}
         numbers = {*exact, *(positional.index(n) for n in named if n in positional)}
-        return cls(tuple(sorted(numbers)), tuple(sorted({*named, *implied})))
+        return cls(tuple(sorted(numbers)), tuple(sorted({*named, *implied})), who)
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
@@ -37,7 +37,7 @@ class Arguments:
         taken = tuple((i, args[i]) for i in self.numbers if i < len(args))
         named = tuple((n, kwargs[n]) for n in self.names if n in kwargs)
         for where, value in (*taken, *named):
-            _check_hashable(where, value, fun)
+            _check_hashable(where, value, fun, self._who)
         skip = {i for i, _ in taken}
         rest = tuple(x for i, x in enumerate(args) if i not in skip)
         return rest, {k: v for k, v in kwargs.items() if k not in self.names}, Statics((taken, named))
@@ -105,7 +105,7 @@ def _parameters(fun: Any) -> list[inspect.Parameter] | None:
 def _in_range(i: int, n: int, variadic: bool, what: str, fun: Any) -> int:
     if not -n <= i < n and not (variadic and i >= 0):
         raise ValueError(
-            f"jit: {what}_argnums names argument {i}, but {core.describe_function(fun)} has "
+            f"{what}_argnums names argument {i}, but {core.describe_function(fun)} has "
             f"{n} positional argument{'s' * (n != 1)}."
         )
     return i % n if i < 0 else i
@@ -118,17 +118,17 @@ def _check_names(names: Sequence[str], parameters: Sequence[inspect.Parameter], 
     for name in names:
         if name not in known:
             raise ValueError(
-                f"jit: {what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(known)}."
+                f"{what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(known)}."
             )
 
 
-def _check_hashable(where: Any, value: Any, fun: Any) -> None:
+def _check_hashable(where: Any, value: Any, fun: Any, who: str) -> None:
     try:
         hash(value)
     except TypeError:
         which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
         raise ValueError(
-            f"jit: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
+            f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
             f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
             "or do not make it static if it is an array."
         ) from None

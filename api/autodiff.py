@@ -1,21 +1,26 @@
 """Derivatives of functions of pytrees: grad, vjp, jvp, linearize and their kin, with JAX's signatures."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapeless.describing import structure
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.placement import device_put
-from tapeless.tracer import core, dtypes, passes, pytree
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.errors import LinearityError
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.primitives.elementwise import conj, convert_element_type
+from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -168,35 +173,71 @@ class LinearMap:
         return str(self._program.jaxpr)
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., Any]:
     """The transpose of a linear function: maps cotangents of its result to cotangents of its arguments.
 
     Args:
       primals: pytrees of arrays or of anything with shape and dtype; values are not used.
+      adjoint: conjugate, so that of complex arrays <y, f(x)> = <f*(y), x> for the inner product sum(conj(y) x).
     Returns: a function of the cotangent, giving a tuple with one entry per primal.
     Raises: TypeError if primals are not inexact, or the cotangent is of another type than the result;
-      NotImplementedError naming operation and line if `fun` is not linear.
+      LinearityError (a TypeError and a NotImplementedError) naming the reason, the equation and the line if `fun` is
+      not linear.
 
     >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
     (Array(6., dtype=float32),)
     """
-    flat, tree = pytree.flatten(primals)
-    avals = [_type_of(x).strong() for x in flat]
-    for aval in avals:
-        if not dtypes.is_inexact(aval.dtype):
-            raise TypeError(f"linear_transpose: arguments must be floating point or complex, not {aval}.")
-    f = _Flat(fun, tree, False)
-    jaxpr, consts = trace_to_jaxpr(f, avals, what="linear_transpose", function=fun)
-    n = len(consts)
-    linear = passes.mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])
-    check_linear(linear)
+    f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
 
-    @named("transposed", fun)
+    @named("adjoint" if adjoint else "transposed", fun)
     def transposed(cotangent: Any) -> Any:
         cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
-        return pytree.unflatten(tree, _instantiated(transpose.backward(linear, consts, cts)))
+        given = map(_conjugate, cts) if adjoint else cts
+        pulled = transpose.backward(linear, consts, list(given))
+        return pytree.unflatten(tree, _instantiated([*map(_conjugate, pulled)] if adjoint else pulled))
 
     return transposed
+
+
+def linear_program(
+    who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
+) -> tuple["_Flat", Any, Jaxpr, tuple[Any, ...]]:
+    """A function that must be linear, as a program that is checked to be.
+
+    Args:
+      args: pytrees of arrays or of anything with shape and dtype.
+      argnums: in which arguments it is linear; all of them if None.
+    Returns: the flat function, the structure of its arguments, the program with linear inputs, and its constants.
+    Raises: TypeError if such an argument is not inexact; LinearityError if the function is not linear.
+    """
+    chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
+    flat, tree = pytree.flatten(tuple(args))
+    is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
+    avals = [_type_of(x).strong() for x in flat]
+    for aval, linear in zip(avals, is_linear):
+        if linear and not dtypes.is_inexact(aval.dtype):
+            raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
+    f = _Flat(fun, tree, False)
+    jaxpr, consts = trace_to_jaxpr(f, avals, what=who, function=fun)
+    program = mark_linear(jaxpr, [*[False] * len(consts), *is_linear])
+    _check_with_values(program, consts, strict)
+    return f, tree, program, consts
+
+
+def _check_with_values(program: Jaxpr, consts: Sequence[Any], strict: bool) -> None:
+    """Values of constants are looked at only if it is not linear otherwise: zeros may save it."""
+    with contextlib.suppress(LinearityError):
+        return check_linear(program, strict)
+    return check_linear(program, strict, zeros_among(consts))
+
+
+def zeros_among(consts: Sequence[Any]) -> list[bool]:
+    """Which values are known to be zero. Waits for the device."""
+    return [x is not None and not x.any() for x in map(known_elements, consts)]
+
+
+def _conjugate(x: Any) -> Any:
+    return conj(x) if type(x) is not Zero and dtypes.is_complex(aval_of(x).dtype) else x
 
 
 # ---- flat functions ------------------------------------------------------------------------------------------
@@ -336,7 +377,7 @@ def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_
 def _check_scalar(leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
-            f"grad: {_name(fun)} must return a scalar, but returned {tree}.\n"
+            f"grad: {_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
             "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
         )
     aval = aval_of(leaves[0])

@@ -48,8 +48,9 @@ def jit(
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
-    Raises: ValueError for a static argument that is not hashable or a number out of range; when called,
-      whatever tracing `fun` raises.
+    Raises: ValueError for a static argument that is not hashable or a number out of range; when called, whatever
+      tracing `fun` raises, and OverflowError for a Python integer, or another weak one, that meets an array of an
+      integer dtype it does not fit. (What the program computes of such numbers is not checked; arithmetic wraps.)
 
     >>> jit(lambda x: 2 * x)(1.5)
     Array(3., dtype=float32, weak_type=True)
@@ -121,7 +122,7 @@ class Jitted:
         self._traces.clear()
 
     def __repr__(self) -> str:
-        return f"<jit of {self._fun!r}>"
+        return f"<jit of {core.describe_function(self._fun)}>"
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         evaluating = core.is_evaluating()
@@ -133,7 +134,9 @@ class Jitted:
         if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
-        if self._plain and _is_plain(leaves):
+        if program.traced.narrowings:
+            program.traced.check_fit(leaves)
+        elif self._plain and _is_plain(leaves):
             self._remember(program, leaves, tree)
         return program.call(leaves)
 
@@ -157,6 +160,7 @@ class Jitted:
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)
+        traced.check_fit(leaves)
         closed = traced.jaxpr
         if self._inline:
             outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
@@ -202,7 +206,8 @@ class Jitted:
         jaxpr, consts = trace_to_jaxpr(flat, avals, what="jit", function=self._fun)
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
-        return Traced(closed, tree, out[0], self._donated.leaves(tree, self._static.positions(statics)), self._options)
+        donated = self._donated.leaves(tree, self._static.positions(statics))
+        return Traced(closed, tree, out[0], donated, self._options, self._fun)
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Static arguments; leaves and structure of the others."""

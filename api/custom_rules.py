@@ -1,29 +1,28 @@
-"""Functions whose derivatives the user gives."""
+"""Functions whose JVP the user gives; reverse mode is its transpose."""
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.autodiff import typed
+from tapeless.custom_calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.tracer import dtypes, pytree
-from tapeless.tracer.config import config
-from tapeless.tracer.core import Tracer
-from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.primitives import call
-from tapeless.tracer.primitives.elementwise import add, stop_gradient
+from tapeless.rule_checks import attempt, check_arrays, check_rule_is_linear, fitting
+from tapeless.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
+from tapeless.tracer import dtypes, pytree, source
+from tapeless.tracer.primitives import custom
+from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class custom_jvp:
+class custom_jvp(CustomFunction):
     """A function with a JVP rule of its own, which reverse mode uses too.
 
     Args:
       fun: a function of pytrees of arrays.
       nondiff_argnums, nondiff_argnames: arguments that are passed to the rule as they are, first and in order; they
-        need not be arrays.
+        need not be arrays, but may be, traced too.
 
     >>> @custom_jvp
     ... def double(x):
@@ -34,7 +33,7 @@ class custom_jvp:
     ...     return double(x), 2.0 * t
     """
 
-    __name__: str
+    primitive = custom.custom_jvp_p
 
     def __init__(
         self,
@@ -42,160 +41,120 @@ class custom_jvp:
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
-        functools.update_wrapper(self, fun, updated=())
-        self._signature = _signature(fun)
-        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
-        self.fun, self.nondiff_argnums = fun, (*nondiff_argnums, *[self._position(name) for name in names])
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
-        self._remembered: dict[Any, Any] = {}
+        self.symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
+    def defjvp(
+        self, jvp: Callable[..., Any], symbolic_zeros: bool = False, *, check_linear: bool = True
+    ) -> Callable[..., Any]:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
 
-        `symbolic_zeros`: accepted only as False; tangents that are zero are given as arrays.
+        Args:
+          symbolic_zeros: give tangents that are known to be zero as `SymbolicZero`, not as arrays of zeros.
+          check_linear: raise LinearityError, when the rule is first used, if the tangent that it returns is not linear
+            in those that it is given. One that is not has no reverse mode.
         """
-        if symbolic_zeros:
-            raise NotImplementedError("custom_jvp: symbolic_zeros=True is not supported.")
-        self.jvp = jvp
+        self.jvp, self.symbolic_zeros, self.is_linear = jvp, symbolic_zeros, check_linear
+        self.known = Known()
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set the rule from one function per argument: `lambda t, value, *primals: tangent`, or None for zero."""
+        """Set the rule from one function per argument: `lambda t, value, *primals: tangent`, or None for zero.
+
+        Raises: TypeError if there are arguments without a derivative, which such functions do not take.
+        """
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"custom_jvp: defjvps gives {self.__name__} rules that take all arguments as primals, but it has "
+                "nondiff_argnums.\n  Use defjvp."
+            )
 
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
             value = self(*primals)
-            terms = [row(t, value, *primals) for row, t in zip(jvps, tangents, strict=True) if row is not None]
-            zeros = pytree.tree_map(lambda y: instantiate(Zero(aval_of(y).tangent())), value)
-            total = functools.reduce(lambda a, b: pytree.tree_map(add, a, b), terms) if terms else zeros
-            return value, total
+            terms = [
+                row(pytree.tree_map(_array, t), value, *primals)
+                for row, t in zip(jvps, tangents, strict=True)
+                if row is not None and not all(type(x) is SymbolicZero for x in pytree.leaves(t))
+            ]
+            zeros = pytree.tree_map(SymbolicZero.from_primal_value, value)
+            return value, functools.reduce(lambda a, b: pytree.tree_map(add, a, b), terms) if terms else zeros
 
-        self.jvp = rule
+        self.defjvp(rule, symbolic_zeros=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.jvp is None:
-            raise AttributeError(f"custom_jvp: {self.__name__} has no rule: define one with defjvp.")
-        static, given = self._split(self._positional(args, kwargs))
-        leaves, tree = pytree.flatten(given)
-        flat = _FlatCall(self, static, tree, self._remembered)
-        outs = call.custom_jvp(flat, *leaves)
-        return pytree.unflatten(flat.out_tree, outs)
+    def rules(self) -> tuple[Callable[..., Any], ...]:
+        """The rule."""
+        return () if self.jvp is None else (self.jvp,)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-    def _position(self, name: str) -> int:
-        """Of the argument called `name`. Raises: ValueError if there is none."""
-        names = list(self._signature.parameters) if self._signature else []
-        if name not in names:
-            has = ", ".join(names) or "no names"
-            raise ValueError(f"custom_jvp: nondiff_argnames names {name!r}, but {self.__name__} has {has}.")
-        return names.index(name)
-
-    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults among them: that is how the rule takes them."""
-        if self._signature is None:
-            if kwargs:
-                raise TypeError(f"custom_jvp: the arguments of {self.__name__} have no names; give them by position.")
-            return args
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        if bound.kwargs:
-            names = ", ".join(bound.kwargs)
-            raise TypeError(f"custom_jvp: {self.__name__} takes {names} by name only, but its rule takes positions.")
-        return bound.args
-
-    def _split(self, args: tuple[Any, ...]) -> tuple[dict[int, Any], list[Any]]:
-        """Arguments without a derivative, by position; the others."""
-        for i in self.nondiff_argnums:
-            if not -len(args) <= i < len(args):
-                raise ValueError(
-                    f"custom_jvp: nondiff_argnums names argument {i}, but {self.__name__} was called with "
-                    f"{len(args)} argument{'s' * (len(args) != 1)}."
-                )
-        static = {i % len(args): pytree.tree_map(_undifferentiated, args[i]) for i in self.nondiff_argnums}
-        return static, [x for i, x in enumerate(args) if i not in static]
+    def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
+        """A call with arguments of this structure."""
+        return _Call(self, nondiff, tree)
 
 
-def _signature(fun: Any) -> inspect.Signature | None:
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        return None
+def _array(t: Any) -> Any:
+    return instantiate(Zero(t.aval)) if type(t) is SymbolicZero else t
 
 
-def _undifferentiated(x: Any) -> Any:
-    return stop_gradient(x) if isinstance(x, Tracer) else x
+class _Call(FlatCall):
+    """One call of a custom_jvp function."""
 
+    custom: custom_jvp
 
-class _FlatCall:
-    """One call of a custom_jvp function, on flat arrays."""
+    def describe_rule(self) -> str:
+        """`the rule of f`."""
+        return f"the rule of {self.__name__}"
 
-    def __init__(self, custom: custom_jvp, static: dict[int, Any], tree: Any, remembered: dict[Any, Any]) -> None:
-        self._custom, self._static, self._tree, self._remembered = custom, static, tree, remembered
-        self.out_tree: Any = None
-        self._out_avals: list[ShapedArray] | None = None  # known once the function, not only its rule, has run
-        self.__name__, self.__wrapped__ = custom.__name__, custom.fun
-
-    def function(self, *leaves: Any) -> list[Any]:
-        """The function itself."""
-        args = list(pytree.unflatten(self._tree, leaves))
-        for i in sorted(self._static):
-            args.insert(i, self._static[i])
-        outs, self.out_tree = pytree.flatten(self._custom.fun(*args))
-        _check_arrays(outs, self.__name__)
-        self._out_avals = [aval_of(y) for y in outs]
-        return outs
-
-    def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The function as a program, and its constants: one for all calls of these types without static arguments."""
-        key, cache = (self._tree, avals, config.trace_key()), self._remembered
-        if self._static or key not in cache:
-            program, consts = trace_to_jaxpr(self.function, avals, what="custom_jvp", function=self)
-            if self._static or any(isinstance(x, Tracer) for x in consts):
-                return program, consts
-            cache[key] = program, consts, self.out_tree, self._out_avals
-        program, consts, self.out_tree, self._out_avals = cache[key]
-        return program, consts
-
-    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The user's rule. Raises: TypeError if what it returns does not fit."""
-        of = f"the rule of {self.__name__}"
-        static = [self._static[i] for i in sorted(self._static)]
-        given = tuple(pytree.unflatten(self._tree, primals))
-        pushed = tuple(pytree.unflatten(self._tree, [instantiate(t) for t in tangents]))
-        out = self._custom.jvp(*static, given, pushed)  # type: ignore[misc]  # it was there when the call was made
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(f"custom_jvp: {of} must return (value, tangent), but returned {out!r}.")
-        (values, value_tree), (out_tangents, tangent_tree) = map(pytree.flatten, out)
-        if tangent_tree != value_tree:
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Apply the rule. Raises: TypeError if what it returns does not fit together."""
+        value, tangent = self._pair(primals, tangents)
+        (pushed, tangent_tree), tree = pytree.flatten(tangent), pytree.structure(value)
+        if tangent_tree != tree:
             raise TypeError(
-                f"custom_jvp: {of} returned a value of structure {value_tree}, "
+                f"custom_jvp: {self.describe_rule()} returned a value of structure {tree}, "
                 f"but a tangent of structure {tangent_tree}."
             )
-        _check_arrays([*values, *out_tangents], of)
-        self._check_values(values, value_tree)
-        self.out_tree = value_tree
-        return values, [_tangent(y, t, self.__name__) for y, t in zip(values, out_tangents)]
+        values = self.check_value(value)
+        check_arrays(self.primitive, pushed, self.describe_rule())
+        return values, [self._tangent(y, t) for y, t in zip(values, pushed)]
 
-    def _check_values(self, values: Sequence[Any], tree: Any) -> None:
-        if self._out_avals is None:
+    def _pair(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        given = pytree.unflatten(self.tree, primals[self.n :])
+        given_tangents = list(map(symbolic, tangents)) if self.custom.symbolic_zeros else linear_zeros(tangents)
+        pushed = pytree.unflatten(self.tree, given_tangents[self.n :])
+        assert self.custom.jvp is not None  # it was there when the call was made
+        out = self.custom.jvp(*self.nondiff.values(primals[: self.n]), tuple(given), tuple(pushed))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"custom_jvp: {self.describe_rule()} must return (value, tangent), but returned {out!r}.")
+        return out
+
+    def _tangent(self, y: Any, t: Any) -> Any:
+        want = aval_of(y).tangent()
+        if want.dtype == dtypes.float0:
+            return Zero(want)
+        return fitting(t, want, f"custom_jvp: a tangent from {self.describe_rule()}", f"its value {aval_of(y)}")
+
+    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The user's rule. A tangent that it makes of no tangent is seen to be zero, where that can be seen."""
+        values, pushed = super().rule(primals, tangents)
+        constant = self.custom.known.constant.get(self.key([aval_of(x) for x in primals]), ())
+        return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]
+
+    def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
+        """Raises: LinearityError if the tangent that the rule returns is not linear in those that it is given."""
+        if not self.custom.is_linear:
             return
-        have, want = [str(aval_of(y)) for y in values], [str(aval) for aval in self._out_avals]
-        if tree != self.out_tree or have != want:
-            raise TypeError(
-                f"custom_jvp: the rule of {self.__name__} must return the value of the function, of structure "
-                f"{self.out_tree} and types ({', '.join(want)}), not of {tree} and ({', '.join(have)})."
-            )
+        n, differentiable = len(avals), [i >= self.n and dtypes.is_inexact(a.dtype) for i, a in enumerate(avals)]
 
+        def pushed(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            tangents = [next(given) if yes else Zero(a.tangent()) for a, yes in zip(avals, differentiable)]
+            return list(map(instantiate, self.push(xs[:n], tangents)[1]))
 
-def _check_arrays(leaves: Sequence[Any], whose: str) -> None:
-    for x in leaves:
-        if not is_arraylike(x):
-            raise TypeError(f"custom_jvp: {whose} returned {x!r} of type {type(x).__name__}, which is not an array.")
-
-
-def _tangent(y: Any, t: Any, name: str) -> Any:
-    want = aval_of(y).tangent()
-    if want.dtype == dtypes.float0:
-        return Zero(want)
-    return typed(t, want, f"custom_jvp: a tangent from the rule of {name}", f"its value {aval_of(y)}")
+        of_tangents = [aval for aval, yes in zip(avals, differentiable) if yes]
+        with source.at(None):
+            found = attempt(lambda: trace_to_jaxpr(pushed, [*avals, *of_tangents], what="custom_jvp", function=self))
+        if found is not None:
+            what = f"custom_jvp: the tangent that {self.describe_rule()} returns is not linear in the tangents"
+            program, consts = found
+            constant = check_rule_is_linear(program, consts, n, what, f"{self.__name__}.defjvp")
+            self.custom.known.constant[self.key(avals)] = constant

@@ -1,5 +1,27 @@
-"""Primitive operations under the names of `jax.lax`: operands of one dtype and shape, nothing converted."""
+"""Operations, branches, loops under the names of `jax.lax`: operands of one dtype and shape, nothing converted."""
 
+import typing as _typing
+
+from tapeless import lax_linalg as linalg
+from tapeless.checkpointing import optimization_barrier
+from tapeless.collectives import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+    psum_scatter,
+    pswapaxes,
+)
+from tapeless.control_flow import cond, fori_loop, switch, while_loop
+from tapeless.describing import missing as _missing
+from tapeless.linear_solves import custom_linear_solve, custom_root
+from tapeless.scanning import associative_scan, map, scan
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,
@@ -71,6 +93,7 @@ from tapeless.tracer.primitives.elementwise import (
     rem,
     round,
     rsqrt,
+    select,
     select_n,
     sign,
     sin,
@@ -174,13 +197,18 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "all_gather",
+    "all_to_all",
     "argmax",
     "argmin",
     "asin",
     "asinh",
+    "associative_scan",
     "atan",
     "atan2",
     "atanh",
+    "axis_index",
+    "axis_size",
     "batch_matmul",
     "bessel_i0e",
     "bessel_i1e",
@@ -199,6 +227,7 @@ __all__ = [
     "collapse",
     "complex",
     "concatenate",
+    "cond",
     "conj",
     "conv",
     "conv_dimension_numbers",
@@ -213,6 +242,8 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
+    "custom_linear_solve",
+    "custom_root",
     "digamma",
     "div",
     "dot",
@@ -232,6 +263,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "floor",
+    "fori_loop",
     "full",
     "full_like",
     "gather",
@@ -247,20 +279,31 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",
     "lt",
+    "map",
     "max",
     "min",
     "mul",
     "ne",
     "neg",
     "nextafter",
+    "optimization_barrier",
     "pad",
+    "pmax",
+    "pmean",
+    "pmin",
     "polygamma",
     "population_count",
     "pow",
+    "ppermute",
+    "pshuffle",
+    "psum",
+    "psum_scatter",
+    "pswapaxes",
     "random_gamma_grad",
     "real",
     "reduce_and",
@@ -277,12 +320,14 @@ __all__ = [
     "rev",
     "round",
     "rsqrt",
+    "scan",
     "scatter",
     "scatter_add",
     "scatter_max",
     "scatter_min",
     "scatter_mul",
     "scatter_sub",
+    "select",
     "select_and_gather_add",
     "select_and_scatter_add",
     "select_n",
@@ -301,11 +346,18 @@ __all__ = [
     "squeeze",
     "stop_gradient",
     "sub",
+    "switch",
     "tan",
     "tanh",
     "tile",
     "top_k",
     "transpose",
+    "while_loop",
     "zeros_like",
     "zeta",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+
+    def __getattr__(name: str) -> _typing.NoReturn:
+        raise _missing("tapeless.lax", name)

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.describing import arguments, structure
 from tapeless.lowering import dispatch, emit
-from tapeless.lowering.array import DeviceArray
-from tapeless.tracer import dtypes, pytree
+from tapeless.lowering.array import DeviceArray, duplicate
+from tapeless.lowering.compile import check_distinct, check_live
+from tapeless.tracer import core, dtypes, narrowing, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.jaxpr import ClosedJaxpr, Literal
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -18,18 +20,20 @@ class Program:
     """A compiled function of flat arguments, with what it needs to be called."""
 
     def __init__(self, traced: "Traced", device: Any) -> None:
+        self.traced = traced
         self._jaxpr, self._device, self._tree = traced.jaxpr, device, traced.out_tree
         jaxpr, consts = traced.jaxpr.jaxpr, traced.jaxpr.consts
-        donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)  # nan is looked for again
-        self.executable = dispatch.executable(jaxpr, device, donated, traced.options)
-        self._call = self.executable.call
+        # With debug_nans nothing is donated: nan is looked for once more.
+        self._donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)
+        self.executable = dispatch.executable(jaxpr, device, self._donated, traced.options)
+        self._call = self._call_donating if self._donated else self.executable.call
         self._consts = [dispatch.buffer_on(c, device) for c in consts]
         self._single = traced.out_tree is pytree.LEAF
 
     @property
     def run(self) -> Callable[[list[Any]], Any]:
         """The fastest way to call with buffers of the right types on the right device."""
-        if self._single and not self._consts:
+        if self._single and not self._consts and not self._donated:
             return self.executable.call_single
         return self._call_buffers
 
@@ -44,16 +48,50 @@ class Program:
             dispatch.check_nans_in(self._jaxpr.jaxpr, outs, [*map(DeviceArray, self._consts), *arrays])
         return pytree.unflatten(self._tree, outs)
 
+    def _call_donating(self, bufs: Sequence[Any]) -> Any:
+        """Check first what jaxlib would print about on stderr, before it raises."""
+        check_live(bufs)
+        check_distinct(bufs, self._donated)
+        return self.executable.call(bufs)
+
     def _put(self, x: Any) -> DeviceArray:
-        return DeviceArray(dispatch.buffer_on(x, self._device))
+        there = DeviceArray(dispatch.buffer_on(x, self._device))
+        return duplicate(there) if self._donated else there  # equal numbers share their memory
 
 
 class Traced:
     """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
 
-    def __init__(self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any):
+    def __init__(
+        self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any, function: Any
+    ) -> None:
         self.jaxpr, self.in_tree, self.out_tree = jaxpr, in_tree, out_tree
-        self.donated, self.options = donated, options
+        self.donated, self.options, self.function = donated, options, function
+        self.narrowings = narrowing.narrowings(jaxpr.jaxpr)
+        for found in self.narrowings:
+            if isinstance(found.what, Literal):
+                narrowing.check_fits(found, found.what.value, f"jit: a number in {core.describe_function(function)}")
+
+    def check_fit(self, leaves: Sequence[Any]) -> None:
+        """Raise OverflowError for a weak integer among the arguments that is used as a dtype it does not fit."""
+        before = len(self.jaxpr.consts)
+        for found in self.narrowings:
+            if isinstance(found.what, int) and found.what >= before:
+                i = found.what - before
+                narrowing.check_fits(found, leaves[i], f"{self._whose(i)} of {core.describe_function(self.function)}")
+
+    def _whose(self, i: int) -> str:
+        paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+        return f"jit: argument {pytree.keystr(paths[i][0][1:])}"
+
+    def __repr__(self) -> str:
+        return f"<Traced {self.signature()}>"
+
+    def signature(self) -> str:
+        """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
+        program = self.jaxpr
+        given, results = arguments(self.in_tree, program.in_avals), structure(self.out_tree, program.out_avals)
+        return f"{program.jaxpr.name}{given} -> {results}"
 
     @property
     def out_info(self) -> Any:
@@ -70,6 +108,9 @@ class Lowered:
 
     def __init__(self, traced: Traced) -> None:
         self._traced = traced
+
+    def __repr__(self) -> str:
+        return f"<Lowered {self._traced.signature()}>"
 
     def as_text(self) -> str:
         """The module's text."""
@@ -101,7 +142,7 @@ class Lowered:
         """The module, compiled for the default device."""
         traced = self._traced
         options = {**traced.options, **(compiler_options or {})}
-        again = Traced(traced.jaxpr, traced.in_tree, traced.out_tree, traced.donated, options)
+        again = Traced(traced.jaxpr, traced.in_tree, traced.out_tree, traced.donated, options, traced.function)
         return Compiled(again)
 
 
@@ -113,12 +154,16 @@ class Compiled:
         self._program = Program(traced, dispatch.device_of(()))
         self._executable = self._program.executable
 
+    def __repr__(self) -> str:
+        return f"<Compiled {self._traced.signature()} for {self._executable.device}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         name = self._traced.jaxpr.jaxpr.name
         if tree != self._traced.in_tree:
             raise TypeError(
-                f"{name} was compiled for arguments of structure {self._traced.in_tree}, but called with {tree}."
+                f"{name} was compiled for arguments {arguments(self._traced.in_tree, self._traced.jaxpr.in_avals)}, "
+                f"but called with {arguments(tree, leaves)}."
             )
         for i, (x, want) in enumerate(zip(leaves, self._traced.jaxpr.in_avals, strict=True)):
             have = aval_of(x)
@@ -129,6 +174,7 @@ class Compiled:
                     f"{name} is compiled, and a compiled program cannot be transformed: argument leaf {i} is traced, "
                     f"{have}.\n  Call the jitted function instead."
                 )
+        self._traced.check_fit(leaves)
         return self._program.call(leaves)
 
     @property

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,16 @@ from tapeless.tracer.primitives.shape import expand_dims, squeeze
 from tapeless.tracer.types import aval_of, is_arraylike
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Any:
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Hashable | None = None,
+    *,
+    control_flow: str = "auto",
+) -> Any:
     """A function of one example, for many at once.
 
     Args:
@@ -24,9 +33,18 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
         int, or a sequence with one entry per positional argument, each an int, None, or a pytree of these that is a
         prefix of the argument. Keyword arguments are mapped over axis 0.
       out_axes: where that axis goes in the results: an int, None for a result that is the same for all, or a prefix.
+      axis_name: a name for the mapped axis, for collectives such as `lax.psum(x, axis_name)`: any hashable but None,
+        numbers and tuples. It hides an axis of the same name outside.
       axis_size: number of examples, if no argument says it.
+      control_flow: how branches and while loops that differ between examples are run. "select": every branch that some
+        example takes is computed for all, and a loop goes on until all are done; an example never sees a branch that it
+        does not take, nor does its derivative. "loop": one example after the other. "auto": by what the programs cost;
+        `explain_control_flow` says which and why.
+      spmd_axis_name: the axis, or a tuple of axes, of a device mesh that the examples are spread over. It is kept with
+        the mapped axis, and means something to sharded arrays only: on one device it changes nothing.
     Returns: a function of the same arguments with the mapped axis, giving the results with it.
-    Raises: ValueError if sizes of mapped axes differ, each argument named, or `in_axes` does not fit.
+    Raises: ValueError if sizes of mapped axes differ, each argument named, `in_axes` does not fit, or there is no such
+      `control_flow`; TypeError for what cannot be a name.
 
     >>> import tapeless.numpy as tnp
     >>> vmap(tnp.dot)(tnp.ones((2, 3)), tnp.ones((2, 3)))
@@ -34,6 +52,10 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
     """
     if not callable(fun):
         raise TypeError(f"vmap: expected a function, not {fun!r}.")
+    if control_flow not in ("auto", "select", "loop"):
+        raise ValueError(f'vmap: control_flow must be "auto", "select" or "loop", not {control_flow!r}.')
+    _check_name("axis_name", axis_name, (int, float, complex, tuple, list))
+    _check_name("spmd_axis_name", spmd_axis_name, (int, float, complex, list))
 
     @functools.wraps(fun)
     def batched(*args: Any, **kwargs: Any) -> Any:
@@ -48,13 +70,19 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_s
             outs, out_tree = pytree.flatten(fun(*given, **named))
             return outs
 
-        outs, out_dims = batching.vmap(flat_fun, flat, dims, size, fun)
+        with batching.choosing(control_flow):
+            outs, out_dims = batching.vmap(flat_fun, flat, dims, size, fun, axis_name, spmd_axis_name)
         wanted = pytree.broadcast_prefix(
             out_axes, pytree.unflatten(out_tree, outs), _is_none, who="vmap", name="out_axes"
         )
         return pytree.unflatten(out_tree, [_placed(x, d, w, size, fun) for x, d, w in zip(outs, out_dims, wanted)])
 
     return batched
+
+
+def _check_name(parameter: str, name: Any, others: tuple[type, ...]) -> None:
+    if isinstance(name, others) or not isinstance(name, Hashable):
+        raise TypeError(f"vmap: {parameter} must be a string or another name, not {name!r}.")
 
 
 def _is_none(x: Any) -> bool:

@@ -17,7 +17,7 @@ from tapeless.tracer.core import Primitive
 PAGE = Path(__file__).parent / "primitives.md"
 TABLES = {
     "jvp": jvp.rules,
-    "transpose": transpose.rules,
+    "transpose": {**transpose.rules, **transpose.accumulating},
     "vmap": vmap.rules,
     "partial_eval": partial_eval.rules,
     "emit": emit.rules,
@@ -69,6 +69,8 @@ def linearity(primitive: Primitive) -> str:
     if primitive not in jvp.structurally_linear:
         return ""
     positions = jvp.structurally_linear[primitive]
+    if isinstance(positions, slice):
+        return f"all from {positions.start}"
     return "each" if positions is None else ", ".join(map(str, positions))
 
 

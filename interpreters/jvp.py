@@ -28,18 +28,22 @@ def jvp(
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
-def jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
+def jvp_jaxpr(
+    jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...] | None = None
+) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
     """The program `constants primals ; tangents -> results ; tangents`, tangents only where there are any.
 
     Args:
       nonzero: which inputs have a tangent; their tangents follow the primals, as linear inputs.
+      wanted: which results are to have one even if it is zero.
     Returns: the program; its constants, which users' rules close over; which results have a tangent.
       Remembered for as long as `jaxpr` lives.
     """
     cache = _jvp_jaxprs.setdefault(jaxpr, {})
-    if nonzero not in cache:
-        cache[nonzero] = _jvp_jaxpr(jaxpr, nonzero)
-    return cache[nonzero]
+    key = (nonzero, wanted)
+    if key not in cache:
+        cache[key] = _jvp_jaxpr(jaxpr, nonzero, wanted or (False,) * len(jaxpr.outvars))
+    return cache[key]
 
 
 class JVPTrace(Trace):
@@ -192,7 +196,8 @@ def zero(primitive: Primitive) -> None:
     rules[primitive] = rule
 
 
-structurally_linear: Table[tuple[int, ...] | None] = Table("linearity")
+# Positions of the operands that primitives are linear in; None: all of them.
+structurally_linear: Table[tuple[int, ...] | slice | None] = Table("linearity")
 # Those of them that are linear in each operand, not in all together.
 separately: Table[None] = Table("multilinearity")
 
@@ -206,7 +211,9 @@ def _sum(terms: list[Any], out: Any) -> Any:
     return total
 
 
-def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
+def _jvp_jaxpr(
+    jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
     trace = StagingTrace(core.current_trace(), jaxpr, "jvp")
     primals = [trace.input(aval) for aval in jaxpr.in_avals]
     tangents = [
@@ -215,6 +222,7 @@ def _jvp_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[An
     ]
     with core.new_trace(trace):
         outs, out_tangents = jvp(lambda *xs: eval_jaxpr(jaxpr, xs), primals, tangents, jaxpr)
+        out_tangents = [instantiate(t) if want else t for t, want in zip(out_tangents, wanted, strict=True)]
         kept = [t for t in out_tangents if type(t) is not Zero]
         outvars = [trace.atom(x) for x in [*outs, *kept]]
     built, consts = trace.finish(outvars, f"jvp_{jaxpr.name}")

@@ -1,66 +1,286 @@
 """Whether a program is linear in its linear inputs: transposition takes that for granted, of users it is asked.
 
-Every value is linear, zero or constant. Where operands are linear together (those of add, not of mul), a linear
-one beside a constant makes the program affine, and so does a constant result. What is not even affine (products
-of linear values, sines) has no transpose rule, and is found by transposing.
+A program is read once, forwards, and what is found of each value is one of four facts: it is zero, it is a constant,
+it is linear, or it is a truth value or an integer that some equation made of linear values (or stands beside one, as
+what `sort` gives), which does no harm until it is used. Sums need operands that are linear or zero, products one linear
+factor.
+Source: Radul et al. 2023, section 3, "Linear A"; seeds.md 2.1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import jvp, transpose
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.interpreters import jvp
+from tapeless.tracer import core, dtypes, printing
+from tapeless.tracer.config import config
+from tapeless.tracer.errors import LinearityError
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer.primitives.operands import known_elements
+from tapeless.tracer.rules import Table
 
 
-def check_linear(jaxpr: Jaxpr) -> None:
-    """Raises: NotImplementedError naming the equation that makes the program affine, TypeError a constant result."""
-    zeros = _zeros(jaxpr, [False] * len(jaxpr.invars))
-    for v in jaxpr.outvars:
-        if not v.linear and not _is_zero(v, zeros):
-            raise TypeError(f"{jaxpr.name} is not linear: its result {v.aval} does not depend on its arguments.")
+class Fact(Enum):
+    """What is known of a value."""
+
+    ZERO = "zero"
+    CONSTANT = "constant"
+    LINEAR = "linear"
 
 
-def _zeros(jaxpr: Jaxpr, zero_in: Sequence[bool]) -> set[Var]:
-    """The variables of a program that are zero if some inputs are. Raises: NotImplementedError if it is affine."""
-    zeros = {v for v, zero in zip(jaxpr.invars, zero_in, strict=True) if zero}
+Facts = tuple[Fact | Equation, ...]  # an equation: it made the value of linear ones
+
+
+def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = ()) -> None:
+    """Check a program whose linear inputs, and all that depends on them, are marked (`marking.mark_linear`).
+
+    Args:
+      strict: fan-out and disposal must be explicit too: every linear value is read once, every other one at least
+        once (see `strict_form`).
+      zero_in: which of its first inputs are known to be zero.
+    Raises: LinearityError naming the equation, its line and the reason: bilinear, nonlinear primitive, affine,
+      constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
+      input; if strict also implicit dup, implicit drop, implicit nonlinear drop.
+    """
+    program = Program(jaxpr, jaxpr)
+    program.check_results(program.facts(facts_of_inputs(jaxpr, zero_in)))
+    if strict:
+        _check_strict(jaxpr, jaxpr)
+
+
+def checked_linear(jaxpr: Jaxpr, residuals: Sequence[Any] | None = None) -> Jaxpr:
+    """A program that a transform built, checked if `config.check_programs` is set.
+
+    Zeros that rules made are among its residuals, the inputs that are not linear: those whose values are not known now
+    are taken for zeros.
+    """
+    if config.check_programs:
+        n = len(jaxpr.invars) - sum(jaxpr.linear_in)
+        check_linear(jaxpr, zero_in=[True] * n if residuals is None else list(map(may_be_zero, residuals)))
+    return jaxpr
+
+
+def may_be_zero(x: Any) -> bool:
+    """Whether a value is zero, or not known."""
+    known = known_elements(x)
+    return known is None or known.dtype == dtypes.float0 or not np.any(known)
+
+
+def facts_of_inputs(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> Facts:
+    """What is known of the inputs of a program, if its first ones are or are not zero."""
+    zeros = [*zero_in, *[False] * (len(jaxpr.invars) - len(zero_in))]
+    return tuple([Fact.LINEAR if v.linear else _known(zero) for v, zero in zip(jaxpr.invars, zeros, strict=True)])
+
+
+def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, Fact | Equation]:
+    """What is known of every value of a program. Raises: LinearityError."""
+    return Program(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
+
+
+# How an equation that carries programs is checked: rule(program, eqn, facts of operands) -> facts of results. One
+# with a param `jaxpr` that is called with all operands needs none.
+rules: Table[Callable[["Program", Equation, Facts], Facts]] = Table("linearity")
+
+
+class Program:
+    """One program in the course of a check: `outer` is the whole that was asked about."""
+
+    def __init__(self, jaxpr: Jaxpr, outer: Jaxpr) -> None:
+        self.jaxpr, self.outer = jaxpr, outer
+
+    def inside(self, jaxpr: Jaxpr, facts: Facts) -> Facts:
+        """Facts of the results of a program that an equation carries. Remembered for as long as it lives."""
+        if any(isinstance(fact, Equation) for fact in facts):
+            return Program(jaxpr, self.outer).facts(facts)
+        cache = _found.setdefault(jaxpr, {})
+        if facts not in cache:
+            cache[facts] = Program(jaxpr, self.outer).facts(facts)
+        return cache[facts]
+
+    def join(self, eqn: Equation, a: Fact | Equation, b: Fact | Equation) -> Fact | Equation:
+        """The fact of what is one thing or another: the result of a branch, or a loop's carry."""
+        if a is b or b is Fact.ZERO or isinstance(a, Equation):
+            return a
+        if a is Fact.ZERO or isinstance(b, Equation):
+            return b
+        raise self.error("affine", f"a result of {eqn.primitive} is a linear value here and a constant there", eqn)
+
+    def facts(self, facts: Facts) -> Facts:
+        """Facts of the results, from those of the inputs."""
+        env = self.environment(facts)
+        return tuple([fact_of(v, env) for v in self.jaxpr.outvars])
+
+    def environment(self, facts: Facts) -> dict[Var, Fact | Equation]:
+        """Facts of all variables, from those of the inputs."""
+        env: dict[Var, Fact | Equation] = dict(zip(self.jaxpr.invars, facts, strict=True))
+        for eqn in self.jaxpr.eqns:
+            given = tuple([fact_of(v, env) for v in eqn.invars])
+            env.update(zip(eqn.outvars, self._equation(eqn, given), strict=True))
+        return env
+
+    def check_results(self, facts: Facts) -> None:
+        """Raises: LinearityError if a result is not linear."""
+        for i, (v, fact) in enumerate(zip(self.jaxpr.outvars, facts, strict=True)):
+            if isinstance(fact, Equation) and _is_inexact(v):
+                raise self._nonlinear(fact)
+            if isinstance(fact, Equation):
+                raise self.error(_RESULT, f"its result {v.aval} is what {fact.primitive} makes of a linear value", fact)
+            if fact is Fact.CONSTANT:
+                which = f"result {i}, {v.aval}," if len(facts) > 1 else f"result {v.aval}"
+                made = next((eqn for eqn in self.jaxpr.eqns if v in eqn.outvars), None)
+                raise self.error("constant", f"its {which} does not depend on its arguments", made)
+
+    def error(self, reason: str, why: str, eqn: Equation | None, hint: str = "") -> LinearityError:
+        """The error that says what is wrong with an equation."""
+        return _error(self.outer, self.jaxpr, "linear", reason, why, eqn, hint)
+
+    def _equation(self, eqn: Equation, facts: Facts) -> Facts:
+        is_call = eqn.params.get("jaxpr") is not None
+        outs = rules.get(eqn.primitive, _call if is_call else _apply)(self, eqn, facts)
+        for v, fact in zip(eqn.outvars, outs, strict=True):
+            if fact is Fact.LINEAR and not v.linear:
+                raise self.error(_RESULT, f"{eqn.primitive} makes a nonlinear value of a linear one", eqn)
+        return outs
+
+    def primitive(self, eqn: Equation, facts: Facts) -> Fact | Equation:
+        """The fact of the results of an equation that carries no programs."""
+        made = next((fact for fact in facts if isinstance(fact, Equation)), None)
+        if not all(map(_is_inexact, eqn.outvars)) or not eqn.outvars:
+            return made or (eqn if Fact.LINEAR in facts else Fact.CONSTANT)
+        if eqn.primitive in jvp.separately:
+            return self._product(eqn, facts, made)
+        return self.jointly(eqn, facts, linear_operands(eqn))
+
+    def jointly(self, eqn: Equation, facts: Facts, positions: Sequence[int]) -> Fact:
+        """The fact of what is linear in the operands at `positions` together, and in no other."""
+        for k, fact in enumerate(facts):
+            if k not in positions:
+                self._check_other(eqn, k, fact, bool(positions))
+            elif isinstance(fact, Equation):
+                raise self._nonlinear(fact)
+        joint = {facts[k] for k in positions}
+        if {Fact.LINEAR, Fact.CONSTANT} <= joint:
+            raise self.error("affine", f"{eqn.primitive} combines a linear value with a constant", eqn)
+        return Fact.LINEAR if Fact.LINEAR in joint else _known(joint == {Fact.ZERO})
+
+    def _product(self, eqn: Equation, facts: Facts, made: Equation | None) -> Fact:
+        if made is not None:
+            raise self._nonlinear(made)
+        if facts.count(Fact.LINEAR) > 1:
+            raise self.error("bilinear", f"{eqn.primitive} multiplies two values that are both linear", eqn)
+        return Fact.LINEAR if Fact.LINEAR in facts else _known(Fact.ZERO in facts)
+
+    def _check_other(self, eqn: Equation, k: int, fact: Fact | Equation, in_others: bool) -> None:
+        """An operand that the primitive is not linear in, though perhaps in others: no linear value may reach it."""
+        if fact is Fact.LINEAR:
+            raise self._nonlinear(eqn, f" as operand {k + 1}" if in_others else "")
+        if isinstance(fact, Equation):
+            raise self.decided(eqn, eqn.invars[k], fact) if in_others else self._nonlinear(fact)
+
+    def decided(self, eqn: Equation, by: Atom, made: Equation) -> LinearityError:
+        """The error for an equation whose result hangs on a truth value or an integer that `made` made."""
+        kind = "predicate" if by.aval.dtype == np.dtype(bool) else "index"
+        why = f"{eqn.primitive} goes by what {made.primitive} makes of a linear value"
+        elsewhere = made.source if str(made.source) != str(eqn.source) else None
+        hint = f"\n  {made.primitive} was reached from {elsewhere.describe()}." if elsewhere else ""
+        return self.error(f"{kind} depends on linear input", why, eqn, hint)
+
+    def _nonlinear(self, eqn: Equation, which: str = "") -> LinearityError:
+        return self.error("nonlinear primitive", f"{eqn.primitive} is applied to a linear value{which}", eqn)
+
+
+def linear_operands(eqn: Equation) -> Sequence[int]:
+    """Positions of the operands that a primitive is linear in: jointly, if it is not in `jvp.separately`."""
+    n, table = len(eqn.invars), jvp.structurally_linear
+    positions = table.get(eqn.primitive, ())
+    if isinstance(positions, slice):
+        return range(n)[positions]
+    return range(n) if positions is None else [k for k in positions if k < n]
+
+
+def _call(program: Program, eqn: Equation, facts: Facts) -> Facts:
+    return program.inside(eqn.params["jaxpr"], facts)
+
+
+def _apply(program: Program, eqn: Equation, facts: Facts) -> Facts:
+    return (program.primitive(eqn, facts),) * len(eqn.outvars)
+
+
+def _known(zero: bool) -> Fact:
+    return Fact.ZERO if zero else Fact.CONSTANT
+
+
+def fact_of(v: Atom, env: dict[Var, Fact | Equation]) -> Fact | Equation:
+    """The fact of a variable or a literal."""
+    if v.aval.dtype == dtypes.float0:
+        return Fact.ZERO
+    return _known(not np.any(v.value)) if isinstance(v, Literal) else env[v]
+
+
+def _is_inexact(v: Atom) -> bool:
+    return dtypes.is_inexact(v.aval.dtype)
+
+
+# ---- strictness ----------------------------------------------------------------------------------------------
+
+
+def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
+    """Raises: LinearityError if a linear value is not read exactly once, or another one never, inside programs too."""
+    reads: dict[Var, list[Equation | None]] = {v: [] for eqn in jaxpr.eqns for v in eqn.outvars}
+    reads |= {v: [] for v in jaxpr.invars}
+    for eqn in (*jaxpr.eqns, None):
+        for v in eqn.invars if eqn else jaxpr.outvars:
+            if isinstance(v, Var):
+                reads[v].append(eqn)
+    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    for v, readers in reads.items():
+        _check_reads(v, readers, made.get(v), jaxpr, outer)
     for eqn in jaxpr.eqns:
-        zero = [_is_zero(v, zeros) for v in eqn.invars]
-        inner = eqn.params.get("jaxpr")
-        if inner is not None:
-            inside = _zeros(inner, zero)
-            zeros.update(v for v, w in zip(eqn.outvars, inner.outvars) if _is_zero(w, inside))
-        elif eqn.linear:
-            _check_equation(eqn, zero)
-        elif _gives_zero(eqn, zero):
-            zeros.update(eqn.outvars)
-    return zeros
+        for inner in subjaxprs(eqn.params):
+            _check_strict(inner, outer)
 
 
-def _is_zero(v: Atom, zeros: set[Var]) -> bool:
-    return not np.any(v.value) if isinstance(v, Literal) else v in zeros
+def _check_reads(v: Var, readers: Sequence[Equation | None], made: Equation | None, jaxpr: Jaxpr, outer: Jaxpr) -> None:
+    name = _names(jaxpr).typed(v)
+    if not readers:
+        kind = "implicit drop" if v.linear else "implicit nonlinear drop"
+        raise _error(outer, jaxpr, "strict", kind, f"{name} is never read", made)
+    if v.linear and len(readers) > 1:
+        why = f"{name} is read {len(readers)} times, without a dup"
+        raise _error(outer, jaxpr, "strict", "implicit dup", why, readers[-1] or made)
 
 
-def _check_equation(eqn: Equation, zero: Sequence[bool]) -> None:
-    operands = [(eqn.invars[k], zero[k]) for k in _linear_together(eqn)]
-    if any(v.linear for v, _ in operands) and any(not v.linear and not is_zero for v, is_zero in operands):
-        raise transpose.not_linear(eqn.primitive, "it combines a linear value with a constant (affine)", eqn)
+# ---- messages ------------------------------------------------------------------------------------------------
+
+_RESULT = "nonlinear result depends on linear input"
 
 
-def _gives_zero(eqn: Equation, zero: Sequence[bool]) -> bool:
-    """Of zeros, what is linear in them makes zeros; of several factors, one will do."""
-    if eqn.primitive in jvp.separately:
-        return any(zero)
-    operands = [zero[k] for k in _linear_together(eqn)]
-    return bool(operands) and all(operands)
+def _error(
+    outer: Jaxpr, jaxpr: Jaxpr, what: str, reason: str, why: str, eqn: Equation | None, hint: str = ""
+) -> LinearityError:
+    inside = f", in {jaxpr.name}" if jaxpr is not outer else ""
+    text = f"\n  {_equation_text(jaxpr, eqn)}" if eqn else ""
+    place = eqn.source if eqn else None
+    reached = f"\n  It was reached from {place.describe()}." if place else ""
+    message = f"{outer.name} is not {what} ({reason}): {why}{inside}.{text}{reached}{hint}"
+    return LinearityError(message, reason, eqn)
 
 
-def _linear_together(eqn: Equation) -> Sequence[int]:
-    """Positions of the operands that the primitive is linear in jointly."""
-    every = range(len(eqn.invars))
-    if eqn.primitive in transpose.together:
-        return every
-    if eqn.primitive in jvp.separately or eqn.primitive not in jvp.structurally_linear:
-        return ()
-    positions = jvp.structurally_linear[eqn.primitive]
-    return every if positions is None else [k for k in positions if k < len(eqn.invars)]
+def _equation_text(jaxpr: Jaxpr, eqn: Equation) -> str:
+    """As it stands in the printed program; programs that it carries by their names."""
+    names = _names(jaxpr) if eqn in jaxpr.eqns else printing.Names()
+    return printing.equation_text(eqn, names, {program: f"@{program.name}" for program in subjaxprs(eqn.params)})
+
+
+def _names(jaxpr: Jaxpr) -> printing.Names:
+    """The names that variables have when the program is printed."""
+    names = printing.Names()
+    inputs = sorted(jaxpr.invars, key=lambda v: v.linear)
+    for v in (*inputs, *[v for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]):
+        names(v)
+    return names
+
+
+_found = core.program_cache()

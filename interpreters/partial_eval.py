@@ -6,9 +6,12 @@ in hand (`unzip_jaxpr`) a policy says which residuals are saved; the others are 
 that are. Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tapeless.interpreters import recompute
+from tapeless.interpreters.linearity import checked_linear
+from tapeless.interpreters.recompute import Policy, save_all
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
@@ -18,18 +21,6 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxp
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
-
-Policy = Callable[..., bool]  # policy(primitive, *operand_avals, **params): may its results be saved?
-
-
-def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """The policy of ordinary reverse mode: every residual is saved, nothing is computed twice."""
-    return True
-
-
-def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Only the inputs are kept; every residual is computed again."""
-    return False
 
 
 class Unzipped(NamedTuple):
@@ -45,13 +36,20 @@ class Unzipped(NamedTuple):
     residuals: int
 
 
-def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> Unzipped:
-    """Split a program by which of its inputs wait. Remembered for as long as `jaxpr` lives."""
+def unzip_jaxpr(
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all, waiting: tuple[bool, ...] | None = None
+) -> Unzipped:
+    """Split a program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
+
+    Args:
+      policy: which residuals are saved.
+      waiting: results that are to be linear even if they are known, being zero then: a loop's carry.
+    """
     cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy)
+    key = (linear_in, policy, waiting)
     if key not in cache:
-        whole = _unzip(jaxpr, linear_in)
-        cache[key] = whole if policy is save_all else _recompute(whole, policy)
+        whole = _unzip(jaxpr, linear_in, waiting or (False,) * len(jaxpr.outvars))
+        cache[key] = whole if policy is save_all else _recomputing(whole, policy)
     return cache[key]
 
 
@@ -85,11 +83,17 @@ class UnzipTrace(Trace):
         with core.under(self.parent):
             return rule(self, args, **params)
 
-    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Write down an equation of the linear program."""
+    def record(
+        self,
+        primitive: Primitive,
+        args: Sequence[Any],
+        params: dict[str, Any],
+        linear_out: Sequence[bool] | None = None,
+    ) -> tuple[Any, ...]:
+        """Write down an equation of the linear program; `linear_out` says which results are linear, if not all."""
         atoms = [self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
-        outvars = [Var(aval, True) for aval in avals]
+        outvars = [Var(aval, linear) for aval, linear in zip(avals, linear_out or [True] * len(avals))]
         self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
         return tuple([LinearTracer(self, v) for v in outvars])
 
@@ -120,7 +124,9 @@ class UnzipTrace(Trace):
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in self._residuals.values() if v in used]
-        return checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)), [x for _, x in kept]
+        closed = checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs))
+        residuals = [x for _, x in kept]
+        return checked_linear(closed, residuals), residuals
 
 
 class LinearTracer(Tracer):
@@ -141,7 +147,7 @@ class LinearTracer(Tracer):
 rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Unzipped:
+def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...]) -> Unzipped:
     known = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(known, jaxpr)
     args = [
@@ -150,7 +156,7 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Unzipped:
     ]
     with core.new_trace(known), core.new_trace(trace):
         outs = eval_jaxpr(jaxpr, args)
-        linear_out = tuple(trace.is_linear(x) for x in outs)
+        linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
         name = jaxpr.name.removeprefix("jvp_")
         linear, residuals = trace.finish([x for x, waits in zip(outs, linear_out) if waits], f"linear_{name}")
         results = [x for x, waits in zip(outs, linear_out) if not waits]
@@ -158,57 +164,13 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Unzipped:
     program, consts = known.finish(known_out, f"primal_{name}")
     if consts:
         raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    return Unzipped(program, linear, linear_out, len(residuals))
+    program, linear, n = recompute.without_broadcasts(program, linear, len(residuals))
+    return Unzipped(program, linear, linear_out, n)
 
 
-def _recompute(whole: Unzipped, policy: Policy) -> Unzipped:
-    """Move the equations of residuals that the policy does not save into the linear half."""
-    known, linear, linear_out, n = whole
-    results, residuals = known.outvars[: len(known.outvars) - n], known.outvars[len(known.outvars) - n :]
-    made = {v: eqn for eqn in known.eqns for v in eqn.outvars}
-    saved: dict[Var, None] = {}
-    again: set[Equation] = set()
-
-    def need(v: Atom) -> None:
-        if isinstance(v, Literal) or v in saved:
-            return
-        eqn = made.get(v)
-        if eqn is None or policy(eqn.primitive, *(x.aval for x in eqn.invars), **eqn.params):
-            saved[v] = None
-        elif eqn not in again:
-            again.add(eqn)
-            for x in eqn.invars:
-                need(x)
-
-    for r in residuals:
-        need(r)
-    keep = list(saved)
-    moved = [eqn for eqn in known.eqns if eqn in again]
-    new_known = passes.dead_code(known.replace(outvars=[*results, *keep]))
-    new_linear = checked(_with_prologue(linear, residuals, keep, moved))
-    return Unzipped(checked(new_known), new_linear, linear_out, len(keep))
-
-
-def _with_prologue(linear: Jaxpr, residuals: Sequence[Atom], keep: list[Var], moved: list[Equation]) -> Jaxpr:
-    """`linear` with its residuals computed by `moved` from `keep`; variables are renamed, being of another program."""
-    fresh = {v: Var(v.aval) for v in keep}
-    for eqn in moved:
-        fresh.update((v, Var(v.aval)) for v in eqn.outvars)
-
-    def rename(v: Atom) -> Atom:
-        return fresh[v] if isinstance(v, Var) else v
-
-    prologue = [
-        eqn.replace(invars=[rename(v) for v in eqn.invars], outvars=[fresh[v] for v in eqn.outvars]) for eqn in moved
-    ]
-    bound = dict(zip(linear.invars, (rename(r) for r in residuals)))
-
-    def rebind(v: Atom) -> Atom:
-        return bound.get(v, v) if isinstance(v, Var) else v
-
-    body = [eqn.replace(invars=[rebind(v) for v in eqn.invars]) for eqn in linear.eqns]
-    inputs = [fresh[v] for v in keep] + [v for v in linear.invars if v.linear]
-    return Jaxpr(inputs, prologue + body, [rebind(v) for v in linear.outvars], linear.name)
+def _recomputing(whole: Unzipped, policy: Policy) -> Unzipped:
+    known, linear, residuals = recompute.by_policy(whole.known, whole.linear, whole.residuals, policy)
+    return Unzipped(known, linear, whole.linear_out, residuals)
 
 
 _unzipped = core.program_cache()

@@ -9,6 +9,7 @@ Source: Radul et al. 2023, section 6 and theorem 7.1; rules as in seeds.md 2.2.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tapeless.interpreters.linearity import checked_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
@@ -48,13 +49,21 @@ def is_linear(x: Any) -> bool:
     return type(x) is Linear
 
 
-def backward(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+def backward(
+    jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any], totals: Sequence[Any] | None = None
+) -> list[Any]:
     """Cotangents of the linear inputs, from those of the linear results (values or `Zero`).
 
+    Args:
+      totals: what they are added to, in place where that is possible; one for each linear input, None for nothing.
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
     env = _nonlinear_part(jaxpr, residuals)
+    inputs = [v for v in jaxpr.invars if v.linear]
     running: dict[Var, _Cotangent] = {}
+    for v, total in zip(inputs, totals or ()):
+        if total is not None:
+            _accumulate(running, v, total)
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         _accumulate(running, v, ct)
     before = source.current()
@@ -66,26 +75,51 @@ def backward(jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any]) -> list
                 _pull_back(eqn, env, running)
     finally:
         source.swap(outside)
-    inputs = [v for v in jaxpr.invars if v.linear]
     return [running[v].value() if v in running else Zero(v.aval) for v in inputs]
 
 
-def transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The program `residuals ; cotangents of results -> cotangents of linear inputs`, where there are any.
+def transpose_jaxpr(
+    jaxpr: Jaxpr,
+    nonzero: tuple[bool, ...],
+    added: tuple[bool, ...] | None = None,
+    wanted: tuple[bool, ...] | None = None,
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The program `residuals ; cotangents of results, totals -> cotangents of linear inputs`, where there are any.
 
     Args:
       nonzero: which results have a cotangent.
+      added: to the cotangents of which linear inputs there is a total to add.
+      wanted: which linear inputs are to have a cotangent even if it is zero.
     Returns: the program, and which linear inputs have a cotangent. Remembered for as long as `jaxpr` lives.
     """
     cache = _transposed.setdefault(jaxpr, {})
-    if nonzero not in cache:
-        cache[nonzero] = _transpose_jaxpr(jaxpr, nonzero)
-    return cache[nonzero]
+    key = (nonzero, added, wanted)
+    if key not in cache:
+        none = (False,) * sum(jaxpr.linear_in)
+        cache[key] = _transpose_jaxpr(jaxpr, nonzero, added or none, wanted or none)
+    return cache[key]
+
+
+def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
+    """Which inputs get a cotangent, if results do: at most these."""
+    needed = {v for v, some in zip(jaxpr.outvars, nonzero, strict=True) if some}
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.linear and not needed.isdisjoint(eqn.outvars):
+            needed.update([v for v in eqn.invars if v.linear])
+    return tuple(v.linear and v in needed for v in jaxpr.invars)
+
+
+def read_in_parts(jaxpr: Jaxpr) -> tuple[bool, ...]:
+    """Which linear inputs an equation reads a part of: their cotangents are worth adding in place."""
+    read = {v for eqn in jaxpr.eqns if eqn.primitive in parts or eqn.primitive in accumulating for v in eqn.invars}
+    return tuple(v.linear and v in read for v in jaxpr.invars)
 
 
 rules = Rules("transpose")
-# Primitives whose operands are linear together.
-together: Table[bool] = Table("joint linearity")
+# Rules of what carries programs: rule(cts, totals, *args, **params) -> cotangents, that of an operand whose running
+# total was taken with the total added: the programs add to it in place.
+accumulating = Rules("accumulation")
+parts: Table[None] = Table("parts")  # primitives that read a part: the cotangent of that operand is an update
 
 
 def unary(primitive: Primitive, row: Callable[..., Any]) -> None:
@@ -114,7 +148,6 @@ def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
         return tuple([row(cts[0], *args, **params) if is_linear(x) else None for row, x in zip(rows, args)])
 
     rules[primitive] = rule
-    together[primitive] = True
 
 
 def never(ct: Any, *args: Any, **params: Any) -> Any:
@@ -164,17 +197,39 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
     if not any(found):
         return
     cts = [Zero(v.aval) if ct is None else ct.value() for v, ct in zip(eqn.outvars, found)]
-    if eqn.primitive not in rules:
-        raise not_linear(eqn.primitive, "it is not linear", eqn)
-    try:
-        pulled = rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
-    except _LinearOperand:
-        pulled = (None,) * len(eqn.invars)
+    if eqn.primitive in accumulating:
+        pulled = accumulating[eqn.primitive](cts, Totals(eqn, running), *_read(eqn, env), **eqn.params)
+    else:
+        pulled = _pulled(eqn, cts, env)
     for v, ct in zip(eqn.invars, pulled, strict=True):
         if v.linear:
             if ct is None:
                 raise not_linear(eqn.primitive, "a linear value is among the operands that it is not linear in", eqn)
             _accumulate(running, v, ct)
+
+
+class Totals:
+    """The running cotangents of an equation's operands, for its rule to take."""
+
+    __slots__ = ("_eqn", "_running")
+
+    def __init__(self, eqn: Equation, running: dict[Var, _Cotangent]) -> None:
+        self._eqn, self._running = eqn, running
+
+    def take(self, i: int) -> Any:
+        """The running cotangent of operand i, or None; whoever takes it gives it back, with its own added."""
+        v = self._eqn.invars[i]
+        found = self._running.pop(v, None) if v.linear else None  # type: ignore[arg-type]  # literals are not linear
+        return None if found is None else found.value()
+
+
+def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any]) -> Sequence[Any]:
+    if eqn.primitive not in rules:
+        raise not_linear(eqn.primitive, "it is not linear", eqn)
+    try:
+        return rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
+    except _LinearOperand:
+        return (None,) * len(eqn.invars)
 
 
 def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
@@ -191,20 +246,25 @@ def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None
     return NotImplementedError(f"no transpose rule for '{primitive}': {why}.{reached}")
 
 
-def _transpose_jaxpr(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> tuple[Jaxpr, tuple[bool, ...]]:
+def _transpose_jaxpr(
+    jaxpr: Jaxpr, nonzero: tuple[bool, ...], added: tuple[bool, ...], wanted: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...]]:
     trace = StagingTrace(core.current_trace(), jaxpr, "transpose")
     residuals = [trace.input(v.aval) for v in jaxpr.invars if not v.linear]
     cts = [
         trace.input(v.aval, linear=True) if some else Zero(v.aval)
         for v, some in zip(jaxpr.outvars, nonzero, strict=True)
     ]
+    inputs = [v for v in jaxpr.invars if v.linear]
+    totals = [trace.input(v.aval, linear=True) if yes else None for v, yes in zip(inputs, added, strict=True)]
     with core.new_trace(trace):
-        pulled = backward(jaxpr, residuals, cts)
+        pulled = backward(jaxpr, residuals, cts, totals)
+        pulled = [instantiate(ct) if want else ct for ct, want in zip(pulled, wanted, strict=True)]
         outvars = [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    return built, tuple(type(ct) is not Zero for ct in pulled)
+    return checked_linear(built), tuple(type(ct) is not Zero for ct in pulled)
 
 
 _transposed = core.program_cache()

@@ -1,39 +1,57 @@
 """Vectorization: carry a value with one more axis, and apply each primitive once to all of it.
 
 vmap(f)(xs)[i] == f(xs[i]).   A rule says where the mapped axis goes; most move it to the front.
+If the axis has a name, collectives over it are resolved here, whether their operands are mapped or not.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from tapeless.tracer import core
+import numpy as np
+
+from tapeless.tracer import axes, core
 from tapeless.tracer.core import Primitive, Trace, Tracer
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
-from tapeless.tracer.rules import Rules
+from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import aval_of
 
+# How control flow that differs between examples is to be run: "auto", "select" or "loop"; see `choices`.
+control_flow: ContextVar[str] = ContextVar("control_flow", default="auto")
 Dim = int | None  # where the mapped axis of a value is; None: the value is the same for every example
 
 
 def vmap(
-    f: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Dim], size: int, function: Any = None
+    f: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    size: int,
+    function: Any = None,
+    name: Hashable | None = None,
+    spmd_axis_name: Any = None,
 ) -> tuple[list[Any], list[Dim]]:
     """Apply a flat function to `size` examples at once: its results, and where their mapped axes are."""
-    trace = BatchTrace(core.current_trace(), size, function or f)
+    trace = BatchTrace(core.current_trace(), size, function or f, name, spmd_axis_name)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims)]
-    with core.new_trace(trace):
+    with core.new_trace(trace), axes.binding(name, size):
         outs = f(*given)
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 
 def vmap_to_front(
-    f: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Dim], size: int, function: Any = None
+    f: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    dims: Sequence[Dim],
+    size: int,
+    function: Any = None,
+    name: Hashable | None = None,
 ) -> list[Any]:
     """`vmap` with the mapped axis of every result first."""
-    outs, out_dims = vmap(f, args, dims, size, function)
+    outs, out_dims = vmap(f, args, dims, size, function, name)
     return [materialized(x, d, size) for x, d in zip(outs, out_dims)]
 
 
@@ -42,29 +60,58 @@ def batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
 
     Remembered for as long as `jaxpr` lives.
     """
+    return batch_where_needed(jaxpr, size, dims, (True,) * len(jaxpr.outvars))[0]
+
+
+def batch_where_needed(
+    jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...], mapped: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """`batch_jaxpr`, but results that are the same for all examples stay without the axis, unless `mapped` asks for it.
+
+    The axis has the name of the one whose rule asks. Returns: the program, and which of its results have that axis.
+    """
     cache = _batched.setdefault(jaxpr, {})
-    if (size, dims) not in cache:
-        cache[size, dims] = _batch_jaxpr(jaxpr, size, dims)
-    return cache[size, dims]
+    name = axis_name()
+    name = name if name is not None and not {name, _ANY}.isdisjoint(_names_in(jaxpr)) else None
+    key = (size, dims, mapped, name, control_flow.get())
+    if key not in cache:
+        cache[key] = _batch_jaxpr(jaxpr, size, dims, mapped, name)
+    return cache[key]
 
 
 class BatchTrace(Trace):
     """Applying a primitive applies its rule, in the parent's name, to values that have the mapped axis."""
 
-    __slots__ = ("size",)
+    __slots__ = ("control_flow", "name", "size", "spmd_axis_name")
     what = "vmap"
 
-    def __init__(self, parent: Trace, size: int, function: Any) -> None:
+    def __init__(self, parent: Trace, size: int, function: Any, name: Hashable | None, spmd_axis_name: Any) -> None:
         super().__init__(parent, function)
-        self.size = size
+        self.size, self.name = size, name
+        self.control_flow = control_flow.get()
+        self.spmd_axis_name = spmd_axis_name  # of the mesh axes that hold the examples
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         pairs = [self.split(x) for x in args]
-        if all(d is None for _, d in pairs):
+        named = self.name is not None and not {self.name, _ANY}.isdisjoint(_names_of(primitive, params))
+        if not named and all(d is None for _, d in pairs):
             return self.parent.process(primitive, args, params)
-        with core.under(self.parent):
-            outs, dims = rules[primitive](self.size, [x for x, _ in pairs], [d for _, d in pairs], **params)
+        rule = (collectives if named and primitive in collectives else rules)[primitive]
+        with self._rule_running():
+            outs, dims = rule(self.size, [x for x, _ in pairs], [d for _, d in pairs], **params)
         return tuple([x if d is None else BatchTracer(self, x, d) for x, d in zip(outs, dims)])
+
+    @contextmanager
+    def _rule_running(self) -> Generator[None]:
+        """Hand primitives to the parent inside, and let rules know whose axis is mapped."""
+        outside, name_outside = core.set_current(self.parent), _name.set(self.name)
+        asked_outside = control_flow.set(self.control_flow)
+        try:
+            yield
+        finally:
+            core.reset_current(outside)
+            _name.reset(name_outside)
+            control_flow.reset(asked_outside)
 
     def split(self, x: Any) -> tuple[Any, Dim]:
         """A value, and where its mapped axis is."""
@@ -89,6 +136,32 @@ class BatchTracer(Tracer):
 
 
 rules = Rules("vmap")  # rule(size, args, dims, **params) -> results, dims
+collectives = Rules("collective vmap")  # the same, for those over the name of the mapped axis
+# Primitives that call users' functions later, which may hold collectives over any name that is bound now.
+opaque: Table[None] = Table("opacity")
+_name: ContextVar[Hashable | None] = ContextVar("mapped axis", default=None)
+axis_name = _name.get  # of the axis whose rule is running; None if it has none
+
+
+@contextmanager
+def choosing(how: str) -> Generator[None]:
+    """Traces that begin inside run control flow that differs between examples this way."""
+    token = control_flow.set(how)
+    try:
+        yield
+    finally:
+        control_flow.reset(token)
+
+
+@contextmanager
+def mapping(name: Hashable | None, size: int) -> Generator[None]:
+    """As in a rule for the axis of this name: for what a rule leaves to be done later."""
+    token = _name.set(name)
+    try:
+        with axes.binding(name, size):
+            yield
+    finally:
+        _name.reset(token)
 
 
 def elementwise(primitive: Primitive) -> None:
@@ -166,18 +239,62 @@ def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
     return x if d is None else broadcast_in_dim(x, (size, *shape), (0,))
 
 
-def _batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
+def _batch_jaxpr(
+    jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...], mapped: tuple[bool, ...], name: Hashable | None
+) -> tuple[Jaxpr, tuple[bool, ...]]:
     trace = StagingTrace(core.current_trace(), jaxpr, "vmap")
     args = [
         trace.input(aval if d is None else aval.update(shape=(*aval.shape[:d], size, *aval.shape[d:])))
         for aval, d in zip(jaxpr.in_avals, dims, strict=True)
     ]
     with core.new_trace(trace):
-        outs = vmap_to_front(lambda *xs: eval_jaxpr(jaxpr, xs), args, dims, size, jaxpr)
-        outvars = [trace.atom(x) for x in outs]
+        outs, out_dims = vmap(lambda *xs: eval_jaxpr(jaxpr, xs), args, dims, size, jaxpr, name)
+        out_mapped = tuple(want or d is not None for want, d in zip(mapped, out_dims, strict=True))
+        outvars = [trace.atom(materialized(x, d, size) if yes else x) for x, d, yes in zip(outs, out_dims, out_mapped)]
     built, consts = trace.finish(outvars, f"vmap_{jaxpr.name}")
-    assert not consts, "a program is closed"
-    return built
+    return _with_literals(built, consts, trace), out_mapped
+
+
+def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
+    """A program with its constants written into it: tables of indices, and what rules of users close over.
+
+    Raises: UnexpectedTracerError if such a value is traced.
+    """
+    for x in consts:
+        if isinstance(x, Tracer):
+            raise core.inner_tracer_error(x, trace)
+    known = {v: Literal(np.asarray(x), aval_of(x)) for v, x in zip(jaxpr.invars, consts)}
+
+    def read(v: Any) -> Any:
+        return known.get(v, v) if type(v) is Var else v
+
+    eqns = [eqn.replace(invars=[read(v) for v in eqn.invars]) for eqn in jaxpr.eqns]
+    outvars = [read(v) for v in jaxpr.outvars]
+    return jaxpr.replace(invars=jaxpr.invars[len(consts) :], eqns=eqns, outvars=outvars) if consts else jaxpr
+
+
+def speak_across(programs: Sequence[Jaxpr]) -> bool:
+    """Whether examples need one another in one of these programs, under the `vmap` whose rule is running."""
+    return any(axis_name() in _names_in(program) for program in programs)
+
+
+_ANY = object()  # among names: perhaps others
+
+
+def _names_of(primitive: Primitive, params: dict[str, Any]) -> frozenset[Hashable]:
+    """The axes that a primitive, or the programs inside, have collectives over."""
+    own = params["axis_names"] if primitive in collectives else (_ANY,) if primitive in opaque else ()
+    return frozenset(own).union(*[_names_in(program) for program in subjaxprs(params)])
+
+
+def _names_in(jaxpr: Jaxpr) -> frozenset[Hashable]:
+    """The axes that a program has collectives over. Remembered for as long as it lives."""
+    cache = _named.setdefault(jaxpr, {})
+    if not cache:
+        none: frozenset[Hashable] = frozenset()
+        cache[None] = none.union(*[_names_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
+    return cache[None]
 
 
 _batched = core.program_cache()
+_named = core.program_cache()

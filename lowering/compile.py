@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapeless.lowering import compat
+from tapeless.lowering import compat, host
 from tapeless.lowering.array import DeviceArray, deleted_error
 from tapeless.lowering.compat import XlaRuntimeError, xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
@@ -32,6 +32,11 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         # Without it a loop that writes one element of a carried array copies the array: n² for n steps.
         "xla_cpu_copy_insertion_use_region_analysis": True,
     }
+}
+# What we set differently for modules that hold an optimization barrier: XLA makes one kernel of a small loop, and ends
+# the process where it meets a barrier in it (jaxlib 0.10.2 to 0.11.2, CPU).
+WITH_BARRIERS: dict[str, dict[str, Any]] = {
+    "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 
@@ -60,8 +65,10 @@ def compile_module(
       RuntimeError, for a module that it does.
     """
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
+    if callbacks and device.platform != "cpu":
+        raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
     loaded = _load_or_compile(text, device, given, callbacks, use_cache)
-    return Executable(loaded, device, out_avals, in_avals)
+    return (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
 
 
 class Executable:
@@ -111,16 +118,9 @@ class Executable:
                 raise TypeError(f"argument {i} is {x.aval}, the program was compiled for {self.in_avals[i]}.")
 
     def _explain(self, bufs: Sequence[Any], error: Exception) -> NoReturn:
-        for i, buf in enumerate(bufs):
-            if buf.is_deleted():
-                raise deleted_error(buf.aval, f"argument {i}") from None
-        for i, buf in enumerate(bufs):
-            for j in range(i):
-                if buf is bufs[j] and "donated" in str(error):
-                    raise ValueError(
-                        f"arguments {j} and {i} are one array, {buf.aval}, and its memory is donated.\n"
-                        "  Pass a copy as one of them, or donate neither."
-                    ) from None
+        check_live(bufs)
+        if "donated" in str(error):
+            check_distinct(bufs, range(len(bufs)))
         raise type(error)(clean_message(str(error))) from None
 
     # ---- what it is
@@ -141,6 +141,59 @@ class Executable:
     def serialize(self) -> bytes:
         """The compiled program, for this build of jaxlib and this kind of device only."""
         return self.loaded.serialize()
+
+
+class CallingExecutable(Executable):
+    """A compiled program that calls functions on the host: what they raise, calling it raises."""
+
+    __slots__ = ()
+
+    def __init__(self, loaded: Any, *args: Any) -> None:
+        super().__init__(loaded, *args)
+        self._execute = self._execute_noted
+
+    def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
+        return _raising(super().call, bufs)
+
+    def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
+        return _raising(super().call_single, bufs)
+
+    def _execute_noted(self, bufs: Sequence[Any]) -> Any:
+        results = self.loaded.execute_sharded(bufs, with_tokens=True)
+        host.await_later(self.device, results.consume_token())
+        return results
+
+
+def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
+    """What running gives; an exception of a callback as it was raised, and not what jaxlib makes of it."""
+    try:
+        return run(bufs)
+    except XlaRuntimeError as error:
+        raised = host.raised(error)
+        if raised is None:
+            raise
+    raise raised
+
+
+def check_live(bufs: Sequence[Any]) -> None:
+    """Raise RuntimeError for a buffer that was deleted or donated. jaxlib does too, after a line on stderr."""
+    for i, buf in enumerate(bufs):
+        if buf.is_deleted():
+            raise deleted_error(buf.aval, f"argument {i}") from None
+
+
+def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
+    """Raise ValueError for a buffer that is donated and an argument besides."""
+    if len(set(map(id, bufs))) == len(bufs):
+        return
+    first: dict[int, int] = {}
+    for i, buf in enumerate(bufs):
+        j = first.setdefault(id(buf), i)
+        if j < i and not {i, j}.isdisjoint(donated):
+            raise ValueError(
+                f"arguments {j} and {i} are one array, {buf.aval}, and its memory is donated.\n"
+                "  Pass a copy as one of them, or donate neither."
+            ) from None
 
 
 def _handler(aval: ShapedArray, device: Device) -> Any:
@@ -172,7 +225,7 @@ def _load_or_compile(
     cache = default_cache() if use_cache else None
     if cache is None:
         return _compile(text, device, given, callbacks)
-    key = program_key(text, device, compile_options(device, given))
+    key = program_key(text, device, compile_options(device, given, text))
     blob = cache.get(key)
     if blob is not None:
         try:
@@ -188,7 +241,7 @@ def _load_or_compile(
 def _compile(text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any]) -> Any:
     """Compile, without the defaults that turn out to be unknown to this jaxlib: options come and go."""
     try:
-        return _compile_once(text, device, compile_options(device, given), callbacks)
+        return _compile_once(text, device, compile_options(device, given, text), callbacks)
     except XlaRuntimeError as error:
         name = _option_named(str(error))
         if name is None:
@@ -224,18 +277,24 @@ def parse(text: str | bytes) -> Any:
 # ---- options
 
 
-def compile_options(device: Device, given: Options) -> Any:
-    """The compiler's options: for this device, with our defaults and on top of them `given`."""
+def compile_options(device: Device, given: Options, text: str | bytes = "") -> Any:
+    """The compiler's options: for this device and module, with our defaults and on top of them `given`."""
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[device.id]]))
-    options.env_option_overrides = list({**_defaults(device.platform), **given}.items())
+    options.env_option_overrides = list({**_defaults(device.platform, text), **given}.items())
     return options
 
 
-def _defaults(platform: str) -> Options:
+def _defaults(platform: str, text: str | bytes) -> Options:
     flags = os.environ.get("XLA_FLAGS", "")
     ours = DEFAULTS.get(platform, {})
+    if _has_barrier(text):
+        ours = {**ours, **WITH_BARRIERS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
+
+
+def _has_barrier(text: str | bytes) -> bool:
+    return b"optimization_barrier" in text if isinstance(text, bytes) else "optimization_barrier" in text
 
 
 def _option_value(value: Any) -> Any:

@@ -1,8 +1,10 @@
 """Running programs on concrete values: primitive by primitive, or whole programs; one cache of executables.
 
-The key of an executable stands in `executable`, and nowhere else: program, device, donated inputs, options.
+The key of an executable stands in `executable`, and nowhere else: program, device, donated inputs, options. A program
+that is new but writes the same module as one before is not compiled again.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -28,12 +30,27 @@ def executable(
 ) -> Executable:
     """The compiled program, remembered for as long as `jaxpr` lives."""
     cache = _executables.setdefault(jaxpr, {})
-    key = (device, donated, tuple(sorted(options.items())) if options else ())
+    given = tuple(sorted(options.items())) if options else ()
+    key = (device, donated, given)
     found = cache.get(key)
     if found is None:
-        text = emit.module_text(jaxpr, donated, jaxpr.name)
-        found = cache[key] = compile_module(text, out_avals=jaxpr.out_avals, device=device, options=options or {})
+        module = emit.module(jaxpr, donated, jaxpr.name, device.platform)
+        # What calls the host is of this program only: its text says nothing of the functions that it calls.
+        compiled = _compiled if not module.callbacks else functools.partial(_calling_host, module.callbacks)
+        found = cache[key] = compiled(module.text, jaxpr.out_avals, device, given)
     return found
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(text: str, out_avals: tuple[ShapedArray, ...], device: Any, options: tuple[Any, ...]) -> Executable:
+    """The compiled module: programs traced again and again, such as the bodies of eager loops, compile once."""
+    return compile_module(text, out_avals=out_avals, device=device, options=dict(options))
+
+
+def _calling_host(callbacks: Sequence[Any], text: str, out_avals: Any, device: Any, options: Any) -> Executable:
+    return compile_module(
+        text, out_avals=out_avals, device=device, options=dict(options), callbacks=callbacks, use_cache=False
+    )
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
@@ -43,6 +60,17 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
     if config.debug_nans:
         check_nans_in(jaxpr, outs, args)
     return tuple(outs)
+
+
+def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], owner: Jaxpr) -> tuple[DeviceArray, ...]:
+    """Compute a primitive that applies programs, compiled once for as long as `owner`, one of them, lives."""
+    avals, bufs, device = _operands(args)
+    cache = _applications.setdefault(owner, {})
+    key = (primitive, device, avals, *[item for item in params.items() if item[1] is not owner])
+    found = cache.get(key)
+    if found is None:
+        found = cache[key] = executable(_program(primitive, avals, params), device)
+    return tuple(found.call(bufs))
 
 
 class Evaluator:
@@ -61,17 +89,11 @@ class Evaluator:
         key = (primitive, device, avals, *params.items())
         found = self._primitives.get(key)
         if found is None:
-            found = self._primitives[key] = self._compile(primitive, avals, params, device)
+            found = self._primitives[key] = executable(_program(primitive, avals, params), device)
         outs = found.call(bufs)
-        if config.debug_nans and any(map(_has_nan, outs)):
+        if config.debug_nans and has_nan(outs):
             raise _nan_error(primitive)
         return tuple(outs)
-
-    def _compile(self, primitive: Primitive, avals: Any, params: dict[str, Any], device: Any) -> Executable:
-        invars = [Var(aval) for aval in avals]
-        outvars = [Var(aval) for aval in primitive.type(avals, params)]
-        program = Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
-        return executable(program, device)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
@@ -85,6 +107,13 @@ class Evaluator:
         if config.debug_nans:
             check_nans_in(jaxpr, outs, [*map(DeviceArray, consts), *args])
         return outs[0] if single else tuple(outs)
+
+
+def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
+    """A primitive as a program."""
+    invars = [Var(aval) for aval in avals]
+    outvars = [Var(aval) for aval in primitive.type(tuple(avals), params)]
+    return Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
 
 
 def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> tuple[Any, ...]:
@@ -148,7 +177,7 @@ def _concrete(x: Any) -> ShapedArray:
 
 def check_nans_in(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
     """Raises: FloatingPointError naming the equation of `jaxpr` that first gave nan, if a result is nan."""
-    if not any(map(_has_nan, outs)):
+    if not has_nan(outs):
         return
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
@@ -163,9 +192,15 @@ def _nan_error(primitive: Primitive) -> FloatingPointError:
     return FloatingPointError(f"nan in the result of '{primitive}'{f', at {here}' if here else ''}.")
 
 
+def has_nan(outs: Sequence[DeviceArray]) -> bool:
+    """Whether some result holds a nan."""
+    return any(map(_has_nan, outs))
+
+
 def _has_nan(x: DeviceArray) -> bool:
     return dtypes.is_inexact(x.aval.dtype) and bool(np.isnan(np.asarray(x).astype(_WIDE[x.aval.dtype.kind])).any())
 
 
 _WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}
 _executables = core.program_cache()
+_applications = core.program_cache()

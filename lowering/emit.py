@@ -4,9 +4,9 @@ One function per distinct inner program: however often it is called, its text st
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from tapeless.lowering import hlo
+from tapeless.lowering import hlo, ordering, settling
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr, Literal
 from tapeless.tracer.rules import Rules
@@ -15,22 +15,43 @@ from tapeless.tracer.source import Source
 rules = Rules("emit")  # rule(f: Function, outs: avals, *operands: Value, **params) -> Values
 
 
-def module_text(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit") -> str:
+class Emitted(NamedTuple):
+    """A module, and the functions on the host that it calls by number."""
+
+    text: str
+    callbacks: Sequence[Any]
+
+
+def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
     """The module of a program: its inputs are the arguments of `@main`.
 
     Args:
       donated: positions of inputs whose memory the results may take.
+      platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`.
     Raises: NotImplementedError if a primitive has no emit rule; TypeError if a dtype has no StableHLO name.
     """
-    return _Module(name).text(jaxpr, frozenset(donated))
+    writing = _Module(name, platform)
+    return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
+
+
+def module_text(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit") -> str:
+    """The text of `module`, which depends on nothing but the program."""
+    return module(jaxpr, donated, name).text
+
+
+# Of a function that a loop calls: which of its arguments the loop overwrites.
+Looping = tuple[bool, ...] | None
 
 
 class _Module:
     """The functions written so far, and the source lines they refer to."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, platform: str) -> None:
+        self._settles = platform == "cpu"
         self._name = "".join(c if c.isalnum() else "_" for c in name)
-        self._titles: dict[Jaxpr, str] = {}
+        self._titles: dict[Any, str] = {}
+        self._inlined: set[Jaxpr] = set()
+        self.callbacks: list[Any] = []
         self._taken: set[str] = {"main"}
         self._texts: list[str] = []
         self._places: dict[str, str] = {}
@@ -41,9 +62,14 @@ class _Module:
         places = [f"{alias} = loc({spot})" for spot, alias in self._places.items()]
         return "\n".join([f"module @{self._name} {{", main, *self._texts, "}", *places])
 
-    def _function(self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset()) -> str:
-        f = Function(self._call, self._location)
+    def _function(
+        self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset(), looping: Looping = None
+    ) -> str:
+        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
+        if looping is not None:
+            f.looping = True
+            f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
         results = lower(f, jaxpr, arguments)
         head = ", ".join(_argument(v, i in donated) for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
@@ -52,10 +78,12 @@ class _Module:
 
     def _call(self, f: Function, jaxpr: Jaxpr, operands: Sequence[Value]) -> Sequence[Value]:
         """A call of the function of an inner program, written on first use."""
-        title = self._titles.get(jaxpr)
+        looping = tuple([v.name in f.overwritten for v in operands]) if f.looping else None
+        key = jaxpr, looping
+        title = self._titles.get(key)
         if title is None:
-            title = self._titles[jaxpr] = self._distinct(jaxpr.name)
-            self._texts.append(self._function(jaxpr, f"private @{title}"))
+            title = self._titles[key] = self._distinct(jaxpr.name)
+            self._texts.append(self._function(jaxpr, f"private @{title}", looping=looping))
         return f.ops("func.call", operands, jaxpr.out_avals, f"callee = @{title}")
 
     def _distinct(self, name: str) -> str:
@@ -91,12 +119,37 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     def read(v: Any) -> Value:
         return f.constant(v.value, v.aval) if type(v) is Literal else env[v]
 
+    overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
+    unsettled = settling.unsettled(jaxpr, overwritten)
     for eqn in jaxpr.eqns:
         f.at(eqn.source)
         outs = [v.aval for v in eqn.outvars]
-        values = rules[eqn.primitive](f, outs, *[read(v) for v in eqn.invars], **eqn.params)
+        operands = [read(v) for v in eqn.invars]
+        values = rules[eqn.primitive](f, outs, *operands, **eqn.params)
+        if eqn in unsettled:
+            values = [settling.settle(f, eqn, operands, values[0])]
         env.update(zip(eqn.outvars, values, strict=True))
+        f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
     return [read(v) for v in jaxpr.outvars]
+
+
+def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:
+    """The variables of a loop's body whose elements are overwritten, here or by who called it."""
+    here = settling.written(jaxpr)
+    pairs = list(zip(jaxpr.invars, arguments))
+    f.overwritten.update([x.name for v, x in pairs if v in here])
+    return here.union([v for v, x in pairs if x.name in f.overwritten])
+
+
+def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Value]:
+    """Write what a program computes into `f`: its equations the first time in a module, from then on a call."""
+    if jaxpr in f.inlined:
+        return f.call(f, jaxpr, arguments)
+    f.inlined.add(jaxpr)
+    place = f.place
+    values = lower(f, jaxpr, arguments)
+    f.place = place
+    return values
 
 
 def _argument(v: Value, donated: bool) -> str:

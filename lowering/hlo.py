@@ -45,8 +45,17 @@ class Value(NamedTuple):
 class Function:
     """The text of one function being written."""
 
-    def __init__(self, call: Callable[..., Sequence[Value]], location: Callable[[Any], str]) -> None:
-        self.call, self._location = call, location
+    def __init__(
+        self,
+        call: Callable[..., Sequence[Value]],
+        location: Callable[[Any], str],
+        inlined: set[Any],
+        callbacks: list[Any],
+        settles: bool = False,
+    ) -> None:
+        self.looping, self.settles = False, settles  # is a loop's body being written? see `settling`
+        self.overwritten: set[str] = set()  # names of values that the loop overwrites
+        self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
         self.lines: list[str] = []
         self.place = ""
         self._n = 0
@@ -61,6 +70,11 @@ class Function:
         first = self._n
         self._n += n
         return [f"%{i}" for i in range(first, first + n)]
+
+    def callback(self, function: Callable[..., Any]) -> int:
+        """The number by which the module calls a function on the host."""
+        self._callbacks.append(function)
+        return len(self._callbacks) - 1
 
     def write(self, line: str) -> None:
         """A line of text; the location is added."""

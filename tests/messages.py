@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,3 +33,8 @@ def short(file: Any) -> str:
     """As messages show it: relative, or the bare name if it is elsewhere."""
     relative = os.path.relpath(file)
     return os.path.basename(file) if relative.startswith("..") else relative
+
+
+def dotted(text: str) -> str:
+    """As programs print linear variables: a letter and a combining dot, for which editors may write one character."""
+    return unicodedata.normalize("NFD", text)

@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 
 import tapeless
+from tests.messages import raises
 
-NAMESPACES = ["tapeless", "tapeless.numpy", "tapeless.lax", "tapeless.random", "tapeless.tree", "tapeless.testing"]
+NAMESPACES = [
+    "tapeless",
+    *(f"tapeless.{name}" for name in "numpy lax random tree testing debug experimental".split()),
+]
 PROMISED = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape custom_jvp stop_gradient device_put
 vmap jacfwd jacrev hessian device_get block_until_ready devices default_device
 tree tree_util lax numpy random testing config enable_x64 Array
+pure_callback io_callback effects_barrier debug experimental
 """.split()
 PROMISED_RANDOM = """
 key PRNGKey split fold_in bits uniform normal randint bernoulli permutation choice categorical truncated_normal gumbel
@@ -28,12 +33,12 @@ NOT_YET = {
     "vjp": {"reduce_axes"},
     "linear_transpose": {"reduce_axes"},
     "make_jaxpr": {"axis_env"},
-    "vmap": {"axis_name", "spmd_axis_name", "sum_match"},
+    "vmap": {"sum_match"},
     "device_put": {"src", "donate", "may_alias"},
 }
 SAME_SIGNATURE = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape device_put device_get
-block_until_ready custom_jvp vmap jacfwd jacrev hessian
+block_until_ready custom_jvp custom_vjp closure_convert vmap jacfwd jacrev hessian pure_callback effects_barrier
 """.split()
 
 each_namespace = pytest.mark.parametrize("name", NAMESPACES)
@@ -62,6 +67,18 @@ def test_everything_exported_has_a_docstring(name: str):
 def test_promised_names():
     assert [name for name in PROMISED if name not in tapeless.__all__] == []
     assert [name for name in PROMISED_RANDOM if name not in tapeless.random.__all__] == []
+
+
+@pytest.mark.parametrize("name", ["tapeless", "tapeless.numpy", "tapeless.lax"])
+def test_what_is_not_there(name: str):
+    module = importlib.import_module(name)
+    message = (
+        f"module {name!r} has no attribute 'nothing'.\n"
+        "  If JAX has it, it is not there yet: see 'Not supported yet' in the README."
+    )
+    with raises(AttributeError, message):
+        _ = module.nothing
+    assert not hasattr(module, "nothing")
 
 
 def test_version_is_that_of_the_package():

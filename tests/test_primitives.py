@@ -65,14 +65,14 @@ def test_every_primitive_has_every_rule():
 
 @over(SAMPLES)
 def test_value(row: Sample):
-    outs = row.primitive.bind(*row.args, **row.params)
-    assert_types(row.primitive, row.args, row.params, outs)
+    outs = bind(row, row.args)
+    assert_types(row, row.args, outs)
     assert_close(outs, expected(row, row.args), row.rtol)
 
 
 @over(SAMPLES)
 def test_program_equals_eager(row: Sample):
-    eager = row.primitive.bind(*row.args, **row.params)
+    eager = bind(row, row.args)
     for x, y in zip(compute(applied(row), *row.args), eager, strict=True):
         np.testing.assert_array_equal(x, numpy(y))
 
@@ -81,8 +81,8 @@ def test_program_equals_eager(row: Sample):
 def test_dtypes(row: Sample):
     for name in row.dtypes:
         args = tuple(converted(row.args, dtypes.canonical(name)))
-        outs = row.primitive.bind(*args, **row.params)
-        assert_types(row.primitive, args, row.params, outs)
+        outs = bind(row, args)
+        assert_types(row, args, outs)
         reference = expected(row, [wide(x) if name in TOLERANCE else x for x in args])
         assert_close(outs, reference, max(row.rtol, TOLERANCE.get(name, 0.0)))
 
@@ -90,15 +90,15 @@ def test_dtypes(row: Sample):
 @over(ELEMENTWISE)
 def test_empty(row: Sample):
     args = [x[:0] if np.ndim(x) else x for x in row.args]
-    outs = row.primitive.bind(*args, **row.params)
-    assert_types(row.primitive, args, row.params, outs)
+    outs = bind(row, args)
+    assert_types(row, args, outs)
 
 
 @over(ELEMENTWISE)
 def test_rank_zero(row: Sample):
     args = [np.asarray(x).reshape(-1)[:1].reshape(()) for x in row.args]
-    outs = row.primitive.bind(*args, **row.params)
-    assert_types(row.primitive, args, row.params, outs)
+    outs = bind(row, args)
+    assert_types(row, args, outs)
     assert_close(outs, expected(row, args), row.rtol)
 
 
@@ -106,9 +106,9 @@ def test_rank_zero(row: Sample):
 def test_constraints(row: Sample, case: int):
     args, params, error = row.bad[case]
     with pytest.raises(error) as raised:
-        row.primitive.bind(*args, **params)
+        bind(row, args, params)
     text = str(raised.value)
-    shapes = [np.shape(x) for x in args]
+    shapes = [np.shape(x)[row.axis is not None :] for x in args]  # across an axis, those of one example
     assert not shapes or any(shape_is_named(shape, text) for shape in shapes), (
         f"none of the shapes {shapes} is in: {text}"
     )
@@ -152,7 +152,7 @@ def dims_of(case: Sequence[int | None], args: Sequence[Any]) -> list[int | None]
 def looped(row: Sample, args: Sequence[Any], case: Sequence[int | None]) -> list[Any]:
     """What the primitive gives for both examples, one after the other."""
     second = [x if d is None else another(x) for d, x in zip(case, args)]
-    each = zip(*[row.primitive.bind(*xs, **row.params) for xs in (args, second)])
+    each = zip(*[bind(row, xs) for xs in (args, second)])
     return [np.stack([numpy(x), numpy(y)]) for x, y in each]
 
 
@@ -235,16 +235,27 @@ def test_linear_structure(row: Sample):
 # ---- helpers -------------------------------------------------------------------------------------------------
 
 
+def bind(row: Sample, args: Sequence[Any], params: Any = None) -> Sequence[Any]:
+    """The primitive applied; one that speaks across an axis, to all examples along the first axis of its operands."""
+    given = dict(row.params if params is None else params)
+    if row.axis is None:
+        return row.primitive.bind(*args, **given)
+    name, size = row.axis
+    return vmap.vmap_to_front(
+        lambda *xs: row.primitive.bind(*xs, **given), args, [0] * len(args), size, row.primitive, name
+    )
+
+
 def applied(row: Sample, args: Sequence[Any] = (), open_at: Sequence[int] | None = None) -> Callable[..., Any]:
     """The primitive as a function of the operands at `open_at`, the others being those of `args`; of all by default."""
 
-    def f(*xs: Any) -> tuple[Any, ...]:
+    def f(*xs: Any) -> Sequence[Any]:
         if open_at is None:
-            return row.primitive.bind(*xs, **row.params)
+            return bind(row, xs)
         whole = list(args)
         for k, x in zip(open_at, xs, strict=True):
             whole[k] = x
-        return row.primitive.bind(*whole, **row.params)
+        return bind(row, whole)
 
     return f
 
@@ -308,10 +319,12 @@ def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     return float(sum(np.sum(np.real(x * y)) for x, y in zip(xs, ys, strict=True)))
 
 
-def assert_types(primitive: Any, args: Sequence[Any], params: Any, outs: Sequence[Any]) -> None:
+def assert_types(row: Sample, args: Sequence[Any], outs: Sequence[Any]) -> None:
     """What was computed has the types that the typing rule says."""
-    typed = primitive.type(tuple(aval_of(x) for x in args), dict(params))
-    assert [(x.shape, x.dtype) for x in typed] == [(x.shape, x.dtype) for x in outs]
+    size = () if row.axis is None else (row.axis[1],)
+    avals = [aval_of(x) for x in args]
+    typed = row.primitive.type(tuple(a.update(shape=a.shape[len(size) :]) for a in avals), dict(row.params))
+    assert [((*size, *x.shape), x.dtype) for x in typed] == [(x.shape, x.dtype) for x in outs]
 
 
 def assert_close(outs: Sequence[Any], reference: Sequence[Any], rtol: float) -> None:

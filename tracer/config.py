@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
+from tapeless.tracer import axes
+
 T = TypeVar("T")
 
 
@@ -29,7 +31,9 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
-        _process[0] = _settings_now()
+        _process[0] = _settings([field.everywhere for field in _fields.values()])
+        if _scope.get() is not None:
+            _scope.set(_settings_now())
 
     def checked(self, value: Any) -> T:
         """The allowed value equal to `value`. Raises: ValueError if there is none."""
@@ -96,11 +100,13 @@ class Config:
 
     @staticmethod
     def trace_key() -> object:
-        """What a cache of traced programs must be keyed by: one object for each combination of values.
+        """What a cache of traced programs must be keyed by: the settings, one object for each combination of values,
+        and the named axes around.
 
         Read at every call of a jitted function, hence so cheap.
         """
-        return _scope.get() or _process[0]
+        settings, named = _scope.get() or _process[0], axes.bound()
+        return (settings, named) if named else settings
 
     def __getattr__(self, name: str) -> Any:
         return _field(name)
@@ -119,7 +125,11 @@ _scope: ContextVar[object | None] = ContextVar("settings", default=None)
 
 def _settings_now() -> object:
     """The one object for the present values of all fields."""
-    return _known_settings.setdefault(tuple([field.__get__(None) for field in _fields.values()]), object())
+    return _settings([field.__get__(None) for field in _fields.values()])
+
+
+def _settings(values: list[Any]) -> object:
+    return _known_settings.setdefault(tuple(values), object())
 
 
 _process = [_settings_now()]

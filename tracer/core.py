@@ -42,15 +42,16 @@ class Primitive:
     """An operation: a name and a typing rule `(*avals, **params) -> avals`, which also checks its operands.
 
     Params are keyword-only, hashable and normalised. Types are remembered, so that a rule runs once for the
-    same operands; `remember=False` for primitives whose params are programs.
+    same operands; `remember=False` for primitives whose params are programs or functions. `effect` says what it does
+    besides its results, see tracer/effects.py; None for what is pure.
     """
 
-    __slots__ = ("_typed", "name", "typing_rule")
+    __slots__ = ("_typed", "effect", "name", "typing_rule")
 
-    def __init__(self, name: str, typing_rule: TypingRule, *, remember: bool = True) -> None:
+    def __init__(self, name: str, typing_rule: TypingRule, *, remember: bool = True, effect: str | None = None) -> None:
         if name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
-        self.name, self.typing_rule = name, typing_rule
+        self.name, self.typing_rule, self.effect = name, typing_rule, effect
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         _registry[name] = self
 

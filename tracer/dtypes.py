@@ -242,6 +242,12 @@ def check_fits(value: int, dtype: DType) -> None:
         )
 
 
+def holds(dtype: DType, other: DType) -> bool:
+    """Whether `dtype` has room for all integers of `other`; true if either is no integer type."""
+    ours, theirs = _RANGES.get(dtype), _RANGES.get(other)
+    return ours is None or theirs is None or (ours[0] <= theirs[0] and theirs[1] <= ours[1])
+
+
 def _range(dtype: DType) -> tuple[int, int]:
     limits = ml_dtypes.iinfo(dtype)
     return int(limits.min), int(limits.max)

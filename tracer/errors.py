@@ -5,6 +5,7 @@
         TracerBoolConversionError     ... as a truth value (`if x > 0:`)
         TracerIntegerConversionError  ... as an index or a count (`range(n)`)
         TracerArrayConversionError    ... as a NumPy array (`np.asarray(x)`)
+      LinearityError                  a function that must be linear is not; also a NotImplementedError
     RuntimeError
       UnexpectedTracerError           a traced value outlived the function it was traced in
       InternalError                   a broken invariant of ours
@@ -12,6 +13,8 @@
 Everything else is a standard TypeError, ValueError, IndexError, OverflowError, FloatingPointError or
 NotImplementedError. The four names of traced values are JAX's.
 """
+
+from typing import Any
 
 
 class ConcretizationTypeError(TypeError):
@@ -28,6 +31,17 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was converted to a NumPy array."""
+
+
+class LinearityError(TypeError, NotImplementedError):
+    """A program that must be linear is not: `reason` says why, in a few words, `equation` where, if it is there.
+
+    Also a NotImplementedError: what is not linear cannot be transposed.
+    """
+
+    def __init__(self, message: str, reason: str, equation: Any = None) -> None:
+        super().__init__(message)
+        self.reason, self.equation = reason, equation
 
 
 class UnexpectedTracerError(RuntimeError):

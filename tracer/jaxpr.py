@@ -78,8 +78,8 @@ class Equation:
 
     @property
     def linear(self) -> bool:
-        """Whether this equation computes linear values."""
-        return any(v.linear for v in self.outvars)
+        """Whether this equation computes linear values, or only looks at some."""
+        return any(v.linear for v in self.outvars or self.invars)
 
     def replace(self, **changes: Any) -> "Equation":
         """This equation with some fields replaced."""

@@ -51,7 +51,7 @@ def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] |
     operands = " ".join(names(v) for v in eqn.invars)
     params = _params(eqn.params, titles or {})
     results = " ".join(names.typed(v) for v in eqn.outvars)
-    return f"{results} = {eqn.primitive}{params} {operands}".rstrip()
+    return f"{results} = {eqn.primitive}{params} {operands}".removeprefix(" = ").rstrip()
 
 
 def literal_text(literal: Any) -> str:

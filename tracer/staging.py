@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -95,7 +96,7 @@ class StagingTrace(Trace):
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in consts if v in used]
         closed = jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)
-        marked = passes.mark_linear(closed) if any(v.linear for v in self._inputs) else closed
+        marked = mark_linear(closed) if any(v.linear for v in self._inputs) else closed
         return checked(marked), tuple(_own(x) for _, x in kept)
 
 

@@ -80,15 +80,18 @@ jvp.linear(e.neg_p)
 transpose.unary(e.neg_p, lambda ct, x: neg(ct))
 
 jvp.partials(e.add_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: _spread(t, x, y))
+jvp.structurally_linear[e.add_p] = None
 transpose.joint(e.add_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: _fit(ct, y))
 
 jvp.partials(e.sub_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: neg(_spread(t, x, y)))
+jvp.structurally_linear[e.sub_p] = None
 transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit(ct, y)))
 
 jvp.multilinear(e.mul_p)
 transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(_times(ct, y), x), lambda ct, x, y: _fit(_times(ct, x), y))
 
 jvp.partials(e.div_p, lambda t, x, y: div(t, y), lambda t, x, y: mul(t, neg(div(div(x, y), y))))
+jvp.structurally_linear[e.div_p] = (0,)
 transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.never)
 
 jvp.partials_of_result(
@@ -246,6 +249,7 @@ def _select_n_transpose(cts: Any, which: Any, *cases: Any) -> Any:
 
 
 jvp.rules[e.select_n_p] = _select_n_jvp
+jvp.structurally_linear[e.select_n_p] = slice(1, None)
 transpose.rules[e.select_n_p] = _select_n_transpose
 
 jvp.partials(
@@ -267,6 +271,7 @@ def _convert_jvp(primals: Any, tangents: Any, *, dtype: Any, weak_type: bool) ->
 
 
 jvp.rules[e.convert_element_type_p] = _convert_jvp
+jvp.structurally_linear[e.convert_element_type_p] = None
 transpose.unary(
     e.convert_element_type_p,
     lambda ct, x, **_: convert_element_type(ct, x.aval.dtype, x.aval.weak_type),
@@ -275,9 +280,11 @@ transpose.unary(
 jvp.linear(e.copy_p)
 transpose.unary(e.copy_p, lambda ct, x: ct)
 
+jvp.partials(e.nextafter_p, lambda t, x, y: _spread(t, x, y), None)  # but for a unit in the last place, it is x
+
 # ---- piecewise constant --------------------------------------------------------------------------------------
 
-for _primitive in (e.floor_p, e.ceil_p, e.round_p, e.nextafter_p, e.is_finite_p, e.stop_gradient_p):
+for _primitive in (e.floor_p, e.ceil_p, e.round_p, e.is_finite_p, e.stop_gradient_p):
     jvp.zero(_primitive)
 for _primitive in (e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p):
     jvp.zero(_primitive)

@@ -43,6 +43,7 @@ def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: tuple[
 
 jvp.linear_in(i.dynamic_slice_p, 0)
 transpose.rules[i.dynamic_slice_p] = _dynamic_slice_transpose
+transpose.parts[i.dynamic_slice_p] = None
 
 
 def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
@@ -82,6 +83,7 @@ def _gather_transpose(
 jvp.rules[i.gather_p] = _gather_jvp
 jvp.structurally_linear[i.gather_p] = (0,)
 transpose.rules[i.gather_p] = _gather_transpose
+transpose.parts[i.gather_p] = None
 
 
 def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:

@@ -145,6 +145,7 @@ def _tangents_of_x(t: Any, z: Any, decay: Any, x: Any, **params: Any) -> Any:
 
 
 jvp.partials_of_result(r.linear_recurrence_p, _recurrence_decay_jvp, _tangents_of_x)
+jvp.structurally_linear[r.linear_recurrence_p] = (1,)
 transpose.rules[r.linear_recurrence_p] = _recurrence_transpose
 
 # ---- vmap: the axes are beside the mapped one, which nothing moves ---------------------------------------------

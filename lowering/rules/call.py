@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit
+from tapeless.lowering import dispatch, emit, ordering
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
@@ -19,6 +19,5 @@ def _run(*args: Any, jaxpr: Jaxpr) -> Any:
 
 
 emit.rules[c.jit_p] = _call
-emit.rules[c.custom_jvp_p] = _call
 dispatch.inline[c.jit_p] = _run
-dispatch.inline[c.custom_jvp_p] = c.call_custom
+ordering.rules[c.jit_p] = ordering.call

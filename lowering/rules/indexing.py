@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import emit, hlo
+from tapeless.lowering import emit, hlo, settling
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
 from tapeless.tracer import dtypes
@@ -53,6 +53,8 @@ def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *star
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice
 emit.rules[i.dynamic_update_slice_p] = _dynamic_update_slice
+settling.reads[i.dynamic_slice_p] = 1
+settling.writes[i.dynamic_update_slice_p] = True
 
 # ---- gather --------------------------------------------------------------------------------------------------
 
@@ -113,6 +115,7 @@ def _numbers(names: Sequence[str], d: DimensionNumbers, indices: Value) -> str:
 
 
 emit.rules[i.gather_p] = _gather
+settling.reads[i.gather_p] = 1
 
 # ---- scatter -------------------------------------------------------------------------------------------------
 
@@ -171,3 +174,5 @@ emit.rules[i.scatter_add_p] = _scatter(operation("add"))
 emit.rules[i.scatter_mul_p] = _scatter(operation("multiply"))
 emit.rules[i.scatter_min_p] = _scatter(extreme("minimum"))
 emit.rules[i.scatter_max_p] = _scatter(extreme("maximum"))
+for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p):
+    settling.writes[_p] = True

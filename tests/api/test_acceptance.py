@@ -5,7 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tests.messages import place, raises
+from tests.messages import dotted, place, raises
 
 
 def f64(*values):
@@ -88,8 +88,8 @@ def test_lo5_affine_is_refused():
     def f(x):
         return x + 1
 
-    text = "no transpose rule for 'add': it combines a linear value with a constant (affine). It was reached from {}."
-    with raises(NotImplementedError, text.format(place(f, "x + 1"))):
+    text = "f is not linear (affine): add combines a linear value with a constant.\n  ḃ:f64[] = add ȧ 1.0\n"
+    with raises(tl.errors.LinearityError, dotted(f"{text}  It was reached from {place(f, 'x + 1')}.")):
         tl.linear_transpose(f, f64(1.0))
 
 
@@ -163,3 +163,21 @@ def test_tl3_sum_of_squares_of_a_correlation(way):
     close(value, 2296)
     close(dx, [28, 96, 216, 288, 284, 192])
     close(dg, [520, 704, 888])
+
+
+@each_way
+def test_lo13_either_rule_serves_both_modes(way):
+    """Given the JVP alone there is a gradient; given the backward rule alone a JVP, and Hessians of every order."""
+    forward = tl.custom_jvp(lambda x: tnp.sum(x**3))
+    forward.defjvps(lambda t, y, x: tnp.sum(3 * x**2 * t))
+    backward = tl.custom_vjp(lambda x: tnp.sum(x**3))
+    backward.defvjp(lambda x: (backward(x), x), lambda x, ct: (3 * x**2 * ct,))
+    x, v = f64(1, 2, 3), f64(1, 0, -1)
+    for f in (way(forward), way(backward)):
+        close(tl.grad(f)(x), 3 * x**2)
+        close(tl.jvp(f, (x,), (v,))[1], -24)
+        close(tl.jacfwd(f)(x), 3 * x**2)
+        close(tl.linearize(f, x)[1](v), -24)
+        close(tl.hessian(f)(x), np.diag(6 * x))
+        close(tl.jvp(tl.grad(f), (x,), (v,))[1], 6 * x * v)
+        close(tl.jacrev(tl.jacfwd(f))(x), np.diag(6 * x))

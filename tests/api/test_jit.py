@@ -274,8 +274,7 @@ def test_decorator_with_and_without_arguments():
 
     assert (power.__name__, power.__doc__) == ("power", "x to the n.")
     assert power(2.0, n=3) == 8.0
-    assert repr(power).startswith("<jit of <function")
-    assert repr(tl.jit(tnp.sin)) == f"<jit of {tnp.sin!r}>"
+    assert repr(tl.jit(f)) == f"<jit of {place(f)}>"
 
 
 def test_callable_objects_and_partials():
@@ -307,6 +306,20 @@ def test_donated_arguments_are_gone(options):
     with raises(RuntimeError, message):
         double(x, y)
     close(double(tnp.asarray(X), y)[0], 2 * X)
+
+
+def test_mistakes_of_donation_leave_nothing_on_stderr(capfd):
+    """jaxlib would print a line before it raises."""
+    total = tl.jit(lambda x, y: x + y, donate_argnums=0)
+    x, y = tnp.ones(3), tnp.ones(3)
+    total(x, y)
+    for call in (lambda: total(x, y), lambda: total(x, 2.0), lambda: total.lower(y, y).compile()(x, y)):
+        with pytest.raises(RuntimeError, match="argument 0 has been deleted or donated"):
+            call()
+    with pytest.raises(ValueError, match="arguments 0 and 1 are one array"):
+        total(y, y)
+    assert total(2.0, 2.0) == total(2.0, 2.0) == 4.0  # numbers have nothing to lose
+    assert capfd.readouterr().err == ""
 
 
 def test_donated_memory_is_used():
@@ -365,7 +378,7 @@ def test_lines_of_the_program_are_the_users():
     assert f'test_jit.py":{line}:0' in text, text
 
 
-STRUCTURE = "f was compiled for arguments of structure PyTreeDef(((*, *), {})), but called with"
+STRUCTURE = "f was compiled for arguments (float64[2], float64[2]), but called with"
 
 
 @pytest.mark.parametrize(
@@ -378,14 +391,28 @@ STRUCTURE = "f was compiled for arguments of structure PyTreeDef(((*, *), {})), 
             "f was compiled for float64[2] as argument leaf 1, but called with float32[2].",
         ),
         ((X, X.astype(np.int64)), {}, "f was compiled for float64[2] as argument leaf 1, but called with int64[2]."),
-        ((X,), {}, f"{STRUCTURE} PyTreeDef(((*,), {{}}))."),
-        ((X,), {"y": X}, f"{STRUCTURE} PyTreeDef(((*,), {{'y': *}}))."),
+        ((X,), {}, f"{STRUCTURE} (float64[2])."),
+        ((X, "abc", X), {}, f"{STRUCTURE} (float64[2], 'abc', float64[2])."),
+        ((X,), {"y": X}, f"{STRUCTURE} (float64[2], y=float64[2])."),
     ],
 )
 def test_compiled_for_other_types(args, kwargs, message):
     compiled = tl.jit(f).lower(X, X).compile()
     with raises(TypeError, message):
         compiled(*args, **kwargs)
+
+
+def test_stages_print_what_they_are_of():
+    def loss(params, x, *, rate):
+        return {"loss": params["w"] * x, "rate": rate}
+
+    traced = tl.jit(loss).trace({"w": X}, tnp.ones(2), rate=0.5)
+    signature = "loss({'w': float64[2]}, float32[2], rate=float32[]) -> {'loss': float64[2], 'rate': float32[]}"
+    assert repr(traced) == f"<Traced {signature}>"
+    assert repr(traced.lower()) == f"<Lowered {signature}>"
+    assert repr(traced.lower().compile()) == f"<Compiled {signature} for {tl.devices()[0]}>"
+    many = repr(tl.jit(lambda *xs: xs[0]).trace(*[X] * 99))
+    assert len(many) < 500 and many.endswith("...) -> float64[2]>")
 
 
 def test_compiled_takes_weak_and_strong_alike():

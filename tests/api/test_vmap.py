@@ -248,6 +248,16 @@ def test_error_sizes():
         tl.vmap(identity, axis_size=5)(X)
 
 
+def test_error_sizes_of_keyword_arguments_and_nested_ones():
+    text = (
+        "vmap: mapped axes differ in size. argument [0]['a'][0] has 2 (float64[2,3], axis 0), "
+        "argument [0]['a'][1] has 4 (float64[3,4], axis 1), argument ['w']['b'] has 3 (float64[3,4], axis 0).\n"
+        "  Give one of them in_axes=None, or make the sizes equal."
+    )
+    with raises(ValueError, text):
+        tl.vmap(identity, in_axes=({"a": (0, 1), "c": None},))({"a": (X, Y), "c": X}, w={"b": Y})
+
+
 def test_error_nothing_is_mapped():
     text = "vmap: no argument is mapped (in_axes is None everywhere) and axis_size is not given."
     with raises(ValueError, text):

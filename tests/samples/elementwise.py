@@ -182,7 +182,7 @@ BINARY = [
     *binary(e.min_p, np.minimum, ALL),
     *binary(e.pow_p, np.power, INEXACT, low=0.5, rtol=1e-5),  # the error grows with the exponent
     *binary(e.atan2_p, np.arctan2, FLOATS, low=0.5),
-    *binary(e.nextafter_p, np.nextafter, ("float32", "float64"), rtol=0, differentiable=()),  # the identity
+    *binary(e.nextafter_p, np.nextafter, ("float32", "float64"), rtol=0, differentiable=(0,)),  # the identity
 ]
 BINARY += [
     Sample(primitive, (i32(8, low=-9, high=9), i32(8, seed=1)), reference, dtypes=SIGNED, label="integers")

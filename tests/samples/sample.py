@@ -21,6 +21,7 @@ class Sample:
     differentiable: tuple[int, ...] | None = None  # operands with a derivative; None: all that are inexact
     dtypes: tuple[str, ...] = ()  # dtypes that the args are converted to in turn, values compared loosely
     bad: tuple[tuple[tuple[Any, ...], Mapping[str, Any], type[Exception]], ...] = ()
+    axis: tuple[str, int] | None = None  # name and size of the axis it speaks across, the first of all operands
     label: str = ""
     rtol: float = 1e-6  # of the value in the dtype of args; state the reason where it is larger
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tapeless.tracer import axes
 from tapeless.tracer.config import Field, config, enable_x64
 
 
@@ -114,3 +115,31 @@ def test_a_bad_scope_changes_nothing():
     with pytest.raises(ValueError), config.scope(debug_nans=True, default_bits=8):
         pass
     assert config.debug_nans is False
+
+
+def test_trace_key_is_one_object_for_equal_settings():
+    """Also when the process's are changed inside of a scope, whose own count only there."""
+    before = config.trace_key()
+    with config.scope(default_bits=64):
+        wide = config.trace_key()
+        config.debug_nans = True
+        assert config.trace_key() not in (before, wide)
+        inside = config.trace_key()
+        config.debug_nans = False
+        assert config.trace_key() is wide
+    assert config.trace_key() is before and before is not wide
+    config.debug_nans = True
+    assert config.trace_key() not in (before, wide, inside)
+
+
+def test_trace_key_has_the_named_axes():
+    before = config.trace_key()
+    with axes.binding("i", 3):
+        three = config.trace_key()
+        assert three != before
+        with axes.binding("i", 4):
+            assert config.trace_key() not in (before, three)
+    with axes.binding("i", 3):
+        assert config.trace_key() == three
+    with axes.binding(None, 3):
+        assert config.trace_key() is before

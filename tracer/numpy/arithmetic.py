@@ -265,23 +265,24 @@ def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²), elementwise, without overflow on the way."""
+    """sqrt(x1² + x2²), elementwise, without overflow on the way; infinite if either is, even beside nan."""
     return _hypot(*promoted_inexact("hypot", x1, x2))
 
 
 @core.compound
 def _hypot(x: Any, y: Any) -> Array:
     """Scaled by the greater one, which is no variable here: the derivatives of all orders are those of the formula."""
-    high = _greater_size(lax.abs(x), lax.abs(y))
+    x, y = _beside_infinity(x, y), _beside_infinity(y, x)
+    high = lax.max(lax.abs(x), lax.abs(y))
     plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
     scale = lax.stop_gradient(select(plain, 1, high))
     x, y = lax.div(select(plain, 1, x), scale), lax.div(select(plain, 1, y), scale)
     return select(plain, high, lax.mul(scale, lax.sqrt(lax.add(lax.square(x), lax.square(y)))))
 
 
-def _greater_size(x: Any, y: Any) -> Any:
-    """The greater of two that are not negative; infinity even beside nan."""
-    return lax.max(select(lax.eq(y, np.inf), y, x), select(lax.eq(x, np.inf), x, y))
+def _beside_infinity(x: Any, y: Any) -> Any:
+    """x, or 0 where it is nan and y infinite: then so is the result, whatever x may be."""
+    return select(bits.bitwise_and(lax.ne(x, x), lax.eq(lax.abs(y), np.inf)), 0, x)
 
 
 # ---- rounding ------------------------------------------------------------------------------------------------

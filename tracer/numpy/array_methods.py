@@ -1,6 +1,6 @@
 """Operators and methods of arrays: they are the functions of this package, installed on `tracer.array.Array`.
 
-An operator gives up on what is neither array nor number (NotImplemented), so that other types may answer.
+An operator gives up on what is neither array nor number (NotImplemented) if its class may answer.
 """
 
 from collections.abc import Callable
@@ -35,57 +35,104 @@ Method = Callable[..., Any]
 _NUMBERS = frozenset((int, float, complex, bool, np.ndarray))
 
 
-def _operator(f: Method) -> Method:
-    """x op y"""
+def _operator(symbol: str, f: Method, reflected: str) -> Method:
+    """x op y; `reflected` is the method by which y may answer instead."""
 
     def operate(self: Array, other: ArrayLike) -> Any:
         if isinstance(other, Array) or type(other) in _NUMBERS or is_arraylike(other):
-            return f(self, other)
-        return NotImplemented
+            try:
+                return f(self, other)
+            except (TypeError, ValueError) as error:
+                _say_as_written(error, symbol)
+                raise
+        if (symbol in _EQUALITIES and not isinstance(other, (list, tuple))) or _may_answer(other, reflected):
+            return NotImplemented
+        raise TypeError(f"{symbol}: the left operand is {self.aval}, the right one {_no_operand(other)}")
 
     return operate
 
 
-def _reflected(f: Method) -> Method:
+def _reflected(symbol: str, f: Method) -> Method:
     """y op x, where y does not know what to do with x"""
 
     def operate(self: Array, other: ArrayLike) -> Any:
         if type(other) in _NUMBERS or is_arraylike(other):
-            return f(other, self)
-        return NotImplemented
+            try:
+                return f(other, self)
+            except (TypeError, ValueError) as error:
+                _say_as_written(error, symbol)
+                raise
+        raise TypeError(f"{symbol}: the right operand is {self.aval}, the left one {_no_operand(other)}")
 
     return operate
 
 
+def _unary(symbol: str, f: Method) -> Method:
+    """op x"""
+
+    def operate(self: Array) -> Any:
+        try:
+            return f(self)
+        except TypeError as error:
+            _say_as_written(error, symbol)
+            raise
+
+    return operate
+
+
+def _may_answer(x: Any, method: str) -> bool:
+    """Whether the class of x may know what to do with arrays: none of Python's own does."""
+    answer = getattr(type(x), method, None)
+    return type(x).__module__ != "builtins" and answer is not getattr(object, method, None)
+
+
+def _no_operand(x: Any) -> str:
+    help = "\n  Write tnp.array(...) around a list: it is copied to the device." if isinstance(x, (list, tuple)) else ""
+    return f"is not an array or a number, but {type(x).__name__}: {x!r:.80}.{help}"
+
+
+def _say_as_written(error: Exception, symbol: str) -> None:
+    """Name the operator in a message, not the function that it stands for."""
+    name, colon, rest = str(error).partition(": ")
+    if colon and name in _STAND_FOR:
+        error.args = (f"{symbol}: {rest}",)
+
+
 _ARITHMETIC = {
-    "add": arithmetic.add,
-    "sub": arithmetic.subtract,
-    "mul": arithmetic.multiply,
-    "truediv": arithmetic.true_divide,
-    "floordiv": arithmetic.floor_divide,
-    "mod": arithmetic.remainder,
-    "divmod": arithmetic.divmod,
-    "pow": arithmetic.power,
-    "matmul": contraction.matmul,
-    "and": logic.bitwise_and,
-    "or": logic.bitwise_or,
-    "xor": logic.bitwise_xor,
-    "lshift": logic.left_shift,
-    "rshift": logic.right_shift,
+    "add": ("+", arithmetic.add),
+    "sub": ("-", arithmetic.subtract),
+    "mul": ("*", arithmetic.multiply),
+    "truediv": ("/", arithmetic.true_divide),
+    "floordiv": ("//", arithmetic.floor_divide),
+    "mod": ("%", arithmetic.remainder),
+    "divmod": ("divmod", arithmetic.divmod),
+    "pow": ("**", arithmetic.power),
+    "matmul": ("@", contraction.matmul),
+    "and": ("&", logic.bitwise_and),
+    "or": ("|", logic.bitwise_or),
+    "xor": ("^", logic.bitwise_xor),
+    "lshift": ("<<", logic.left_shift),
+    "rshift": (">>", logic.right_shift),
 }
 _COMPARISONS = {
-    "eq": logic.equal,
-    "ne": logic.not_equal,
-    "lt": logic.less,
-    "le": logic.less_equal,
-    "gt": logic.greater,
-    "ge": logic.greater_equal,
+    "eq": ("==", logic.equal),
+    "ne": ("!=", logic.not_equal),
+    "lt": ("<", logic.less),
+    "le": ("<=", logic.less_equal),
+    "gt": (">", logic.greater),
+    "ge": (">=", logic.greater_equal),
 }
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+_SIGNS = {"neg": ("-", arithmetic.negative), "invert": ("~", logic.bitwise_not)}
+_EQUALITIES = ("==", "!=")  # with what is no array, nor looks like one: false and true, as of any two objects
+_STAND_FOR = frozenset(
+    [*_ARITHMETIC, *_COMPARISONS, *_SIGNS, "div", "rem", "not", "divide", "integer_pow", "shift_left"]
+    + ["shift_right_arithmetic", "shift_right_logical"]
+    + [f.__name__ for _, f in (_ARITHMETIC | _COMPARISONS | _SIGNS).values()]
+)
 _UNARY = {
-    "neg": arithmetic.negative,
     "pos": arithmetic.positive,
     "abs": arithmetic.absolute,
-    "invert": logic.bitwise_not,
     "round": arithmetic.round,
     "getitem": indexing.getitem,
 }
@@ -189,11 +236,14 @@ _PROPERTIES: dict[str, tuple[Method, str]] = {
 
 
 def _install() -> None:
-    for name, f in _ARITHMETIC.items():
-        setattr(Array, f"__{name}__", _named(_operator(f), f"__{name}__", f))
-        setattr(Array, f"__r{name}__", _named(_reflected(f), f"__r{name}__", f))
-    for name, f in _COMPARISONS.items():
-        setattr(Array, f"__{name}__", _named(_operator(f), f"__{name}__", f))
+    for name, (symbol, f) in _ARITHMETIC.items():
+        setattr(Array, f"__{name}__", _named(_operator(symbol, f, f"__r{name}__"), f"__{name}__", f))
+        setattr(Array, f"__r{name}__", _named(_reflected(symbol, f), f"__r{name}__", f))
+    for name, (symbol, f) in _COMPARISONS.items():
+        reflected = f"__{_MIRRORED.get(name, name)}__"
+        setattr(Array, f"__{name}__", _named(_operator(symbol, f, reflected), f"__{name}__", f))
+    for name, (symbol, f) in _SIGNS.items():
+        setattr(Array, f"__{name}__", _named(_unary(symbol, f), f"__{name}__", f))
     for name, f in _UNARY.items():
         setattr(Array, f"__{name}__", f)
     for name, f in (_FUNCTIONS | _METHODS | {"__setitem__": _setitem, "__delitem__": _delitem}).items():

@@ -15,7 +15,7 @@ from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import cast, check_arrays, format_shape, stretched
+from tapeless.tracer.numpy.promotion import cast, check_arrays, check_fits, format_shape, stretched
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import indexing
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -46,6 +46,11 @@ class At:
 
 class Place:
     """`x.at[index]`: a part of an array. Each method returns the array with that part changed, `get` the part.
+
+    The result has the dtype of x, and values are converted to it; that may round, but never wraps. Values of a higher
+    kind (floating point into integers) are a TypeError, known integers that do not fit an OverflowError, and traced
+    integers of a dtype that x has no room for a TypeError: they are converted explicitly, with astype. (JAX converts
+    these with a warning.)
 
     Keyword arguments of them all:
       mode: what becomes of positions outside of the array: "drop" or "fill" (what is written there is dropped, what is
@@ -90,7 +95,11 @@ class Place:
         return self._write("subtract", values, indexing.scatter_sub, lax.sub, **options)
 
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part multiplied by `values`."""
+        """The array with the part multiplied by `values`.
+
+        There is a derivative in `values` where no two positions are the same: those that are known are compared, of
+        others `unique_indices` says so.
+        """
         return self._write("multiply", values, indexing.scatter_mul, lax.mul, **options)
 
     mul = multiply
@@ -128,21 +137,34 @@ class Place:
         plan, positions = plan_index(x.aval, self.index, check=mode is None)
         _check_values(name, plan, y)
         if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
+            if scatter is indexing.scatter_mul:
+                options.setdefault("unique_indices", _distinct(plan, positions))
             promises = tuple(sorted(options.items()))
             mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
             return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=mode, promises=promises)
         return _update_window(x, y, plan, name, combine)
 
 
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
-    """Values in the dtype of x. Raises: TypeError if that would lose what is not a matter of precision."""
+    """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
     check_arrays(f"at[...].{name}", values)
     y = aval_of(values)
-    if "buifc".index(dtypes.kind(y.dtype)) > "buifc".index(dtypes.kind(x.dtype).replace("u", "i")) and not (
-        dtypes.is_integer(y.dtype) and dtypes.is_integer(x.dtype)
-    ):
+    if _RANKS[dtypes.kind(y.dtype)] > _RANKS[dtypes.kind(x.dtype)]:
         raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}. Convert one of them with astype.")
-    return cast(values, x.dtype, x.weak_type)
+    try:
+        sure = not isinstance(values, (Array, np.ndarray)) or check_fits(values, x.dtype)
+        if not sure and not y.weak_type:
+            raise TypeError(
+                f"at[...].{name}: {y} is traced, and its elements may not fit {x.aval}.\n"
+                f"  Convert one of them: x.astype({y.dtype.name!r}).at[...].{name}(values), "
+                f"or values.astype({x.dtype.name!r}), which wraps."
+            )
+        return cast(values, x.dtype, x.weak_type)
+    except OverflowError as error:
+        raise OverflowError(f"at[...].{name}: {y} cannot be written into {x.aval}: {error}") from None
 
 
 def _check_values(name: str, plan: Plan, y: Any) -> None:
@@ -208,6 +230,14 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 
 
 # ---- other places --------------------------------------------------------------------------------------------
+
+
+def _distinct(plan: Plan, positions: Sequence[Any]) -> bool:
+    """Whether no two positions are the same, as far as is known; only then has a product a derivative in the values."""
+    if not positions or not plan.exact:
+        return False
+    vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
+    return np.unique(vectors, axis=1).shape == vectors.shape
 
 
 @core.compound

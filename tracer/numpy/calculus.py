@@ -22,7 +22,7 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum
-from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.numpy.shaping import atleast_1d, moveaxis
 from tapeless.tracer.numpy.sorting import searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
@@ -44,8 +44,8 @@ def diff(
     if n < 0 or not x.ndim:
         raise ValueError(f"diff: n must not be negative and the array must have axes: n is {n}, the array {x.aval}.")
     axis = canonical_axis(axis, x.ndim)
-    parts = [_end(v, x, axis) for v in (prepend, x, append) if v is not None]
-    x = concatenate(parts, axis) if len(parts) > 1 else x
+    parts = promoted_dtypes("diff", *[v for v in (prepend, x, append) if v is not None])
+    x = concatenate([_end(v, x, axis) for v in parts], axis) if len(parts) > 1 else x
     return _diff(x, n=n, axis=axis)
 
 
@@ -198,7 +198,7 @@ def _polyval(p: Array, x: Any) -> Array:
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials, vectors of coefficients with the highest power first."""
-    x, y = (as_array(v) for v in promoted_dtypes("polyadd", a1, a2))
+    x, y = (atleast_1d(v) for v in promoted_dtypes("polyadd", a1, a2))
     short, long = sorted((x, y), key=lambda v: v.shape[0])
     missing = full((long.shape[0] - short.shape[0],), 0, long.dtype)
     return lax.add(long, concatenate([missing, short]))

@@ -16,6 +16,7 @@ from tapeless.tracer.numpy.promotion import (
     as_array,
     cast,
     check_arrays,
+    fitted,
     promoted_dtypes,
     promoted_inexact_dtypes,
     stretched,
@@ -38,6 +39,7 @@ def array(
     """An array with the elements of `object`: a number, an array, or nested lists of these.
 
     Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
+    Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
 
     Raises: TypeError if elements are no numbers; ValueError if lists differ in length; OverflowError if an integer
       does not fit its dtype.
@@ -153,9 +155,12 @@ def empty(shape: Shape, dtype: Any = None, **_: Any) -> Array:
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
-    """An array of copies of `fill_value`, which is broadcast to `shape`."""
+    """An array of copies of `fill_value`, which is broadcast to `shape`.
+
+    Raises: OverflowError if it is an integer known not to fit `dtype`.
+    """
     check_arrays("full", fill_value)
-    value = fill_value if dtype is None else cast(fill_value, dtypes.canonical(dtype))
+    value = fill_value if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
     return _filled(value, _shape("full", shape))
 
 
@@ -175,11 +180,14 @@ def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = No
 
 
 def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
-    """An array of copies of `fill_value` with the shape and dtype of a, which may be any thing that has these."""
+    """An array of copies of `fill_value` with the shape and dtype of a, which may be any thing that has these.
+
+    Raises: OverflowError if it is an integer known not to fit the dtype.
+    """
     like = a if hasattr(a, "shape") and hasattr(a, "dtype") else aval_of(a)
     dtype = like.dtype if dtype is None else dtypes.canonical(dtype)
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
-    return _filled(cast(fill_value, dtype), size)
+    return _filled(fitted(fill_value, dtype), size)
 
 
 def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:
@@ -213,6 +221,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
     if not known[2]:
         raise ValueError("arange: the step must not be 0.")
     size = builtins.max(0, math.ceil((known[1] - known[0]) / known[2]))
+    if size and dtypes.is_integer(dtype):
+        dtypes.check_fits(int(known[0] + (size - 1) * known[2]), dtype)
     if dtypes.is_bool(dtype):
         return as_array(np.arange(*known, dtype=dtype))
     return _arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype)

@@ -65,7 +65,16 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if not dtypes.is_integer(x2.dtype):
         raise TypeError(f"ldexp: the exponent must be an integer, not {aval_of(x2)}.")
     x = inexact("ldexp", x1)
-    return _ldexp(*broadcast("ldexp", x, cast(x2, np.dtype("int32"))))
+    return _ldexp(*broadcast("ldexp", x, _as_int32(x2)))
+
+
+def _as_int32(n: Any) -> Any:
+    """n, or where that is too far away the nearest int32: as an exponent it means the same."""
+    if dtypes.holds(np.dtype(np.int32), n.dtype):
+        return cast(n, np.dtype(np.int32))
+    limits = np.iinfo(np.int32)
+    n = lax.min(n, limits.max)
+    return lax.convert_element_type(n if dtypes.kind(n.dtype) == "u" else lax.max(n, limits.min), np.int32)
 
 
 @core.compound
@@ -105,5 +114,11 @@ def _frexp(x: Any) -> tuple[Array, Array]:
     exponent = lax.sub(exponent, select(small, mantissa, full(x.shape, 0, integer)))
     halved = bits.bitwise_or(bits.bitwise_and(pattern, ~field), (bias - 1) << mantissa)
     plain = bits.bitwise_or(lax.eq(x, 0), bits.bitwise_not(lax.is_finite(x)))
-    fraction = select(plain, x, bits.bitcast_convert_type(halved, x.dtype))
-    return fraction, lax.convert_element_type(select(plain, 0, exponent), np.int32)
+    fraction = _following(bits.bitcast_convert_type(halved, x.dtype), select(plain, 1, scaled))
+    return select(plain, x, fraction), lax.convert_element_type(select(plain, 0, exponent), np.int32)
+
+
+def _following(y: Any, x: Any) -> Array:
+    """y, which is made of the bits of x, with the derivative y/x of what is proportional to it."""
+    slope = lax.stop_gradient(lax.div(y, x))
+    return lax.add(y, lax.mul(lax.sub(x, lax.stop_gradient(x)), slope))

@@ -19,6 +19,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.errors import ConcretizationTypeError, TracerIntegerConversionError
 from tapeless.tracer.numpy.promotion import common_shape, concrete, format_shape
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, select_n
+from tapeless.tracer.primitives.elementwise import min as lax_min
 from tapeless.tracer.types import ShapedArray, aval_of
 
 _MASK_HELP = "Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(mask, size=...) for positions."
@@ -271,15 +272,19 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool) -> tuple[An
     if outside.size and check:
         inside(aval, axis, int(outside[0]))
     known = np.where(known < 0, known + n, known)
-    return known.astype(index_dtype(n)), not outside.size
+    places = known.astype(index_dtype(n))
+    if outside.size:  # far outside, too: what wraps could come to lie inside
+        limits = np.iinfo(places.dtype)
+        places[known > limits.max], places[known < limits.min] = limits.max, limits.min
+    return places, not outside.size
 
 
 def from_the_front(i: Array, n: int) -> Array:
     """Positions along an axis of n elements with negative ones counted from the end, as int32 or wider."""
     if dtypes.kind(i.dtype) == "u":
-        return i
+        return i if dtypes.bits_of(i.dtype) < 32 else lax_min(i, n)  # n is outside as well as what is farther away
     if dtypes.bits_of(i.dtype) < 32 or i.aval.weak_type:
-        i = convert_element_type(i, np.int32)
+        i = convert_element_type(i, np.int64 if dtypes.bits_of(i.dtype) > 32 else np.int32)
     return select_n(lt(i, 0), i, add(i, n))
 
 

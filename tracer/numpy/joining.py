@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
@@ -52,7 +52,7 @@ def _promoted(name: str, arrays: Sequence[ArrayLike] | Array, dtype: Any = None)
     if not arrays:
         raise ValueError(f"{name}: at least one array is needed.")
     xs = promoted_dtypes(name, *arrays)
-    return [as_array(x if dtype is None else cast(x, np.dtype(dtype))) for x in xs]
+    return [as_array(x if dtype is None else cast(x, dtypes.canonical(dtype))) for x in xs]
 
 
 def _listed(xs: Sequence[Array]) -> str:
@@ -78,34 +78,38 @@ def _stack(*xs: Array, axis: int) -> Array:
 
 def vstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
     """Arrays below one another: joined along the first axis, vectors as rows."""
-    return concatenate([atleast_2d(x) for x in _parts(tup)], 0, dtype)
+    return concatenate([atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
 
 
 def hstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
     """Arrays side by side: joined along the second axis, vectors along the first."""
-    xs = [atleast_1d(x) for x in _parts(tup)]
+    xs = [atleast_1d(x) for x in _parts("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
     """Arrays joined along the third axis."""
-    return concatenate([atleast_3d(x) for x in _parts(tup)], 2, dtype)
+    return concatenate([atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup: Sequence[ArrayLike] | Array) -> Array:
     """Vectors as the columns of a matrix, matrices side by side."""
-    xs = [array_operand("column_stack", x) for x in _parts(tup)]
+    xs = [array_operand("column_stack", x) for x in _parts("column_stack", tup)]
     return concatenate([x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in xs], 1)
 
 
-def _parts(arrays: Any) -> Sequence[Any]:
-    return unstack(arrays) if isinstance(arrays, (Array, np.ndarray)) else arrays
+def _parts(name: str, arrays: Any) -> Sequence[Any]:
+    """The arrays to join, in one dtype: a number is not rounded to the default width before it takes that."""
+    if isinstance(arrays, (Array, np.ndarray)):
+        return unstack(arrays)
+    return promoted_dtypes(name, *arrays) if arrays else arrays
 
 
 def block(arrays: Any) -> Array:
     """Nested lists of blocks joined: the innermost along the last axis, the next along the one before, and so on."""
     depth = _depth(arrays)
-    blocks = _map_blocks(arrays, lambda x: array_operand("block", x))
+    parts = iter(promoted_dtypes("block", *_flat(arrays)))
+    blocks = _map_blocks(arrays, lambda _: as_array(next(parts)))
     ndim = max(depth, max(x.ndim for x in _flat(blocks)))
     return _joined(blocks, depth, ndim)
 
@@ -258,7 +262,7 @@ def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` after the elements of arr along `axis`; both flat if None."""
-    return concatenate([array_operand("append", v) for v in (arr, values)], axis)
+    return concatenate([as_array(v) for v in promoted_dtypes("append", arr, values)], axis)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions, statistics
 from tapeless.tracer.numpy.indexing import getitem
-from tapeless.tracer.numpy.promotion import array_operand, cast
+from tapeless.tracer.numpy.promotion import array_operand, cast, fitted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate
@@ -55,13 +55,13 @@ def _widths(x: Array, pad_width: Any) -> Widths:
 
 def _pad_constant(x: Array, widths: Widths, values: Any) -> Array:
     if np.ndim(values) == 0:
-        return shapes.pad(x, cast(values, x.dtype), [(*w, 0) for w in widths])
+        return shapes.pad(x, fitted(values, x.dtype), [(*w, 0) for w in widths])
     each = [list(row) for row in np.broadcast_to(np.asarray(values), (x.ndim, 2))]
     for axis, (width, (before, after)) in enumerate(zip(widths, each, strict=True)):
         for w, v in (((width[0], 0), before), ((0, width[1]), after)):
             config = [(0, 0, 0)] * x.ndim
             config[axis] = (*w, 0)
-            x = shapes.pad(x, cast(v, x.dtype), config)
+            x = shapes.pad(x, fitted(v, x.dtype), config)
     return x
 
 

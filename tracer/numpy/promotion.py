@@ -11,10 +11,10 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import Primitive, Tracer
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
-from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -41,6 +41,8 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
     """A primitive of two operands, promoted and broadcast; another one for booleans."""
     if isinstance(x, Array) and isinstance(y, Array):
         if x.aval is not y.aval:
+            if x.aval.dtype != y.aval.dtype and (x.aval.weak_type or y.aval.weak_type):
+                _check_weak(x, y)
             return _apply_mixed(x, y, name=name, primitive=primitive, on_bool=on_bool)
     else:
         x, y = promoted(name, x, y)
@@ -102,14 +104,47 @@ def array_operand(name: str, x: Any) -> Array:
 
 
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
-    """x with elements of `dtype`; a number becomes a constant of it."""
+    """x with elements of `dtype`; a number becomes a constant of it.
+
+    Raises: OverflowError for a number, or weak integers, known not to fit. If they are not known, the conversion is
+      written down as one between weak types, for `narrowing` to find: the arguments are checked in every call.
+    """
     if isinstance(x, Array):
-        if x.aval.dtype == dtype:
+        aval = x.aval
+        if aval.dtype == dtype:
             return x
+        if aval.weak_type and not check_fits(x, dtype) and not weak_type:
+            x = convert_element_type_p.bind(x, dtype=dtype, weak_type=True)[0]
         return convert_element_type_p.bind(x, dtype=dtype, weak_type=weak_type)[0]
     if isinstance(x, np.ndarray):
         return x if x.dtype == dtype else x.astype(dtype)
     return constant(x, ShapedArray((), dtype, weak_type))
+
+
+def check_fits(x: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether all elements of x are sure to fit an integer `dtype`. Raises: OverflowError if one is known not to."""
+    if dtypes.holds(dtype, x.dtype):
+        return True
+    known = known_elements(x)
+    if known is not None and known.size:
+        dtypes.check_fits(int(known.min()), dtype)
+        dtypes.check_fits(int(known.max()), dtype)
+    return known is not None
+
+
+def _check_weak(x: Array, y: Array) -> None:
+    """What is known of weak integers, before they become operands of a program."""
+    dtype, _ = dtypes.result_type(x, y)
+    for operand in (x, y):
+        if operand.aval.weak_type:
+            check_fits(operand, dtype)
+
+
+def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
+    """x with elements of `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
+    if isinstance(x, (Array, np.ndarray)):
+        check_fits(x, dtype)
+    return cast(x, dtype)
 
 
 def inexact(name: str, x: Any) -> Any:
@@ -221,11 +256,9 @@ def stretched(x: Any, shape: tuple[int, ...]) -> Any:
 
 def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     """The elements of x. Raises: ConcretizationTypeError with `advice` if x is traced."""
-    while isinstance(x, Tracer):
-        known = x.known()
-        if known is None:
-            raise ConcretizationTypeError(
-                f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.\n  {advice}"
-            )
-        x = known
-    return np.asarray(x)
+    known = known_elements(x)
+    if known is None:
+        raise ConcretizationTypeError(
+            f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.\n  {advice}"
+        )
+    return known

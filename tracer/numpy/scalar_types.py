@@ -168,5 +168,9 @@ def isrealobj(x: Any) -> builtins.bool:
 
 
 def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False) -> Array:
-    """x with elements of another dtype; complex to real drops the imaginary part."""
+    """x with elements of another dtype: as NumPy's, it is asked for and does not complain.
+
+    Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that
+    is keep their lowest bits, where they do not fit.
+    """
     return asarray(asarray(x), dtype)

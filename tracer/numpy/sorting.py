@@ -4,6 +4,7 @@ Where the shape of the result depends on the elements, these must be known, or `
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from tapeless.tracer.numpy.creation import linspace
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import unstack
 from tapeless.tracer.numpy.logic import choose_between, truth
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, operand, promoted_dtypes
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -33,6 +34,7 @@ from tapeless.tracer.primitives.shape import (
     rev,
     slice_in_dim,
 )
+from tapeless.tracer.types import aval_of
 
 # ---- sorting -------------------------------------------------------------------------------------------------
 
@@ -186,7 +188,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     if size is None:
         found = np.nonzero(concrete("nonzero", x, _SIZE_HELP))
         return tuple(as_array(i.astype(dtypes.default_dtype("i"))) for i in found)
-    fills = (fill_value or 0,) * x.ndim if np.ndim(fill_value) == 0 else tuple(fill_value)
+    fill_value = 0 if fill_value is None else fill_value
+    fills = tuple(map(operator.index, (fill_value,) * x.ndim if np.ndim(fill_value) == 0 else fill_value))
     return tuple(_nonzero(truth("nonzero", x), size=int(size), fills=fills, dtype=dtypes.default_dtype("i")))
 
 
@@ -255,9 +258,9 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     Args:
       length: length of the result, where greater numbers are dropped; needed where x is traced.
     """
-    v = array_operand("bincount", x)
+    v = operand("bincount", x)
     if v.ndim != 1 or not (dtypes.is_integer(v.dtype) or dtypes.is_bool(v.dtype)):
-        raise TypeError(f"bincount: x must be a vector of integers, not {v.aval}.")
+        raise TypeError(f"bincount: x must be a vector of integers, not {aval_of(v)}.")
     if length is None:
         known = concrete("bincount", v, "Give `length`, the length of the result.")
         length = max(minlength, int(known.max()) + 1 if known.size else 0)

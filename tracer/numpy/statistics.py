@@ -15,6 +15,7 @@ from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
+    check_arrays,
     inexact,
     promoted_inexact,
     promoted_inexact_dtypes,
@@ -262,7 +263,7 @@ def percentile(
     keepdims: bool = False,
 ) -> Array:
     """`quantile` with q from 0 to 100."""
-    return _quantiles("percentile", a, true_divide(q, 100), axis, method, keepdims, skip_nan=False)
+    return _quantiles("percentile", a, q, axis, method, keepdims, skip_nan=False, whole=100)
 
 
 def nanpercentile(
@@ -275,7 +276,7 @@ def nanpercentile(
     keepdims: bool = False,
 ) -> Array:
     """`nanquantile` with q from 0 to 100."""
-    return _quantiles("nanpercentile", a, true_divide(q, 100), axis, method, keepdims, skip_nan=True)
+    return _quantiles("nanpercentile", a, q, axis, method, keepdims, skip_nan=True, whole=100)
 
 
 def median(
@@ -293,14 +294,15 @@ def nanmedian(
 
 
 def _quantiles(
-    name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, *, skip_nan: bool
+    name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, *, skip_nan: bool, whole: int = 1
 ) -> Array:
     if method not in _METHODS:
         raise ValueError(f"{name}: method must be one of {', '.join(_METHODS)}, not {method!r}.")
     x = _averaged(name, a, None)
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
-    shares = cast(inexact(name, q), x.dtype)
+    check_arrays(name, q)
+    shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
     axes = reductions.checked_axes(name, x, axis)
     found = _quantile(x, shares, axes=axes, method=method, skip_nan=skip_nan)
     at = tuple(len(shares.shape) + d for d in axes)

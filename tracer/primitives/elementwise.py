@@ -407,6 +407,11 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     return select_n_p.bind(which, *[matched(x, typed)[0] if typed is not None else x for x in cases])[0]
 
 
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """`on_true` where `pred` is true, else `on_false`: see `select_n`, which has them the other way round."""
+    return select_n(pred, on_false, on_true)
+
+
 def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray, ...]:
     if not cases:
         raise TypeError(f"select_n: there is no case for {which} to choose.")
@@ -451,8 +456,14 @@ stop_gradient_p = _same("stop_gradient", kinds.ANY)
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = False) -> Array:
-    """operand with elements of another dtype; complex to real drops the imaginary part, to bool tests != 0."""
-    return convert_element_type_p.bind(operand, dtype=dtypes.canonical(new_dtype), weak_type=bool(weak_type))[0]
+    """operand with elements of another dtype; complex to real drops the imaginary part, to bool tests != 0.
+
+    Integers of an array that do not fit wrap. Raises: OverflowError for a Python integer that does not fit.
+    """
+    dtype = dtypes.canonical(new_dtype)
+    if type(operand) is int and dtypes.is_integer(dtype):
+        dtypes.check_fits(operand, dtype)
+    return convert_element_type_p.bind(operand, dtype=dtype, weak_type=bool(weak_type))[0]
 
 
 def _convert_type(x: ShapedArray, *, dtype: Any, weak_type: bool) -> tuple[ShapedArray, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -50,6 +51,13 @@ def matched(x: Any, y: Any) -> tuple[Any, Any]:
     if type(y) in _PYTHON_SCALARS:
         return x, constant(y, aval_of(x))
     return x, y
+
+
+def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
+    """The elements of a value; None if it is traced and they are not known."""
+    while isinstance(x, Tracer):
+        x = x.known()
+    return None if x is None else np.asarray(x)
 
 
 def ndim(x: Any) -> int:

@@ -15,6 +15,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, constant, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -80,9 +81,15 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
-    """An array of `shape` with every element `fill_value`, a number or a scalar array."""
+    """An array of `shape` with every element `fill_value`, a number or a scalar array.
+
+    Raises: OverflowError for an integer of Python or NumPy that does not fit `dtype`.
+    """
     dtype = aval_of(fill_value).dtype if dtype is None else dtypes.canonical(dtype)
-    scalar = fill_value if isinstance(fill_value, Array) else constant(fill_value, ShapedArray((), dtype))
+    if not isinstance(fill_value, Array):
+        scalar = constant(np.asarray(fill_value)[()], ShapedArray((), dtype))
+    else:
+        scalar = fill_value if fill_value.dtype == dtype else convert_element_type(fill_value, dtype)
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
 
 
@@ -98,14 +105,17 @@ def zeros_like(x: ArrayLike) -> Array:
 
 
 def iota(dtype: Any, size: int) -> Array:
-    """The integers from 0 below `size`, as a vector of `dtype`."""
-    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=static_shape((size,), "iota"), dimension=0)[0]
+    """The integers from 0 below `size`, as a vector of `dtype`. Raises: OverflowError if they do not fit."""
+    return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
-    """The index along `dimension`, as an array of `shape` and `dtype`."""
-    shape = static_shape(shape, "iota")
-    return iota_p.bind(dtype=dtypes.canonical(dtype), shape=shape, dimension=canonical_axis(dimension, len(shape)))[0]
+    """The index along `dimension`, as an array of `shape` and `dtype`. Raises: OverflowError if it does not fit."""
+    shape, dtype = static_shape(shape, "iota"), dtypes.canonical(dtype)
+    axis = canonical_axis(dimension, len(shape))
+    if dtypes.is_integer(dtype) and shape[axis]:
+        dtypes.check_fits(shape[axis] - 1, dtype)
+    return iota_p.bind(dtype=dtype, shape=shape, dimension=axis)[0]
 
 
 def _iota_type(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int) -> tuple[ShapedArray, ...]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tests.messages import raises
 
 EXAMPLES = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=5)
@@ -223,6 +224,63 @@ def test_values_must_fit():
         tnp.zeros(4).at[:2].set(np.zeros(3, np.float32))
     with pytest.raises(TypeError, match=r"cannot be written"):
         tnp.zeros(4, int).at[0].set(tnp.ones(()))
+
+
+METHODS = ["set", "add", "subtract", "multiply", "min", "max"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("array", [np.array, lambda v: tnp.asarray(np.array(v))])
+@pytest.mark.parametrize("index", [0, slice(0, 1), np.array([0]), np.array([True, False, False])])
+def test_integers_that_do_not_fit_are_not_written(method, array, index):
+    x, far, near = tnp.zeros(3, np.int32), array(2**40), array(7)
+    message = (
+        f"at[...].{method}: int64[] cannot be written into int32[3]: the integer 1099511627776 does not fit int32, "
+        "which holds -2147483648 to 2147483647: use an array of a wider dtype."
+    )
+    for under in (lambda f: f, tl.jit):
+        with raises(OverflowError, message):
+            under(lambda x: getattr(x.at[index], method)(far))(x)
+        assert under(lambda x: getattr(x.at[index], method)(near))(x).dtype == np.int32
+
+
+def test_traced_integers_are_not_narrowed_by_writing():
+    x, values = tnp.zeros(3, np.int32), np.array([7])
+    message = (
+        "at[...].add: int64[1] is traced, and its elements may not fit int32[3].\n"
+        "  Convert one of them: x.astype('int64').at[...].add(values), or values.astype('int32'), which wraps."
+    )
+    with raises(TypeError, message):
+        tl.jit(lambda x, values: x.at[:1].add(values))(x, values)
+    assert tl.jit(lambda x, values: x.at[:1].add(values.astype(x.dtype)))(x, values)[0] == 7
+    assert tl.jit(lambda x, values: x.at[:1].add(values))(x, values.astype(np.uint8))[0] == 7
+    assert tl.grad(lambda y: (x.at[:1].add(values) * y).sum())(1.0) == 7.0
+
+
+def test_products_have_derivatives_in_values_at_distinct_positions():
+    x, values = np.array([2.0, 3.0, 4.0]), np.array([5.0, 7.0])
+
+    def total(values, index, method):
+        return getattr(tnp.asarray(x).at[index], method)(values).sum()
+
+    for index in (np.array([2, 0]), np.array([True, False, True]), slice(None, None, 2)):
+        expected = x[index]
+        np.testing.assert_allclose(tl.grad(total)(values, index, "multiply"), expected)
+        np.testing.assert_allclose(tl.grad(total)(values, index, "divide"), -expected / values**2)
+        np.testing.assert_allclose(tl.grad(total)(values, index, "power"), expected**values * np.log(expected))
+    with pytest.raises(NotImplementedError, match="unique_indices=True"):
+        tl.grad(total)(values, np.array([1, 1]), "multiply")
+    assert tnp.asarray(x).at[np.zeros(0, int)].multiply(np.zeros(0)).shape == (3,)
+
+
+def test_positions_far_outside():
+    """Modulo 2³² they would be inside."""
+    x = tnp.array([5, 6, 7])
+    assert tnp.take(x, 2**40, mode="clip") == 7 and tnp.take(x, -(2**40), mode="clip") == 5
+    assert tnp.take(x, np.array(2**63, np.uint64), fill_value=-1) == -1
+    assert x[tnp.asarray(np.int64(2**40))] == 7
+    assert tl.jit(lambda x, i: x[i])(x, np.uint64(2**63)) == 7
+    np.testing.assert_array_equal(x.at[np.array([2**40, 0])].set(1, mode="drop"), [1, 6, 7])
 
 
 @given(SHAPES, st.data())

@@ -171,6 +171,8 @@ def test_nonzero():
     check(tnp.flatnonzero(x), np.flatnonzero(x))
     check(tnp.where(x > 1), np.where(x > 1))
     check(tl.jit(lambda x: tnp.nonzero(x, size=5, fill_value=-1))(x), ([0, 0, 1, -1, -1], [0, 2, 2, -1, -1]))
+    fills = tnp.nonzero(x, size=4, fill_value=np.array([7, 8]))
+    check(fills, ([0, 0, 1, 7], [0, 2, 2, 8]))
     check(tl.jit(lambda x: tnp.argwhere(x, size=2))(x), [[0, 0], [0, 2]])
     with pytest.raises(TypeError, match=r"Give `size`"):
         tl.jit(tnp.nonzero)(x)
@@ -181,6 +183,7 @@ def test_counting():
     check(tnp.bincount(x), np.bincount(x))
     check(tnp.bincount(x, np.arange(5.0, dtype=np.float32), 9), np.bincount(x, np.arange(5.0), 9))
     check(tl.jit(lambda x: tnp.bincount(x, length=4))(x), [1, 2, 0, 1])
+    check(tl.jit(lambda w: tnp.bincount(x, w))(np.arange(5.0)), [3, 2, 0, 1, 0, 4])  # the length is known
     y = f(100)
     check(tnp.histogram(y), np.histogram(y))
     check(tnp.histogram(y, 5, (-1, 1), density=True), np.histogram(y, 5, (-1, 1), density=True))
@@ -278,7 +281,7 @@ def test_foreign_types_are_left_to_themselves():
 
     assert tnp.ones(2) + Foreign() == "theirs"
     for bad in ([1], None, "a"):
-        with pytest.raises(TypeError, match="unsupported operand"):
+        with pytest.raises(TypeError, match=r"^\+: the left operand is float32\[2\], the right one is not an array"):
             tnp.ones(2) + bad
     assert (tnp.ones(2) == None) is False  # noqa: E711
 
@@ -352,9 +355,9 @@ def test_dtypes_and_constants():
         (
             lambda: tnp.ones((3, 4)) @ tnp.ones((5, 6)),
             TypeError,
-            "matmul: contracted axes differ in size: axis 1 of float32[3,4] has 4, axis 0 of float32[5,6] has 5.",
+            "@: contracted axes differ in size: axis 1 of float32[3,4] has 4, axis 0 of float32[5,6] has 5.",
         ),
-        (lambda: tnp.ones(3) @ 2, ValueError, "matmul: operands must have axes: float32[3] and float32[]."),
+        (lambda: tnp.ones(3) @ 2, ValueError, "@: operands must have axes: float32[3] and float32[]."),
         (
             lambda: tnp.dot(tnp.ones(3), tnp.ones(4)),
             TypeError,

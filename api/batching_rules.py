@@ -1,0 +1,177 @@
+"""Functions that say themselves what they do to many examples at once."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.bodies import Body, as_type, check_arrays, gives_way, trace
+from tapeless.scanning import scan
+from tapeless.tracer import pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.primitives import custom_vmap as primitives
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class custom_vmap:
+    """A function with a `vmap` rule of its own.
+
+    Where no argument is mapped, it is the function, its derivatives too. Under `vmap` it is what its rule says, and
+    derivatives around it, `grad(vmap(f))`, are those of the rule. Inside, in `vmap(grad(f))`, reverse mode has to take
+    the function apart: what is mapped then is its derivative, by the rules of the operations it is made of.
+
+    Args:
+      fun: a function of pytrees of arrays. Values it closes over must not be mapped.
+
+    >>> import tapeless as tl, tapeless.numpy as tnp
+    >>> @custom_vmap
+    ... def f(x, y):
+    ...     return x + y
+    >>> @f.def_vmap
+    ... def f_rule(axis_size, in_batched, xs, ys):
+    ...     return xs * ys, True
+    >>> tl.vmap(f)(tnp.arange(3.0), tnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32)
+    """
+
+    __name__: str
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+        self._remembered: dict[Any, Body] = {}
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
+
+        Args:
+          vmap_rule: `in_batched` has a pytree of booleans for every argument, as `out_batched` for the results: those
+            that are true have the mapped axis, which is the first.
+        """
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
+        given = _positional(self, args, kwargs)
+        check_arrays(f"custom_vmap: argument {{}} of {self.__name__}", given)
+        leaves, tree = pytree.flatten(given)
+        body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
+        outs = primitives.custom_vmap(_Rule(self, tree, body), body.jaxpr, body.consts, leaves)
+        return pytree.unflatten(pytree.structure(body.result), outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> Body:
+        """The function as a program, for all calls with arguments of these types."""
+        key = tree, avals, config.trace_key()
+        body = self._remembered.get(key)
+        if body is None:
+            body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals)
+            body = body._replace(result=_types(body))
+            if not any(isinstance(x, Tracer) for x in body.consts):
+                self._remembered[key] = body
+        return body
+
+
+def _positional(custom: custom_vmap, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments by position, defaults among them: that is how the rule takes them."""
+    try:
+        signature = inspect.signature(custom.fun)
+    except (TypeError, ValueError):  # a function of C
+        signature = None
+    if signature is None and not kwargs:
+        return args
+    if signature is None:
+        raise TypeError(f"custom_vmap: the arguments of {custom.__name__} have no names; give them by position.")
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise TypeError(f"custom_vmap: {custom.__name__} takes {names} by name only, but its rule takes positions.")
+    return bound.args
+
+
+def _types(body: Body) -> Any:
+    """The types of the results, in their structure."""
+    return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
+
+
+class _Rule:
+    """The user's rule, on flat arrays; what it returns is checked."""
+
+    def __init__(self, custom: custom_vmap, tree: Any, body: Body) -> None:
+        self._custom, self._tree, self._wanted = custom, tree, body.result
+        self.__name__ = custom.__name__
+
+    def __call__(self, size: int, leaves: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        args, in_batched = pytree.unflatten(self._tree, leaves), pytree.unflatten(self._tree, mapped)
+        out = self._custom.vmap_rule(size, list(in_batched), *args)  # type: ignore[misc]  # it was there at the call
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                f"custom_vmap: the rule of {self.__name__} must return (results, out_batched), but returned {out!r}."
+            )
+        values, out_batched = out
+        self._check_structures(values, out_batched)
+        check_arrays(f"custom_vmap: the result{{}} of the rule of {self.__name__}", values)
+        flags = pytree.leaves(out_batched)
+        wanted = [_batched(aval, size) if yes else aval for aval, yes in zip(pytree.leaves(self._wanted), flags)]
+        self._check_types(size, values, wanted)
+        return [as_type(y, aval) for y, aval in zip(pytree.leaves(values), wanted)], flags
+
+    def _check_structures(self, values: Any, out_batched: Any) -> None:
+        of_values, of_flags, own = map(pytree.structure, (values, out_batched, self._wanted))
+        if of_values != of_flags or not all(isinstance(x, bool) for x in pytree.leaves(out_batched)):
+            raise ValueError(
+                f"custom_vmap: the rule of {self.__name__} must return out_batched as booleans in the structure of its "
+                f"results. Results have {of_values}, out_batched is {out_batched!r}."
+            )
+        if of_values != own:
+            raise ValueError(
+                f"custom_vmap: the rule of {self.__name__} returned results of structure {of_values}, but the function "
+                f"has {own}."
+            )
+
+    def _check_types(self, size: int, values: Any, wanted: Sequence[ShapedArray]) -> None:
+        wrong = [
+            f"  result{pytree.keystr(path)} is {aval_of(y)}, but must be {aval}"
+            for (path, y), aval in zip(pytree.leaves_with_path(values), wanted)
+            if not gives_way(aval_of(y), aval)
+        ]
+        if wrong:
+            raise TypeError(
+                f"custom_vmap: the rule of {self.__name__}, for {size} examples, returned other types than the "
+                "function has:\n" + "\n".join(wrong)
+            )
+
+
+def _batched(aval: ShapedArray, size: int) -> ShapedArray:
+    return aval.update(shape=(size, *aval.shape))
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """A function that is called in a loop, one example after the other, where it is mapped.
+
+    >>> import tapeless as tl, tapeless.numpy as tnp
+    >>> tl.vmap(sequential_vmap(lambda x: x + 1))(tnp.arange(3))
+    Array([1, 2, 3], dtype=int32)
+    """
+    custom = custom_vmap(f)
+
+    @custom.def_vmap
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
+        flags, leaves = pytree.leaves(in_batched), pytree.leaves(list(args))
+        tree = pytree.structure(list(args))
+
+        def step(_: Any, elements: Any) -> tuple[Any, Any]:
+            each = iter(elements)
+            return (), custom(*pytree.unflatten(tree, [next(each) if yes else x for yes, x in zip(flags, leaves)]))
+
+        _, out = scan(step, (), [x for yes, x in zip(flags, leaves) if yes], axis_size)
+        return out, pytree.tree_map(lambda _: True, out)
+
+    return custom

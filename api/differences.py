@@ -1,0 +1,97 @@
+"""What is said when the carry of a loop changes, or branches do not agree: every leaf that differs, by its path."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tapeless.tracer import pytree
+from tapeless.tracer.core import describe_function
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+
+def structure_error(who: str, fun: Any, before: Any, after: Any) -> TypeError:
+    """For a body that returns a carry of another structure."""
+    return TypeError(
+        f"{who}: {describe_function(fun)} changes the structure of the carry.\n"
+        + "".join(
+            f"  carry{path} comes in as {x}, goes out as {y}.\n" for path, x, y in structure_differences(before, after)
+        )
+        + "  Return a carry of the structure that the initial one has."
+    )
+
+
+def carry_error(
+    who: str, fun: Any, init: Any, before: Sequence[ShapedArray], after: Sequence[ShapedArray], same: Sequence[bool]
+) -> TypeError:
+    """For a body that returns a carry of other types; `same` says which leaves are as they should be."""
+    paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(init)]
+    lines = [
+        f"  carry{path} comes in as {x}, goes out as {y}.\n"
+        for path, x, y, fine in zip(paths, before, after, same)
+        if not fine
+    ]
+    return TypeError(
+        f"{who}: {describe_function(fun)} changes the type of the carry.\n"
+        + "".join(lines)
+        + "  Convert what the body returns (astype, reshape), or begin with the type that it gives."
+    )
+
+
+def branches_error(who: str, names: Sequence[str], functions: Sequence[Any], results: Sequence[Any]) -> TypeError:
+    """For branches whose results differ in structure or type."""
+    which = ", ".join(f"{name} is {describe_function(f)}" for name, f in zip(names, functions))
+    other = next((i for i, x in enumerate(results) if pytree.structure(x) != pytree.structure(results[0])), None)
+    if other is None:
+        kind, lines = "types", _type_lines(names, results)
+    else:
+        kind = "structures"
+        lines = [
+            f"  result{path} is {x} from {names[0]}, {y} from {names[other]}.\n"
+            for path, x, y in structure_differences(results[0], results[other])
+        ]
+    return TypeError(f"{who}: the branches return different {kind}: {which}.\n{''.join(lines)}{_SAME}")
+
+
+_SAME = "  All branches must return the same, whichever is taken."
+
+
+def _type_lines(names: Sequence[str], results: Sequence[Any]) -> list[str]:
+    lines: list[str] = []
+    for rows in zip(*map(pytree.leaves_with_path, results), strict=True):
+        types = [str(aval_of(x)) for _, x in rows]
+        if len(set(types)) > 1:
+            said = [f"{text} from {_listed(names, types, text)}" for text in dict.fromkeys(types)]
+            lines.append(f"  result{pytree.keystr(rows[0][0])} is {', '.join(said)}.\n")
+    return lines
+
+
+def _listed(names: Sequence[str], types: Sequence[str], text: str) -> str:
+    return " and ".join(name for name, found in zip(names, types) if found == text)
+
+
+def structure_differences(x: Any, y: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, str, str]]:
+    """Where two trees differ in their nodes: the path, and what is there in each."""
+    if pytree.all_leaves([x]) and pytree.all_leaves([y]):
+        return
+    if pytree.all_leaves([x]) or pytree.all_leaves([y]) or not _same_node(x, y):
+        yield pytree.keystr(path), _described(x), _described(y)
+        return
+    pairs = zip(pytree.flatten_one_level_with_keys(x)[0], pytree.flatten_one_level_with_keys(y)[0])
+    for (key, a), (_, b) in pairs:
+        yield from structure_differences(a, b, (*path, key))
+
+
+def _same_node(x: Any, y: Any) -> bool:
+    """Whether two nodes are equal but for what is below them."""
+    return pytree.structure(x, lambda part: part is not x) == pytree.structure(y, lambda part: part is not y)
+
+
+def _described(x: Any) -> str:
+    if x is None:
+        return "None"
+    if pytree.all_leaves([x]):
+        return str(aval_of(x)) if is_arraylike(x) else type(x).__name__
+    if isinstance(x, dict):
+        return f"a {type(x).__name__} with {', '.join(map(repr, x)) or 'no keys'}"
+    children, aux = pytree.flatten_one_level(x)
+    named = isinstance(x, (tuple, list)) or aux is None
+    return f"a {type(x).__name__} of {len(children)}" if named else f"a {type(x).__name__} with {aux!r}"

@@ -1,0 +1,37 @@
+"""What was decided on the way, and why: `explain_control_flow`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tapeless.interpreters import choices
+from tapeless.interpreters.choices import Decision
+from tapeless.tracing import make_jaxpr
+
+
+class Decisions(tuple[Decision, ...]):
+    """Decisions, in the order in which they were taken; prints one a line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no control flow differs between the examples of a vmap"
+
+    __repr__ = __str__
+
+
+def explain_control_flow(fun: Callable[..., Any]) -> Callable[..., Decisions]:
+    """For branches and while loops that differ between the examples of a vmap: how they are run, where, and why.
+
+    Returns: a function of the arguments of `fun`, which is traced and not computed.
+    Raises: whatever tracing `fun` raises.
+
+    >>> import tapeless as tl
+    >>> f = tl.vmap(lambda x: tl.lax.cond(x > 0, tl.numpy.sin, lambda x: x, x))
+    >>> explain_control_flow(f)(tl.numpy.ones(3))[0].strategy
+    'select'
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> Decisions:
+        with choices.listening() as heard:
+            make_jaxpr(fun)(*args, **kwargs)
+        return Decisions(heard)
+
+    return explained

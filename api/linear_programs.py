@@ -1,0 +1,182 @@
+"""The linear half of a derivative as a program of its own: taken apart, checked, written out, and what it costs."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from tapeless import residuals
+from tapeless.autodiff import LinearMap, linear_program, zeros_among
+from tapeless.compiling import jit
+from tapeless.interpreters import cost as counting
+from tapeless.interpreters import linear_a, partial_eval, transpose
+from tapeless.interpreters import strict_form as strictness
+from tapeless.interpreters.cost import Cost
+from tapeless.interpreters.jvp import jvp_jaxpr
+from tapeless.interpreters.recompute import Policy, save_all
+from tapeless.residuals import Residuals
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
+
+
+class Unzipped:
+    """A function's derivative in two halves, and what the first leaves for the second. Prints all three.
+
+    primal: arguments -> results, tape.
+    linear: tape ; tangents of the inexact arguments -> tangents of those results that have any.
+    transposed: tape ; cotangents of these results -> cotangents of those arguments that get any.
+    tape: the arrays that the primal leaves, with types, source lines and `.nbytes`.
+    """
+
+    def __init__(
+        self, primal: ClosedJaxpr, linear: Jaxpr, tape: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
+    ) -> None:
+        self.primal, self.linear, self.tape, self._transposing = primal, linear, tape, transposing
+
+    @cached_property
+    def transposed(self) -> Jaxpr:
+        """The linear half run backwards."""
+        return self._transposing(self.linear)
+
+    def __str__(self) -> str:
+        return f"primal\n{self.primal}\n\nlinear\n{self.linear}\n\ntape\n{self.tape}"
+
+    __repr__ = __str__
+
+
+def unzip(fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False) -> Unzipped:
+    """The derivative of a function, taken apart: what is computed once, and the linear program that waits.
+
+    Args:
+      primals: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are inexact.
+      policy: which values the tape has, one of `tl.checkpoint_policies` or a function
+        `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
+      strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
+    Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then.
+    Source: Radul et al. 2023, section 5.
+
+    >>> import tapeless.numpy as tnp
+    >>> unzip(lambda x: tnp.sin(x) * x, 1.0).linear
+    { lambda a:~f32[] b:~f32[] c:~f32[] ; ḋ:~f32[]. let
+        ė:~f32[] = mul ḋ a
+        ḟ:~f32[] = mul ė b
+        ġ:~f32[] = mul c ḋ
+        ḣ:~f32[] = add ḟ ġ
+      in ; ḣ }
+    """
+    if strict and policy is not None:
+        raise ValueError("unzip: a policy has no say in the strict form, whose tape has all values.")
+    closed = jit(fun).trace(*primals).jaxpr
+    if strict:
+        halves, consts = _strict_halves(closed), closed.consts
+    else:
+        program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
+        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
+        consts = (*outer, *closed.consts)
+    tape = residuals.residuals_of(halves, len(consts), residuals.argument_names(fun, primals, {}), policy)
+    primal = ClosedJaxpr(halves.known, consts)
+    return Unzipped(primal, halves.linear, tape, linear_a.transpose if strict else _transposed)
+
+
+def _strict_halves(closed: ClosedJaxpr) -> partial_eval.Unzipped:
+    some = residuals.differentiated(closed)
+    halves = linear_a.unzip(linear_a.jvp(closed.jaxpr, some))
+    return partial_eval.Unzipped(halves.nonlinear, halves.linear, (), halves.tape)
+
+
+def _transposed(linear: Jaxpr) -> Jaxpr:
+    return transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars))[0]
+
+
+def check_linear(
+    fun: Callable[..., Any], *args: Any, linear: int | Sequence[int] | None = None, strict: bool = False
+) -> ClosedJaxpr:
+    """Check that a function is linear: f(a x + b y) = a f(x) + b f(y), whatever its other arguments and captures.
+
+    Args:
+      args: arguments, or their types (`tl.ShapeDtypeStruct`); values are not used.
+      linear: positions of the arguments that it must be linear in, together; all of them if None.
+      strict: ask for explicit fan-out and disposal too, as `strict_form` writes them.
+    Returns: the program, its linear inputs marked, which prints.
+    Raises: LinearityError naming the reason, the equation and the line: bilinear, nonlinear primitive, affine,
+      constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
+      input, or if strict implicit dup, implicit drop, implicit nonlinear drop; TypeError if such an argument is not
+      inexact.
+    Source: Radul et al. 2023, section 3.
+
+    >>> check_linear(lambda x: 2 * x + x, 1.0)
+    { lambda  ; ȧ:f32[]. let
+        ḃ:f32[] = mul 2.0 ȧ
+        ċ:f32[] = add ḃ ȧ
+      in ; ċ }
+    """
+    *_, program, consts = linear_program("check_linear", fun, args, linear, strict)
+    return ClosedJaxpr(program, consts)
+
+
+def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None) -> Jaxpr:
+    """A program with explicit fan-out and disposal, Linear A: every linear value is read exactly once.
+
+    Args:
+      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), or a function of args.
+      linear: positions of the arguments that the function is linear in; none if None.
+    Returns: a program with the operations `dup`, `drop`, `lzero` and `lit`, to be printed and counted.
+    Raises: LinearityError if it is not linear.
+    Source: Radul et al. 2023, section 3.
+
+    >>> strict_form(lambda x: x + x, 1.0, linear=0)
+    { lambda  ; ȧ:f32[]. let
+        ḃ:f32[] ċ:f32[] = dup ȧ
+        ḋ:f32[] = add ḃ ċ
+      in ; ḋ }
+    """
+    if linear is not None:
+        *_, program, consts = linear_program("strict_form", fun, args, linear)
+        return strictness.strict_form(program, zeros_among(consts))
+    return strictness.strict_form(_program("strict_form", fun, args))
+
+
+def cost(fun: Any, *args: Any) -> Cost:
+    """Scalar operations of a program, by kind: `nonlinear`, `adds`, `multiplies`, `drops` and `moved`; its `size`.
+
+    Args:
+      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args.
+    Returns: a `Cost`, with the sum of all operations as `.work`.
+    Source: Radul et al. 2023, section 7: the model is in docs/linear_programs.md.
+
+    >>> cost(lambda x: x * x + 1, 1.0).work
+    2
+    """
+    if isinstance(fun, Unzipped):
+        return counting.cost(fun.primal.jaxpr) + counting.cost(fun.linear)
+    return counting.cost(_program("cost", fun, args))
+
+
+def work(program: Any) -> int:
+    """Scalar operations of a program, or of both halves of `unzip`: 1 for each scalar of a nonlinear result, for each
+    linear addition and scaling, and for each linear scalar that is dropped.
+
+    >>> work(unzip(lambda x: x * x, 1.0))
+    4
+    """
+    return cost(program).work
+
+
+def program_size(program: Any) -> int:
+    """Equations of a program, and references to its variables; programs that it calls are counted once."""
+    if isinstance(program, Unzipped):
+        return counting.program_size(program.primal.jaxpr) + counting.program_size(program.linear)
+    return counting.program_size(_program("program_size", program, ()))
+
+
+def tape_bytes(unzipped: Unzipped) -> int:
+    """Bytes of the arrays that the primal half of `unzip` leaves for the linear one."""
+    return unzipped.tape.nbytes
+
+
+def _program(who: str, fun: Any, args: Sequence[Any]) -> Jaxpr:
+    if isinstance(fun, Jaxpr):
+        return fun
+    if isinstance(fun, (ClosedJaxpr, LinearMap)):
+        return fun.jaxpr
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a program or a function and its arguments, not {fun!r}.")
+    return jit(fun).trace(*args).jaxpr.jaxpr

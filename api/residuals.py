@@ -1,0 +1,181 @@
+"""What the backward pass of a function keeps: saved_residuals, and its printed form."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tapeless.compiling import jit
+from tapeless.interpreters import recompute
+from tapeless.interpreters.jvp import jvp_jaxpr
+from tapeless.interpreters.partial_eval import Unzipped, unzip_jaxpr
+from tapeless.interpreters.recompute import Policy
+from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.source import Source
+from tapeless.tracer.types import ShapedArray
+
+
+@dataclass(frozen=True)
+class Residual:
+    """One array that is kept.
+
+    argument: the argument it is, `x` or `params['w']`, or "a constant" for what the function closes over; else None.
+    primitive, name, source: the operation that made it, its name if it has one, and the user's line.
+    policy: the policy that saved it; None outside of checkpoints, and for arguments.
+    """
+
+    aval: ShapedArray
+    argument: str | None = None
+    primitive: str | None = None
+    name: str | None = None
+    source: Source | None = None
+    policy: Policy | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.aval.size * self.aval.dtype.itemsize
+
+    def __str__(self) -> str:
+        if self.argument is not None:
+            return f"{self.aval} {self.argument}"
+        made = f"{self.name!r}" if self.name else f"from {self.primitive}"
+        place = f" at {self.source.describe()}" if self.source else ""
+        policy = f", saved by {_title(self.policy)}" if self.policy else ""
+        return f"{self.aval} {made}{policy}{place}"
+
+
+class Residuals(list[Residual]):
+    """The arrays that are kept, and the number of operations that the backward pass computes again."""
+
+    def __init__(self, residuals: Sequence[Residual], recomputed: int) -> None:
+        super().__init__(residuals)
+        self.recomputed = recomputed
+
+    @property
+    def nbytes(self) -> int:
+        """Their size together."""
+        return sum(x.nbytes for x in self)
+
+    def __str__(self) -> str:
+        n, again = len(self), self.recomputed
+        kept = f"{n} array{'s' * (n != 1)} of {self.nbytes} bytes"
+        total = f"{kept}; {again} operation{'s' * (again != 1)} computed again"
+        return "\n".join([*map(str, self), total])
+
+
+def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
+    """What reverse mode keeps from the forward pass of `fun` for the backward pass.
+
+    Args:
+      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); all that are inexact count as
+        differentiated.
+    Returns: a list of `Residual`, with `.nbytes` and `.recomputed`, which prints.
+    Raises: whatever tracing `fun` raises.
+
+    >>> import tapeless.numpy as tnp
+    >>> saved_residuals(lambda x: tnp.sin(x) * 2, tnp.ones(3)).nbytes
+    12
+    """
+    closed = jit(fun).trace(*args, **kwargs).jaxpr
+    program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
+    halves = unzip_jaxpr(program, program.linear_in)
+    return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
+
+
+def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
+    """Which inputs of a program count as differentiated: all that are inexact, but not its constants."""
+    n = len(closed.consts)
+    return tuple(i >= n and dtypes.is_inexact(v.aval.dtype) for i, v in enumerate(closed.jaxpr.invars))
+
+
+def residuals_of(halves: Unzipped, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
+    """What the known half of a program gives to the linear one.
+
+    Args:
+      consts, names: how many constants are its first inputs, and names for the others.
+      policy: that which decided on it outside of checkpoints.
+    """
+    known = dict(zip(halves.known.invars, [*["a constant"] * consts, *names], strict=True))
+    kept = dict.fromkeys(v for v in halves.known.outvars[len(halves.known.outvars) - halves.residuals :])
+    return Residuals([_residual(halves.known, v, known, policy) for v in kept], _computed_again(halves.linear))
+
+
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print what `saved_residuals` finds."""
+    print(saved_residuals(fun, *args, **kwargs))  # noqa: T201  # what it is for
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a variable of a program comes from: an input of it, or an equation in it or in a program that it calls."""
+
+    atom: Atom
+    eqn: Equation | None = None
+    policy: Policy | None = None
+
+
+def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None) -> Residual:
+    origin = _origin(known, v, policy)
+    eqn = origin.eqn
+    if eqn is None:
+        return Residual(v.aval, argument=names.get(origin.atom, "a constant"))
+    avals = [x.aval for x in eqn.invars]
+    chosen = origin.policy is not None and origin.policy(eqn.primitive, *avals, **eqn.params)
+    policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
+    return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy)
+
+
+def _origin(jaxpr: Jaxpr, v: Atom, policy: Policy | None) -> _Origin:
+    eqn = next((eqn for eqn in jaxpr.eqns if v in eqn.outvars), None)
+    if eqn is None:
+        return _Origin(v)
+    inner = eqn.params.get("jaxpr")
+    if inner is None:
+        return _Origin(v, eqn, policy)
+    inside = _origin(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))
+    if inside.eqn is not None:
+        return inside
+    is_call = len(inner.invars) == len(eqn.invars) and v.aval == inside.atom.aval
+    if is_call and isinstance(inside.atom, Var):
+        return _origin(jaxpr, eqn.invars[inner.invars.index(inside.atom)], policy)
+    return _Origin(v, eqn, policy)
+
+
+def _computed_again(linear: Jaxpr) -> int:
+    """The nonlinear equations of a linear program, in the programs it calls too; broadcasts are none."""
+    total = 0
+    for eqn in linear.eqns:
+        inner = list(subjaxprs(eqn.params))
+        counts = not eqn.linear and eqn.primitive not in recompute.broadcasts
+        total += sum(map(_computed_again, inner)) if inner else counts
+    return total
+
+
+def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for every leaf of the arguments: `the argument x['w']`."""
+    positional, rest = _positional(fun)
+
+    def head(path: Any) -> str:
+        if path[0].idx:
+            return path[1].key
+        i = path[1].idx
+        return positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]"
+
+    paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
+    return [f"the argument {head(path)}{pytree.keystr(path[2:])}" for path in paths]
+
+
+def _positional(fun: Any) -> tuple[list[str], str]:
+    """Names of the positional arguments, and of the one that takes the rest."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return [], "args"
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
+
+
+def _title(policy: Policy) -> str:
+    return getattr(policy, "__name__", None) or repr(policy)

@@ -1,0 +1,202 @@
+"""Control flow that differs between the examples of a vmap: compute for all and select, or take one after the other.
+
+Selecting computes every branch that some example takes, for all of them: an example that does not take it is given
+the operands of one that does, so that no branch ever sees operands it was not meant for. It cannot run forever on
+them, and no nan of it can reach a derivative. One after the other, each example takes its own branch. `decide`
+chooses by what the programs cost; `tl.vmap(..., control_flow=)` overrules it.
+"""
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters import vmap
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import core, source
+from tapeless.tracer.effects import effects_of
+from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
+from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
+from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim
+from tapeless.tracer.primitives.reduction import argmax, reduce_or
+from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+# Elements that a branch or a step computes for one example, from which on a loop over the examples is cheaper than to
+# compute them for all: below, starting the loop's steps costs more. Measured on CPU with matrix products and sines.
+COSTLY = 20_000
+
+
+class Decision(NamedTuple):
+    """How control flow that differs between examples is run, and why."""
+
+    primitive: str
+    strategy: str
+    examples: int
+    cost: int
+    reason: str
+    place: str
+
+    def __str__(self) -> str:
+        where = f" at {self.place}" if self.place else ""
+        return f"{self.primitive}{where}, {self.examples} examples: {self.strategy}, because {self.reason}"
+
+
+def decide(primitive: Any, size: int, programs: Sequence[Jaxpr]) -> str:
+    """ "select" or "loop", for control flow over `size` examples whose costliest program is one of these."""
+    cost = max(map(_elements, programs))
+    strategy, reason = _strategy(programs, cost)
+    heard = _heard.get()
+    if heard is not None:
+        heard.append(Decision(str(primitive), strategy, size, cost, reason, source.describe_here()))
+    return strategy
+
+
+def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
+    """How control flow is run, and why."""
+    asked = vmap.control_flow.get()
+    effects: frozenset[str] = frozenset().union(*map(effects_of, programs))
+    if vmap.speak_across(programs):
+        return "select", "the examples need one another inside"
+    if "io" in effects or (effects and asked == "auto"):
+        return "loop", "an example has the effects of what it takes, and no others"
+    if asked != "auto":
+        return asked, "it was asked for"
+    if cost >= COSTLY:
+        return "loop", f"an example costs {cost:,} elements, at least {COSTLY:,}"
+    return "select", f"an example costs {cost:,} elements, less than {COSTLY:,}"
+
+
+@contextmanager
+def listening() -> Any:
+    """The list of the decisions that are taken inside."""
+    heard: list[Decision] = []
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
+
+
+_heard: ContextVar[list[Decision] | None] = ContextVar("decisions", default=None)
+
+
+def select_branches(
+    size: int, index: Any, operands: Sequence[Any], mapped: tuple[bool, ...], branches: Sequence[Jaxpr]
+) -> tuple[Any, ...]:
+    """The results of every example's branch, mapped axis first.
+
+    Args:
+      index: int32 [size].
+      operands: with the mapped axis first, where `mapped` says that they have it.
+    """
+    index = clamp(np.int32(0), index, np.int32(len(branches) - 1))
+    results = []
+    for k, branch in enumerate(branches):
+        taken = eq(index, np.int32(k))
+        programs = _if_taken(branch, size, mapped)
+        results.append(c.cond(reduce_or(taken, (0,)), [taken, *operands], programs))
+    return tuple([select_n(broadcast_in_dim(index, aval_of(ys[0]).shape, (0,)), *ys) for ys in zip(*results)])
+
+
+def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr, Jaxpr]:
+    """Programs of which examples take a branch, and its operands: zeros; its results for all examples."""
+    dims = tuple([0 if yes else None for yes in mapped])
+    program = vmap.batch_jaxpr(branch, size, dims)
+    cache = _if_taken_programs.setdefault(program, {})
+    if not cache:
+        taken = ShapedArray((size,), np.dtype(bool))
+        together = vmap.speak_across([branch])  # then every example counts, with its own operands
+
+        def safe(taken: Any, *operands: Any) -> Any:
+            given = [_of_those(taken, x, size) if yes and not together else x for x, yes in zip(operands, mapped)]
+            return eval_jaxpr(program, given)
+
+        def zeros(*_: Any) -> Any:
+            return [instantiate(Zero(aval)) for aval in program.out_avals]
+
+        for name, f in (("none", zeros), ("some", safe)):
+            made, _ = trace_to_jaxpr(f, [taken, *program.in_avals], what="vmap", function=branch)
+            cache[name] = made.replace(name=f"{name}_{branch.name}")
+    return cache["none"], cache["some"]
+
+
+def _of_those(taken: Any, x: Any, size: int) -> Any:
+    """x [size, ...] with the rows of examples that are not `taken` replaced by the first row that is."""
+    shape = aval_of(x).shape
+    row = dynamic_slice_in_dim(x, argmax(taken, 0), 1)
+    rows = broadcast_in_dim(row, shape, range(len(shape)))
+    return select_n(broadcast_in_dim(taken, shape, (0,)), rows, x)
+
+
+def select_while(
+    size: int, condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The carry of every example, from programs for all of them; examples that are done keep theirs.
+
+    Args:
+      condition: constants, carry -> boolean [size].
+      body: constants, carry -> carry; every part of it [size, ...].
+    """
+    of_condition, of_body = consts
+    n = len(of_condition)
+
+    def step(*operands: Any) -> Any:
+        before = operands[n + len(of_body) :]
+        going = eval_jaxpr(condition, [*operands[:n], *before])[0]
+        after = eval_jaxpr(body, [*operands[n : n + len(of_body)], *before])
+        return [select_n(broadcast_in_dim(going, aval_of(y).shape, (0,)), x, y) for x, y in zip(before, after)]
+
+    def some(*operands: Any) -> Any:
+        return (reduce_or(eval_jaxpr(condition, operands)[0], (0,)),)
+
+    test, _ = trace_to_jaxpr(some, condition.in_avals, what="vmap", function=condition)
+    in_avals = [*condition.in_avals[:n], *body.in_avals]
+    program, _ = trace_to_jaxpr(step, in_avals, what="vmap", function=body)
+    return c.while_loop(
+        test, program.replace(name=f"select_{body.name}"), (of_condition, [*of_condition, *of_body]), carry
+    )
+
+
+def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[bool], params: Any) -> tuple[Any, ...]:
+    """`primitive` for one example after the other: operands are [size, ...] where `mapped`, results all are."""
+    avals = [aval_of(x) for x in args]
+    consts = [x for x, yes in zip(args, mapped) if not yes]
+    xs = [x for x, yes in zip(args, mapped) if yes]
+
+    def example(*operands: Any) -> Any:
+        shared, own = iter(operands[: len(consts)]), iter(operands[len(consts) :])
+        return primitive.bind(*[next(own) if yes else next(shared) for yes in mapped], **params)
+
+    of_one = [c.element_type(a) for a, yes in zip(avals, mapped) if yes]
+    in_avals = [*[a for a, yes in zip(avals, mapped) if not yes], *of_one]
+    program, _ = trace_to_jaxpr(example, in_avals, what="vmap", function=primitive)
+    return c.scan(program.replace(name=f"each_{primitive}"), consts, [], xs, length=size)
+
+
+def _elements(jaxpr: Jaxpr) -> int:
+    """About how many elements a program computes, terms of the sums of contractions among them."""
+    return sum(map(_elements_of, jaxpr.eqns))
+
+
+def _elements_of(eqn: Equation) -> int:
+    inside = max(map(_elements, subjaxprs(eqn.params)), default=0)
+    if inside:
+        return inside * int(eqn.params.get("length", 1))
+    made = sum(v.aval.size for v in eqn.outvars)
+    read = max((v.aval.size for v in eqn.invars), default=0)
+    return max(made, read) if "dimension_numbers" not in eqn.params else made * max(1, _terms(eqn))
+
+
+def _terms(eqn: Equation) -> int:
+    """Of every element of a contraction's result."""
+    sizes = [v.aval.size for v in eqn.invars]
+    made = max(1, sum(v.aval.size for v in eqn.outvars))
+    return int((float(sizes[0]) * float(sizes[-1]) / made) ** 0.5)
+
+
+_if_taken_programs = core.program_cache()

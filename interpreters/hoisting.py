@@ -1,0 +1,171 @@
+"""Residuals of loops and branches: which must be stacked, which need not, and how branches share them.
+
+A scan's residual that no step changes is computed once, before the loop; one that is an element of an operand is
+read from the operand. Branches put their residuals into common slots, one for each type.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.interpreters.partial_eval import Unzipped
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import core, passes
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray
+
+
+class Place(NamedTuple):
+    """Where a residual of a scan is: among the "const", an "element" of xs, or "stacked" by the scan; and which one."""
+
+    kind: str
+    number: int
+
+
+class ScanBody(NamedTuple):
+    """The known half of a scan's body.
+
+    before: constants -> what all steps share. jaxpr: of that and the constants those that are `used`, carry, xs ->
+    results, stacked residuals. results: how many those are. residuals: where each is.
+    """
+
+    before: Jaxpr
+    jaxpr: Jaxpr
+    used: tuple[int, ...]
+    results: int
+    residuals: tuple[Place, ...]
+
+
+def scan_body(halves: Unzipped, n_consts: int, n_carry: int) -> ScanBody:
+    """The known half of a body with this many known constants and carried values. Remembered with the program."""
+    cache = _scan_bodies.setdefault(halves.known, {})
+    key = (n_consts, n_carry, halves.residuals)
+    if key not in cache:
+        cache[key] = _scan_body(*key, halves.known)
+    return cache[key]
+
+
+class Branches(NamedTuple):
+    """The halves of branches that agree on their residuals.
+
+    known: known operands -> known results, slots. linear: operands among the residuals, slots ; linear operands ->
+    linear results. operands: which of the known operands are residuals.
+    """
+
+    known: tuple[Jaxpr, ...]
+    linear: tuple[Jaxpr, ...]
+    operands: tuple[int, ...]
+
+
+def branches(halves: Sequence[Unzipped]) -> Branches:
+    """Known and linear halves of branches, with residuals in common."""
+    sources = [_forwarded(h) for h in halves]
+    operands = sorted({i for found in sources for i in found if i is not None})
+    slots: list[ShapedArray] = []
+    used = [_slots(h, found, slots) for h, found in zip(halves, sources)]
+    known = [_filled(h, mine, tuple(slots)) for h, mine in zip(halves, used)]
+    linear = []
+    for h, found, mine in zip(halves, sources, used):
+        of_operand = {i: k for k, i in enumerate(found) if i is not None}
+        avals = h.known.in_avals
+        ins = [of_operand.get(i, avals[i]) for i in operands]
+        ins += [mine.get(k, aval) for k, aval in enumerate(slots)]
+        ins += range(h.residuals, len(h.linear.invars))
+        linear.append(passes.rearranged(h.linear, ins, range(len(h.linear.outvars))))
+    return Branches(tuple(known), tuple(linear), tuple(operands))
+
+
+# ---- scans
+
+
+def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> ScanBody:
+    n = len(known.outvars) - n_residuals
+    residuals = known.outvars[n:]
+    moved = _invariant(known, known.invars[:n_consts], residuals)
+    rest = [eqn for eqn in known.eqns if eqn not in moved]
+    used = passes.used_variables(known.replace(eqns=rest))
+    shared = [v for eqn in known.eqns if eqn in moved for v in eqn.outvars if v in used]
+    before = known.replace(invars=known.invars[:n_consts], eqns=_in_order(known, moved), outvars=shared)
+    consts = [*shared, *known.invars[:n_consts]]
+    elements = known.invars[n_consts + n_carry :]
+    stacked: list[Atom] = []
+    places = [_place(r, consts, elements, stacked) for r in residuals]
+    body = known.replace(eqns=rest, outvars=[*known.outvars[:n], *stacked])
+    read = passes.used_variables(body)
+    used = tuple(k for k, v in enumerate(consts) if v in read)
+    body = body.replace(invars=[*[consts[k] for k in used], *known.invars[n_consts:]])
+    return ScanBody(before, body, used, n, tuple(places))
+
+
+def _place(r: Atom, consts: Sequence[Var], elements: Sequence[Var], stacked: list[Atom]) -> Place:
+    if r in consts:
+        return Place("const", consts.index(r))  # type: ignore[arg-type]  # it is among them
+    if r in elements:
+        return Place("element", elements.index(r))  # type: ignore[arg-type]
+    stacked.append(r)
+    return Place("stacked", len(stacked) - 1)
+
+
+def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> set[Equation]:
+    """The equations that depend on nothing but constants, as far as `wanted` needs them."""
+    fixed: set[Any] = set(consts)
+    candidates: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        if all(not isinstance(v, Var) or v in fixed for v in eqn.invars) and not effects(eqn):
+            fixed.update(eqn.outvars)
+            candidates.append(eqn)
+    needed = {v for v in wanted if v in fixed}
+    found: set[Equation] = set()
+    for eqn in reversed(candidates):
+        if not needed.isdisjoint(eqn.outvars):
+            found.add(eqn)
+            needed.update(eqn.invars)
+    return found
+
+
+def _in_order(jaxpr: Jaxpr, chosen: set[Equation]) -> list[Equation]:
+    return [eqn for eqn in jaxpr.eqns if eqn in chosen]
+
+
+# ---- branches
+
+
+def _forwarded(halves: Unzipped) -> list[int | None]:
+    """For each residual that is simply an operand: which."""
+    known = halves.known
+    return list(passes.forwarded_inputs(known)[len(known.outvars) - halves.residuals :])
+
+
+def _slots(halves: Unzipped, found: Sequence[int | None], slots: list[ShapedArray]) -> dict[int, int]:
+    """The slot of every residual that is no operand, as slot -> residual; new slots are added where none is free."""
+    known = halves.known
+    avals = known.out_avals[len(known.outvars) - halves.residuals :]
+    mine: dict[int, int] = {}
+    for k, (aval, i) in enumerate(zip(avals, found)):
+        if i is None:
+            free = [s for s, have in enumerate(slots) if have == aval and s not in mine]
+            if not free:
+                slots.append(aval)
+            mine[free[0] if free else len(slots) - 1] = k
+    return mine
+
+
+def _filled(halves: Unzipped, mine: dict[int, int], slots: tuple[ShapedArray, ...]) -> Jaxpr:
+    """The known half with a result for every slot: zeros where it has nothing to put."""
+    known, n = halves.known, len(halves.known.outvars) - halves.residuals
+    cache = _filled_programs.setdefault(known, {})
+    key = (tuple(mine.items()), slots)
+
+    def filled(*xs: Any) -> list[Any]:
+        outs = eval_jaxpr(known, xs)
+        return [*outs[:n], *[outs[n + mine[s]] if s in mine else instantiate(Zero(a)) for s, a in enumerate(slots)]]
+
+    if key not in cache:
+        program, _ = trace_to_jaxpr(filled, known.in_avals, what="linearize", function=known)
+        cache[key] = program.replace(name=known.name)
+    return cache[key]
+
+
+_scan_bodies = core.program_cache()
+_filled_programs = core.program_cache()

@@ -1,0 +1,192 @@
+"""Save or recompute: of what the linear half of an unzipped program needs, a policy says which.
+
+A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
+does not save is computed again, in the linear half, from what it does save and from the inputs. Of a primitive that
+carries a program the policy is asked about the equations inside, if the primitive has a rule here.
+Source: Radul et al. 2023, section 5; policies as in JAX.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.tracer import passes
+from tapeless.tracer.check import checked
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.types import ShapedArray
+
+Policy = Callable[..., Any]  # policy(primitive, *operand_avals, **params): may its results be saved?
+
+
+class Excluded:
+    """What a policy says of a name: neither the named value is saved, nor the value that it names."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+EXCLUDED = Excluded()
+
+
+def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """The policy of ordinary reverse mode: every residual is saved, nothing is computed twice."""
+    return True
+
+
+def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
+    """Only the inputs are kept; every residual is computed again."""
+    return False
+
+
+def without_broadcasts(known: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr, int]:
+    """`by_policy` for what no policy would save: of what is broadcast the operand is saved, and of zeros nothing."""
+    wanted = known.outvars[len(known.outvars) - n :]
+    needed: set[Atom] = set(wanted)
+    again: list[Equation] = []
+    for eqn in reversed(known.eqns):
+        if eqn.primitive in broadcasts and eqn.outvars[0] in needed:
+            again.append(eqn)
+            needed.remove(eqn.outvars[0])
+            needed.update(eqn.invars)
+    if not again:
+        return known, linear, n
+    available = [*known.invars, *[v for eqn in known.eqns for v in eqn.outvars]]
+    saved = tuple([v for v in available if v in needed])
+    return _moved(known, linear, Plan(known.eqns, saved, tuple(again[::-1]), tuple(wanted)))
+
+
+# Primitives whose result is their operand again and again, or made of nothing.
+broadcasts: Table[None] = Table("broadcasting")
+
+
+def by_policy(known: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
+    """Move the equations of residuals that the policy does not save into the linear half.
+
+    Args:
+      known: known inputs -> results, n residuals. linear: the residuals ; linear inputs -> linear results.
+    Returns: the two programs for the residuals that are saved, and the number of these.
+    """
+    return _moved(known, linear, split(known, known.outvars[len(known.outvars) - n :], policy))
+
+
+def _moved(known: Jaxpr, linear: Jaxpr, plan: "Plan") -> tuple[Jaxpr, Jaxpr, int]:
+    """The halves, with the residuals that `plan` wants computed as it says; the variables of `known` are renamed."""
+    results = known.outvars[: len(known.outvars) - len(plan.wanted)]
+    new_known = passes.dead_code(known.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
+    fresh: dict[Any, Any] = {v: Var(v.aval) for v in [*plan.saved, *[v for eqn in plan.again for v in eqn.outvars]]}
+    # The residuals are the first inputs.
+    bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
+    eqns = [*[_renamed(eqn, fresh) for eqn in plan.again], *[_renamed(eqn, bound) for eqn in linear.eqns]]
+    inputs = [*[fresh[v] for v in plan.saved], *[v for v in linear.invars if v.linear]]
+    new_linear = Jaxpr(inputs, eqns, [bound.get(v, v) for v in linear.outvars], linear.name)
+    return checked(new_known), checked(new_linear), len(plan.saved)
+
+
+def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
+    invars, outvars = ([new.get(v, v) for v in vs] for vs in (eqn.invars, eqn.outvars))
+    return eqn.replace(invars=invars, outvars=outvars)
+
+
+class Plan(NamedTuple):
+    """How values of a program are had later.
+
+    eqns: the program's equations, of which some have more results now. saved: inputs and results of these that are
+    kept. again: equations that compute, from what is saved, the values `wanted`, of which some are saved themselves.
+    """
+
+    eqns: tuple[Equation, ...]
+    saved: tuple[Var, ...]
+    again: tuple[Equation, ...]
+    wanted: tuple[Atom, ...]
+
+
+def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Policy) -> Plan:
+    """What to save and what to compute again, so that the variables `wanted` can be had later."""
+    walk = _Walk(policy, wanted)
+    eqns = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
+    available = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
+    saved = [v for v in available if v in walk.needed]  # what is still needed is an input, or was found to be saved
+    return Plan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
+
+
+# rule(eqn, wanted: its results that are needed, policy) -> the equation, perhaps with more results to be saved;
+# the equation that computes those wanted again, from such results and from operands, or None if all are saved.
+rules = Rules("recompute")
+# Primitives that give a name to a value: the result is the operand.
+names: Table[None] = Table("naming")
+
+
+class _Walk:
+    """Equations are visited backwards: who needs a value is known when its equation is reached."""
+
+    def __init__(self, policy: Policy, wanted: Sequence[Atom]) -> None:
+        self._policy = policy
+        self.needed: set[Atom] = set(wanted)
+        self._again: list[Equation] = []
+        self._named: dict[Atom, Var] = {}  # values that may be saved under a name
+        self._excluded: set[Atom] = set()
+        self._stand_ins: dict[Atom, Var] = {}
+
+    def visit(self, eqn: Equation) -> Equation:
+        """Decide on an equation. Returns: it, perhaps with more results to be saved."""
+        if eqn.primitive in names:
+            self._visit_name(eqn)
+            return eqn
+        self._use_names(eqn)
+        wanted = [v for v in eqn.outvars if v in self.needed]
+        if not wanted:
+            return eqn
+        known, again = self._decide(eqn, wanted)
+        if again is not None:
+            self.needed.difference_update(again.outvars)
+            self.needed.update(again.invars)
+            self._again.append(again)
+        return known
+
+    def again(self) -> tuple[Equation, ...]:
+        """The equations to be computed again, in order."""
+        forwards = reversed(self._again)
+        return tuple(eqn.replace(invars=[self.stands_for(v) for v in eqn.invars]) for eqn in forwards)
+
+    def stands_for(self, v: Atom) -> Atom:
+        """The variable that is saved in the place of one that it names."""
+        return self._stand_ins.get(v, v)
+
+    def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:
+        excluded = not self._excluded.isdisjoint(eqn.outvars)
+        if eqn.primitive in rules and not excluded:
+            return rules[eqn.primitive](eqn, wanted, self._policy)
+        if "io" in effects(eqn):
+            return eqn, None  # to compute it again would be to do it again
+        return eqn, None if not excluded and _is_saveable(eqn, self._policy) else eqn
+
+    def _visit_name(self, eqn: Equation) -> None:
+        (x,), (named,) = eqn.invars, eqn.outvars
+        verdict = self._policy(eqn.primitive, x.aval, **eqn.params)
+        if verdict:
+            self._named[x] = named
+            return
+        if verdict is EXCLUDED:
+            self._excluded.add(x)
+        if named in self.needed:
+            self.needed.remove(named)
+            self.needed.add(x)
+            self._again.append(eqn)
+
+    def _use_names(self, eqn: Equation) -> None:
+        """Values that are needed, and saved under a name, are not needed themselves: it is the same array."""
+        for v in eqn.outvars:
+            if v in self.needed and v in self._named:
+                self.needed.remove(v)
+                self.needed.add(self._named[v])
+                self._stand_ins[v] = self._named[v]
+
+
+def _is_saveable(eqn: Equation, policy: Policy) -> bool:
+    """Whether the policy saves the results; of programs inside, if it would save everything there."""
+    programs = list(subjaxprs(eqn.params))
+    if programs:
+        return all(_is_saveable(inner, policy) for program in programs for inner in program.eqns)
+    return bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))

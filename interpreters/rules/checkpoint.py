@@ -1,0 +1,121 @@
+"""How checkpoints transform.
+
+Unzipped, the linear half begins with the equations that compute again what the policy does not save; it is a
+checkpoint again, so that derivatives of derivatives keep to the policy too, and so is the known half. Transposed, the
+second computation waits for the cotangents: a barrier ties to them what it starts from.
+"""
+
+from typing import Any
+
+from tapeless.interpreters import jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.rules.call import call_known
+from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives import checkpoint as c
+from tapeless.tracer.types import aval_of
+
+
+def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
+    nonzero = tuple(type(t) is not Zero for t in tangents)
+    if not any(nonzero):
+        outs = c.checkpoint(jaxpr, *primals, **how)
+        return outs, tuple(Zero(aval_of(x).tangent()) for x in outs)
+    program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
+    results = c.checkpoint(program, *consts, *primals, *[t for t in tangents if type(t) is not Zero], **how)
+    outs, pushed = results[: len(out_nonzero)], iter(results[len(out_nonzero) :])
+    return outs, tuple(next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero))
+
+
+def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
+    linear_in = tuple(map(trace.is_linear, args))
+    halves = partial_eval.unzip_jaxpr(jaxpr, linear_in, policy)
+    known = [x for x, waits in zip(args, linear_in) if not waits]
+    how = {"policy": policy, "prevent_cse": prevent_cse}
+    results, residuals = call_known(halves, known, lambda program, *xs: c.checkpoint(program, *xs, **how))
+    waiting = [x for x, waits in zip(args, linear_in) if waits]
+    linear = iter(trace.record(c.checkpoint_p, [*residuals, *waiting], {"jaxpr": halves.linear, **how}))
+    done = iter(results)
+    return tuple(next(linear) if waits else next(done) for waits in halves.linear_out)
+
+
+def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
+    """The transposed program, which adds to the running cotangents in place."""
+    nonzero = tuple(type(ct) is not Zero for ct in cts)
+    running = [totals.take(i) if yes else None for i, yes in enumerate(transpose.reached(jaxpr, nonzero))]
+    added = tuple(total is not None for total, x in zip(running, args) if is_linear(x))
+    program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero, added)
+    residuals, given = [x for x in args if not is_linear(x)], [ct for ct in cts if type(ct) is not Zero]
+    if prevent_cse:
+        residuals, given = _tied(jaxpr, residuals, given)
+    operands = [*residuals, *given, *[total for total in running if total is not None]]
+    pulled = iter(c.checkpoint(program, *operands, policy=policy, prevent_cse=prevent_cse))
+    some = iter(in_nonzero)
+    return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)
+
+
+def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Values behind one barrier: the cotangents, and of the residuals those that something is computed from again."""
+    again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
+    if all(eqn.primitive in recompute.broadcasts for eqn in again):
+        return residuals, cts
+    read = {v for eqn in again for v in eqn.invars}
+    tied = [v in read for v in jaxpr.invars if not v.linear]
+    behind = iter(c.optimization_barrier(*[x for x, yes in zip(residuals, tied) if yes], *cts))
+    return [next(behind) if yes else x for x, yes in zip(residuals, tied)], list(behind)
+
+
+def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
+    outs = c.checkpoint(vmap.batch_jaxpr(jaxpr, size, tuple(dims)), *args, **how)
+    return outs, [0] * len(outs)
+
+
+jvp.rules[c.checkpoint_p] = _checkpoint_jvp
+partial_eval.rules[c.checkpoint_p] = _checkpoint_partial_eval
+transpose.accumulating[c.checkpoint_p] = _checkpoint_transpose
+vmap.rules[c.checkpoint_p] = _checkpoint_vmap
+recompute.rules[c.checkpoint_p] = recompute_programs.call
+
+# ---- name ----------------------------------------------------------------------------------------------------
+
+# The name is that of the value: a policy that saves it does not mean the tangent.
+jvp.rules[c.name_p] = lambda primals, tangents, *, name: ((c.name(primals[0], name),), tangents)
+jvp.structurally_linear[c.name_p] = None
+transpose.unary(c.name_p, lambda ct, x, *, name: ct)
+vmap.elementwise(c.name_p)
+recompute.names[c.name_p] = None
+
+# ---- optimization_barrier ------------------------------------------------------------------------------------
+
+
+def _among(values: Any, chosen: list[bool], apply: Any) -> tuple[Any, ...]:
+    """Values, those chosen replaced by what `apply` gives for them together."""
+    applied = iter(apply([x for x, yes in zip(values, chosen) if yes]) if any(chosen) else ())
+    return tuple(next(applied) if yes else x for x, yes in zip(values, chosen))
+
+
+def _behind_barrier(values: list[Any]) -> tuple[Any, ...]:
+    return c.optimization_barrier(*values)
+
+
+def _barrier_jvp(primals: Any, tangents: Any) -> Any:
+    return c.optimization_barrier(*primals), _among(tangents, [type(t) is not Zero for t in tangents], _behind_barrier)
+
+
+def _barrier_partial_eval(trace: UnzipTrace, args: Any) -> Any:
+    linear = [trace.is_linear(x) for x in args]
+    done = _among(args, [not yes for yes in linear], _behind_barrier)
+    return _among(done, linear, lambda xs: trace.record(c.optimization_barrier_p, xs, {}))
+
+
+def _barrier_transpose(cts: Any, *args: Any) -> Any:
+    pulled = _among(cts, [type(ct) is not Zero for ct in cts], _behind_barrier)
+    return tuple(ct if is_linear(x) else None for ct, x in zip(pulled, args))
+
+
+jvp.rules[c.optimization_barrier_p] = _barrier_jvp
+partial_eval.rules[c.optimization_barrier_p] = _barrier_partial_eval
+linearity.rules[c.optimization_barrier_p] = lambda program, eqn, facts: facts
+transpose.rules[c.optimization_barrier_p] = _barrier_transpose
+vmap.rules[c.optimization_barrier_p] = lambda size, args, dims: (c.optimization_barrier(*args), dims)

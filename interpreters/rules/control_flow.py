@@ -1,0 +1,483 @@
+"""How control flow transforms: the programs inside are transformed, and the same kind of control flow runs them.
+
+A loop's carry is brought to a fixed point first: a tangent, a linear value or a mapped axis that one step gives to a
+part of the carry, the next step is given. Source: Radul et al. 2023, section 7, for what is linear.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters import (
+    choices,
+    hoisting,
+    jvp,
+    linearity,
+    partial_eval,
+    recompute,
+    recompute_programs,
+    transpose,
+    vmap,
+)
+from tapeless.interpreters.linearity import Facts, Program
+from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
+from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import marking, passes
+from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.types import aval_of
+
+Flags = tuple[bool, ...]
+
+
+def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Sequence[bool]]]) -> tuple[Any, Flags]:
+    """What `step` makes of a carry with a property, once it gives the property to no more of the carry."""
+    before = tuple(carry)
+    while True:
+        made, after = step(before)
+        grown = tuple([a or b for a, b in zip(before, after)])
+        if grown == before:
+            return made, before
+        before = grown
+
+
+def _split(items: Sequence[Any], *counts: int) -> list[Any]:
+    """`items` in groups of these sizes, and the rest."""
+    groups, at = [], 0
+    for n in counts:
+        groups.append(items[at : at + n])
+        at += n
+    return [*groups, items[at:]]
+
+
+def _where(flags: Sequence[bool], items: Sequence[Any]) -> list[Any]:
+    return [x for x, yes in zip(items, flags, strict=True) if yes]
+
+
+def _unless(flags: Sequence[bool], items: Sequence[Any]) -> list[Any]:
+    return [x for x, yes in zip(items, flags, strict=True) if not yes]
+
+
+def _merged(flags: Sequence[bool], where: Sequence[Any], unless: Sequence[Any]) -> tuple[Any, ...]:
+    """The inverse of `_where` and `_unless`."""
+    yes, no = iter(where), iter(unless)
+    return tuple([next(yes) if flag else next(no) for flag in flags])
+
+
+# ---- jvp -----------------------------------------------------------------------------------------------------
+
+
+def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list[int]:
+    """Where primals and their tangents are, each group's tangents after its primals.
+
+    They are found after `start` others: first all primals, then the tangents of those that have `some`.
+    """
+    found = count(start + len(some))
+    tangents = [next(found) if yes else None for yes in some]
+    order: list[int] = []
+    at = 0
+    for n in groups:
+        order += [start + i for i in range(at, at + n)]
+        order += [t for t in tangents[at : at + n] if t is not None]
+        at += n
+    return order
+
+
+def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """Primals and tangents, from results in the order of `_paired`."""
+    flat = [x for _, x in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
+    outs, pushed = flat[: len(some)], iter(flat[len(some) :])
+    return outs, [next(pushed) if yes else Zero(aval_of(x).tangent()) for x, yes in zip(outs, some)]
+
+
+def _nonzero(tangents: Sequence[Any]) -> Flags:
+    return tuple([type(t) is not Zero for t in tangents])
+
+
+def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
+    of_consts, of_carry, of_xs = _split(_nonzero(tangents), n_consts, n_carry)
+    n_ys = len(jaxpr.outvars) - n_carry
+
+    def step(carry: Flags) -> Any:
+        made = jvp.jvp_jaxpr(jaxpr, (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys))
+        return made, made[2][:n_carry]
+
+    (program, outer, out_some), of_carry = _fixed_point(of_carry, step)
+    some = (*of_consts, *of_carry, *of_xs)
+    k = len(outer)
+    ins = [*range(k), *_paired((n_consts, n_carry, len(of_xs)), some, k)]
+    outs = _paired((n_carry, n_ys), out_some)
+    values = [*outer, *primals, *[instantiate(t) for t in _where(some, tangents)]]
+    given = _split([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
+    return _separated(c.scan(passes.rearranged(program, ins, outs), *given, **loop), outs, out_some)
+
+
+def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Any:
+    _, of_consts, of_carry = _split(_nonzero(tangents), n_condition, n_body)
+
+    def step(carry: Flags) -> Any:
+        made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
+        return made, made[2]
+
+    (program, outer, _), of_carry = _fixed_point(of_carry, step)
+    some, n, k = (*of_consts, *of_carry), len(of_carry), len(outer)
+    ins, outs = [*range(k), *_paired((n_body, n), some, k)], _paired((n,), of_carry)
+    pushed = [instantiate(t) for t in _where(some, tangents[n_condition:])]
+    values = [*outer, *primals[n_condition:], *pushed]
+    consts, carry = _split([values[i] for i in ins], k + n_body + sum(of_consts))
+    unused = [x.tangent() for x in _where(of_carry, body.out_avals)]
+    test = passes.rearranged(condition, [*range(n_condition + n), *unused], [0])
+    looped = c.while_loop(test, passes.rearranged(program, ins, outs), (primals[:n_condition], consts), carry)
+    return _separated(looped, outs, of_carry)
+
+
+def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
+    some = _nonzero(tangents[1:])
+    if not any(some):
+        outs = c.cond(primals[0], primals[1:], branches)
+        return outs, [Zero(aval_of(x).tangent()) for x in outs]
+    out_some = tuple(map(any, zip(*[jvp.jvp_jaxpr(branch, some)[2] for branch in branches])))
+    made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
+    outer = [x for _, consts, _ in made for x in consts]
+    results = c.cond(
+        primals[0], [*outer, *primals[1:], *_where(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
+    )
+    return _separated(results, range(len(results)), out_some)
+
+
+def _with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
+    """Programs that each take the constants of all before their operands, and use their own."""
+    types = [[aval_of(x) for x in consts] for _, consts in programs]
+    made = []
+    for i, (program, consts) in enumerate(programs):
+        own = len(consts)
+        before, after = [a for group in types[:i] for a in group], [a for group in types[i + 1 :] for a in group]
+        ins = [*before, *range(own), *after, *range(own, len(program.invars))]
+        made.append(passes.rearranged(program, ins, range(len(program.outvars))))
+    return made
+
+
+# ---- unzip ---------------------------------------------------------------------------------------------------
+
+
+def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
+    """Two scans: what is known, giving its residuals stacked, and what waits. Residuals that no step changes are
+    computed before, those that are elements of an operand are read again."""
+    of_consts, of_carry, of_xs = _split(tuple(map(trace.is_linear, args)), n_consts, n_carry)
+    n_ys = len(jaxpr.outvars) - n_carry
+
+    def step(carry: Flags) -> tuple[Unzipped, Flags]:
+        halves = partial_eval.unzip_jaxpr(jaxpr, (*of_consts, *carry, *of_xs), waiting=(*carry, *[False] * n_ys))
+        return halves, halves.linear_out[:n_carry]
+
+    halves, of_carry = _fixed_point(of_carry, step)
+    linear_in = (*of_consts, *of_carry, *of_xs)
+    waiting = _split(_where(linear_in, args), sum(of_consts), sum(of_carry))
+    known = _split(_unless(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    results, residuals = _known_scan(hoisting.scan_body(halves, len(known[0]), len(known[1])), known, loop)
+    in_body = _split(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
+    stacked = [place.stacked for place in residuals]
+    places = range(halves.residuals)
+    ins = [*_unless(stacked, places), *in_body[0], *in_body[1], *_where(stacked, places), *in_body[2]]
+    values = [place.value for place in residuals]
+    operands = [*_unless(stacked, values), *waiting[0], *waiting[1], *_where(stacked, values), *waiting[2]]
+    params = {
+        "jaxpr": passes.rearranged(halves.linear, ins, range(len(halves.linear.outvars))),
+        "n_consts": len(stacked) - sum(stacked) + len(waiting[0]),
+        "n_carry": len(waiting[1]),
+        **loop,
+    }
+    return _merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
+
+
+class _Residual(NamedTuple):
+    """The value of a residual of a scan's body: the same for every step, or stacked."""
+
+    value: Any
+    stacked: bool
+
+
+def _known_scan(body: hoisting.ScanBody, known: Sequence[Any], loop: dict[str, Any]) -> tuple[Any, list[_Residual]]:
+    """The results of the known half, and the residuals."""
+    consts, carry, xs = known
+    invariant = [*call.jit(body.before, *consts), *consts] if body.before.eqns else list(consts)
+    used = [invariant[k] for k in body.used]
+    outs = c.scan(body.jaxpr, used, carry, xs, **loop) if body.jaxpr.outvars else ()
+    results = outs[: body.results]
+    of_kind = {"const": invariant, "element": xs, "stacked": outs[body.results :]}
+    return results, [_Residual(of_kind[r.kind][r.number], r.kind != "const") for r in body.residuals]
+
+
+def _while_partial_eval(
+    trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+) -> Any:
+    """What is known is computed now; what waits is the whole loop, which computes it again."""
+    of_test, of_consts, of_carry = _split(tuple(map(trace.is_linear, args)), n_condition, n_body)
+
+    def step(carry: Flags) -> tuple[Unzipped, Flags]:
+        halves = partial_eval.unzip_jaxpr(body, (*of_consts, *carry), waiting=carry)
+        return halves, halves.linear_out
+
+    halves, of_carry = _fixed_point(of_carry, step)
+    results = _known_while(halves, condition, (*of_test, *of_carry), _split(args, n_condition, n_body), of_consts)
+    linear_in = (*of_test, *of_consts, *of_carry)
+    params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
+    marked, _ = marking.rules[c.while_p](linear_in, **params)
+    waiting = trace.record(c.while_p, args, marked, of_carry)
+    return _merged(of_carry, _where(of_carry, waiting), results)
+
+
+def _known_while(halves: Unzipped, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags) -> Any:
+    test_consts, consts, carry = args
+    of_carry = of_test[len(test_consts) :]
+    if all(of_carry):
+        return ()
+    test = passes.rearranged(condition, _unless(of_test, range(len(of_test))), [0])
+    body = passes.rearranged(halves.known, range(len(halves.known.invars)), range(len(of_carry) - sum(of_carry)))
+    return c.while_loop(test, body, (test_consts, _unless(of_consts, consts)), _unless(of_carry, carry))
+
+
+def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
+    """The known halves of the branches give the residuals of whichever is taken; the linear halves branch again."""
+    index, operands = args[0], args[1:]
+    linear_in = tuple(map(trace.is_linear, operands))
+    if trace.is_linear(index):
+        raise transpose.not_linear(c.cond_p, "its index depends on a linear value")
+    outs = zip(*[partial_eval.unzip_jaxpr(branch, linear_in).linear_out for branch in branches])
+    waiting = tuple(map(any, outs))
+    halves = [partial_eval.unzip_jaxpr(branch, linear_in, waiting=waiting) for branch in branches]
+    known = _unless(linear_in, operands)
+    found = hoisting.branches(halves)
+    n = len(waiting) - sum(waiting)
+    outs = c.cond(index, known, found.known) if found.known[0].outvars else ()
+    residuals = [*[known[i] for i in found.operands], *outs[n:]]
+    recorded = trace.record(c.cond_p, [index, *residuals, *_where(linear_in, operands)], {"branches": found.linear})
+    return _merged(waiting, recorded, outs[:n])
+
+
+# ---- transpose -----------------------------------------------------------------------------------------------
+
+
+def _scan_transpose(
+    cts: Any,
+    totals: Any,
+    *args: Any,
+    jaxpr: Jaxpr,
+    n_consts: int,
+    n_carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
+) -> Any:
+    """A scan the other way: its carry is that of the cotangents, and the running cotangents of the constants, which
+    every step adds to in place."""
+    of_ys = _nonzero(cts[n_carry:])
+
+    def step(carry: Flags) -> tuple[Flags, Flags]:
+        found = transpose.reached(jaxpr, (*carry, *of_ys))
+        return found, found[n_consts : n_consts + n_carry]
+
+    found, of_carry = _fixed_point(_nonzero(cts[:n_carry]), step)
+    of_consts, _, of_xs = _split(found, n_consts, n_carry)
+    linear = _split(jaxpr.linear_in, n_consts, n_carry)
+    added = _where(jaxpr.linear_in, (*of_consts, *[False] * (len(found) - n_consts)))
+    wanted = _where(jaxpr.linear_in, (*of_consts, *of_carry, *of_xs))
+    program, _ = transpose.transpose_jaxpr(jaxpr, (*of_carry, *of_ys), tuple(added), tuple(wanted))
+    residuals = [_unless(flags, xs) for flags, xs in zip(linear, _split(args, n_consts, n_carry))]
+    taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, of_consts)) if yes]
+    running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
+    arriving = [instantiate(ct) for ct in _where(of_carry, cts[:n_carry])]
+    counts = [len(residuals[0]), len(residuals[2]), len(arriving), sum(of_ys), len(running)]
+    kept, elements, carried, stacked, sums = _split(range(sum(counts)), *counts)[:5]
+    pulled = c.scan(
+        passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted))),
+        residuals[0],
+        [*running, *arriving],
+        [*residuals[2], *_where(of_ys, cts[n_carry:])],
+        length=length,
+        reverse=not reverse,
+        unroll=unroll,
+    )
+    return _to_operands(pulled, (*of_consts, *of_carry, *of_xs), args)
+
+
+def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
+    """A cotangent for every linear operand, from those that there are for `some` of the program's inputs."""
+    given = iter(pulled)
+    cts = [next(given) if yes else None for yes in some]
+    return tuple([(Zero(x.aval) if ct is None else ct) if is_linear(x) else None for x, ct in zip(args, cts)])
+
+
+def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
+    raise transpose.not_linear(
+        c.while_p,
+        "reverse mode needs what every step computed, and how many steps there are is not known.\n"
+        "  Use lax.scan, or lax.fori_loop with static bounds; forward mode (tl.jvp, tl.jacfwd) works",
+    )
+
+
+def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
+    """The transposed branches, which add to the running cotangents in place."""
+    linear, some = branches[0].linear_in, _nonzero(cts)
+    reach = [transpose.reached(branch, some) for branch in branches]
+    found = [any(flags) for flags in zip(*reach)]
+    running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]
+    added = [total is not None for total in running]
+    masks = tuple(_where(linear, added)), tuple(_where(linear, found))
+    programs = [transpose.transpose_jaxpr(branch, some, *masks)[0] for branch in branches]
+    given = [*_unless(linear, operands), *_where(some, cts), *_where(added, running)]
+    pulled = c.cond(index, given, programs)
+    return None, *_to_operands(pulled, found, operands)
+
+
+# ---- vmap ----------------------------------------------------------------------------------------------------
+
+
+def _mapped(dims: Sequence[Any]) -> Flags:
+    return tuple([d is not None for d in dims])
+
+
+def _dims(flags: Sequence[bool], axis: int = 0) -> tuple[Any, ...]:
+    return tuple([axis if yes else None for yes in flags])
+
+
+def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[bool], place: int = 0) -> list[Any]:
+    """Operands with the mapped axis at `place`, where they are to have it."""
+    return [vmap.placed(x, d, place, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
+
+
+def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
+    of_consts, of_carry, of_xs = _split(_mapped(dims), n_consts, n_carry)
+    n_ys = len(jaxpr.outvars) - n_carry
+
+    def step(carry: Flags) -> Any:
+        flags = _dims((*of_consts, *carry, *of_xs))
+        made = vmap.batch_where_needed(jaxpr, size, flags, (*carry, *[False] * n_ys))
+        return made, made[1][:n_carry]
+
+    (program, out_mapped), of_carry = _fixed_point(of_carry, step)
+    consts, carry, xs = _split(list(zip(args, dims)), n_consts, n_carry)
+    outs = c.scan(
+        program,
+        _put(size, *_columns(consts), of_consts),
+        _put(size, *_columns(carry), of_carry),
+        _put(size, *_columns(xs), of_xs, place=1),
+        **loop,
+    )
+    return outs, (*_dims(out_mapped[:n_carry]), *_dims(out_mapped[n_carry:], axis=1))
+
+
+def _while_vmap(
+    size: int, args: Any, dims: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+) -> Any:
+    of_test, of_consts, of_carry = _split(_mapped(dims), n_condition, n_body)
+
+    def step(carry: Flags) -> Any:
+        made = vmap.batch_where_needed(body, size, _dims((*of_consts, *carry)), carry)
+        return made, made[1]
+
+    (program, _), of_carry = _fixed_point(of_carry, step)
+    test, differs = vmap.batch_where_needed(condition, size, _dims((*of_test, *of_carry)), (False,))
+    mapped = (*of_test, *of_consts, *of_carry)
+    params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
+    if not differs[0]:
+        test_consts, consts, carry = _split(_put(size, args, dims, mapped), n_condition, n_body)
+        return c.while_loop(test, program, (test_consts, consts), carry), _dims(of_carry)
+    every = (True,) * len(of_carry)
+    given = _put(size, args, dims, (*of_test, *of_consts, *every))
+    if choices.decide(c.while_p, size, [condition, body]) == "loop":
+        outs = choices.one_by_one(c.while_p, size, given, (*of_test, *of_consts, *every), params)
+    else:
+        test = vmap.batch_jaxpr(condition, size, _dims((*of_test, *every)))
+        program = vmap.batch_jaxpr(body, size, _dims((*of_consts, *every)))
+        test_consts, consts, carry = _split(given, n_condition, n_body)
+        outs = choices.select_while(size, test, program, (test_consts, consts), carry)
+    return outs, [0] * len(outs)
+
+
+def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
+    mapped = _mapped(dims)
+    given = _put(size, args, dims, mapped)
+    if not mapped[0]:
+        outs = zip(*[_batched_out(branch, size, mapped[1:]) for branch in branches])
+        wanted = tuple(map(any, outs))
+        programs = [vmap.batch_where_needed(branch, size, _dims(mapped[1:]), wanted)[0] for branch in branches]
+        return c.cond(given[0], given[1:], programs), _dims(wanted)
+    if choices.decide(c.cond_p, size, branches) == "loop":
+        outs = choices.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
+    else:
+        index = convert_element_type(given[0], np.int32)
+        outs = choices.select_branches(size, index, given[1:], mapped[1:], branches)
+    return outs, [0] * len(outs)
+
+
+def _batched_out(branch: Jaxpr, size: int, mapped: Flags) -> Flags:
+    none = (False,) * len(branch.outvars)
+    return vmap.batch_where_needed(branch, size, _dims(mapped), none)[1]
+
+
+def _columns(pairs: Sequence[tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+jvp.rules[c.scan_p] = _scan_jvp
+jvp.rules[c.while_p] = _while_jvp
+jvp.rules[c.cond_p] = _cond_jvp
+partial_eval.rules[c.scan_p] = _scan_partial_eval
+partial_eval.rules[c.while_p] = _while_partial_eval
+partial_eval.rules[c.cond_p] = _cond_partial_eval
+transpose.accumulating[c.scan_p] = _scan_transpose
+transpose.rules[c.while_p] = _while_transpose
+transpose.accumulating[c.cond_p] = _cond_transpose
+recompute.rules[c.scan_p] = recompute_programs.loop
+recompute.rules[c.cond_p] = recompute_programs.choice
+vmap.rules[c.scan_p] = _scan_vmap
+vmap.rules[c.while_p] = _while_vmap
+vmap.rules[c.cond_p] = _cond_vmap
+
+# ---- linearity -----------------------------------------------------------------------------------------------
+
+
+def _scan_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
+    consts, carry, xs = _split(facts, n_consts, n_carry)
+    outs, carry = _linear_carry(program, eqn, eqn.params["jaxpr"], consts, carry, xs)
+    return (*carry, *outs[n_carry:])
+
+
+def _while_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+    of_test, consts, carry = _split(facts, eqn.params["n_condition"], eqn.params["n_body"])
+    _, carry = _linear_carry(program, eqn, eqn.params["body"], consts, carry, ())
+    (test,) = program.inside(eqn.params["condition"], (*of_test, *carry))
+    if isinstance(test, Equation):
+        raise program.decided(eqn, eqn.params["condition"].outvars[0], test)
+    return carry
+
+
+def _linear_carry(program: Program, eqn: Equation, body: Jaxpr, consts: Facts, carry: Facts, xs: Facts) -> Any:
+    """Facts of the results of the last step, and of the carry, which steps make less of until they are the same."""
+    while True:
+        outs = program.inside(body, (*consts, *carry, *xs))
+        after = tuple([program.join(eqn, a, b) for a, b in zip(carry, outs)])
+        if after == carry:
+            return outs, carry
+        carry = after
+
+
+def _cond_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+    index, *operands = facts
+    if isinstance(index, Equation):
+        raise program.decided(eqn, eqn.invars[0], index)
+    outs = [program.inside(branch, tuple(operands)) for branch in eqn.params["branches"]]
+    return tuple([reduce(partial(program.join, eqn), facts) for facts in zip(*outs)])
+
+
+linearity.rules[c.scan_p] = _scan_linear
+linearity.rules[c.while_p] = _while_linear
+linearity.rules[c.cond_p] = _cond_linear

@@ -1,0 +1,252 @@
+"""How functions with rules of their own transform: by these rules, and by transposing them where one is not given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
+from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.rules.call import call_known
+from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero, instantiate, zeros_of
+from tapeless.tracer import core, dtypes, source
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.primitives import custom as c
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def differentiated_closure(kind: Any, name: str, x: Any) -> TypeError:
+    """The error for a differentiated value that a function with a rule closes over."""
+    here = source.describe_here()
+    called = f"\n  It was called at {here}." if here else ""
+    return TypeError(
+        f"{kind}: {name} closes over a value that is being differentiated, {aval_of(x)}, "
+        f"for which its rule has no tangent.{called}\n  Pass it as an argument."
+    )
+
+
+def _custom_jvp(
+    primals: Any, tangents: Any, *, kind: Primitive, custom: Any, n_consts: int | None, **_: Any
+) -> tuple[Any, Any]:
+    n = n_consts or 0
+    for x, t in zip(primals[:n], tangents[:n]):
+        if type(t) is not Zero:
+            raise differentiated_closure(kind, custom.__name__, x)
+    return custom.rule(primals[n:], tangents[n:])
+
+
+def _custom_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:
+    with core.under(trace):
+        return c.call_custom(*args, **params)
+
+
+def _custom_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
+    return transpose.accumulating[call.jit_p](cts, totals, *args, jaxpr=jaxpr)
+
+
+class _Batched:
+    """A function with its own rule, and its rule, for `size` examples at once."""
+
+    def __init__(self, custom: Any, size: int, dims: Any) -> None:
+        self._custom, self._size, self._dims = custom, size, list(dims)
+        self._axis_name = vmap.axis_name()
+        self.__name__ = f"vmap_{custom.__name__}"
+
+    def function(self, *args: Any) -> list[Any]:
+        return vmap.vmap_to_front(self._custom.function, args, self._dims, self._size, self._custom, self._axis_name)
+
+    def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The function as a program, and its constants, which are the same for all examples."""
+        of_one = [
+            a if d is None else a.update(shape=(*a.shape[:d], *a.shape[d + 1 :])) for a, d in zip(avals, self._dims)
+        ]
+        with vmap.mapping(self._axis_name, self._size):
+            program, consts = self._custom.traced(tuple(of_one))
+            return vmap.batch_jaxpr(program, self._size, (*[None] * len(consts), *self._dims)), consts
+
+    def rule(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+        n, some = len(primals), [type(t) is not Zero for t in tangents]
+        zero_out: list[Any] = []
+
+        def both(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            pushed = [next(given) if yes else Zero(aval_of(x).tangent()) for yes, x in zip(some, xs[:n])]
+            outs, out_tangents = self._custom.rule(xs[:n], pushed)
+            zero_out[:] = [type(t) is Zero for t in out_tangents]
+            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
+
+        dims = self._dims + [d for d, yes in zip(self._dims, some) if yes]
+        given = [*primals, *[t for t, yes in zip(tangents, some) if yes]]
+        flat = vmap.vmap_to_front(both, given, dims, self._size, name=self._axis_name)
+        outs, pushed = flat[: len(zero_out)], iter(flat[len(zero_out) :])
+        return outs, [Zero(aval_of(y).tangent()) if z else next(pushed) for y, z in zip(outs, zero_out)]
+
+
+def _custom_vmap(
+    size: int, args: Any, dims: Any, *, kind: Primitive, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None
+) -> Any:
+    batched = _Batched(custom, size, dims[n_consts or 0 :])
+    program = None if jaxpr is None else vmap.batch_jaxpr(jaxpr, size, tuple(dims))
+    outs = kind.bind(*args, custom=batched, jaxpr=program, n_consts=n_consts)
+    return outs, [0] * len(outs)
+
+
+for _kind in (c.custom_jvp_p, c.custom_vjp_p):
+    jvp.rules[_kind] = partial(_custom_jvp, kind=_kind)
+    partial_eval.rules[_kind] = _custom_partial_eval
+    transpose.accumulating[_kind] = _custom_transpose
+    vmap.rules[_kind] = partial(_custom_vmap, kind=_kind)
+    vmap.opaque[_kind] = None
+
+# ---- custom_linear -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pull:
+    """A linear map by a program: `residuals, xs -> ys`, `n` being the number of residuals. A `pull` of `custom_linear`.
+
+    If it is `transposed`, the map is the transpose of what the program computes, from ys to xs: the program is a
+    user's backward rule, and the map its JVP. Source: Radul et al. 2023, transposition being its own inverse.
+    """
+
+    jaxpr: Jaxpr
+    n: int
+    name: str
+    transposed: bool = True
+
+    @property
+    def __name__(self) -> str:
+        return f"transpose_{self.name}" if self.transposed else self.name
+
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of what the map is applied to."""
+        return self.jaxpr.out_avals if self.transposed else self.jaxpr.in_avals[self.n :]
+
+    @property
+    def out_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the results."""
+        return self.jaxpr.in_avals[self.n :] if self.transposed else self.jaxpr.out_avals
+
+    def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
+        """Raises: TypeError naming both, if values are of other types than the program says."""
+        given, wanted = (*residuals, *tangents), (*self.jaxpr.in_avals[: self.n], *self.in_avals)
+        if [x.strong() for x in given] != [x.strong() for x in wanted]:
+            have, want = ", ".join(map(str, given)), ", ".join(map(str, wanted))
+            raise TypeError(f"custom_linear: {self.__name__} takes ({want}), not ({have}).")
+
+    def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "Pull"]:
+        """It closes over nothing."""
+        return (), self
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
+        """The transposed map applied."""
+        there = Pull(self.jaxpr, self.n, self.name, not self.transposed)
+        return c.custom_linear(there, residuals, list(map(instantiate, cts)))
+
+    def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The map applied. Raises: NotImplementedError if the program must be transposed and cannot be."""
+        if not self.transposed:
+            return call.jit(self.jaxpr, *residuals, *tangents)
+        try:
+            return self._forward_by_transposition(list(residuals), tangents)
+        except NotImplementedError as error:
+            raise NotImplementedError(
+                f"custom_vjp: forward mode transposes {self.name}, which cannot be transposed.\n  {error}\n"
+                "  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes."
+            ) from None
+
+    def batched(self, size: int, dims: Sequence[int | None]) -> "Pull":
+        """For `size` examples at once, the mapped axes of residuals at `dims`, all others first."""
+        there = (*dims, *[0] * (len(self.jaxpr.invars) - self.n))
+        return Pull(vmap.batch_jaxpr(self.jaxpr, size, there), self.n, f"vmap_{self.name}", self.transposed)
+
+    def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """What is not linear in the program, such as the counter of a loop, is computed first: it has no transpose."""
+        halves = partial_eval.unzip_jaxpr(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
+        _, coefficients = call_known(halves, residuals, call.jit)
+        given = [t for t, linear in zip(tangents, halves.linear_out, strict=True) if linear]
+        program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))
+        pushed = iter(call.jit(program, *coefficients, *given))
+        return tuple([next(pushed) if yes else instantiate(Zero(aval)) for yes, aval in zip(some, self.out_avals)])
+
+
+@dataclass(frozen=True)
+class _ZeroPull:
+    """The map to zeros of the types `out_avals`, from one value. A `pull` of `custom_linear`."""
+
+    in_aval: ShapedArray
+    out_avals: tuple[ShapedArray, ...]
+    __name__ = "zeros"
+
+    def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
+        """Nothing is asked of what is not looked at."""
+
+    def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "_ZeroPull"]:
+        return (), self
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
+        return (Zero(self.in_aval),)
+
+    def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple([instantiate(Zero(aval)) for aval in self.out_avals])
+
+    def batched(self, size: int, dims: Sequence[int | None]) -> "_ZeroPull":
+        ins, *outs = [a.update(shape=(size, *a.shape)) for a in (self.in_aval, *self.out_avals)]
+        return _ZeroPull(ins, tuple(outs))
+
+
+def linear_zeros(tangents: Sequence[Any]) -> list[Any]:
+    """Tangents as arrays, for a rule to compute with; one of them is not zero.
+
+    The zeros are linear values, as all tangents are: constants in their place would make what the rule computes affine
+    as far as one can see.
+    """
+    some = next(t for t in tangents if type(t) is not Zero)
+    zeros = tuple([t.aval for t in tangents if type(t) is Zero and dtypes.is_inexact(t.aval.dtype)])
+    made = iter(c.custom_linear(_ZeroPull(aval_of(some), zeros), (), (some,)) if zeros else ())
+    return [
+        t if type(t) is not Zero else next(made) if dtypes.is_inexact(t.aval.dtype) else instantiate(t)
+        for t in tangents
+    ]
+
+
+def _custom_linear_jvp(primals: Any, tangents: Any, *, pull: Any, n: int) -> tuple[Any, Any]:
+    if any(type(t) is not Zero for t in tangents[:n]):
+        return jvp.jvp(partial(c.push_forward, pull=pull, n=n), primals, tangents, pull)
+    outs = c.custom_linear(pull, primals[:n], primals[n:])
+    if all(type(t) is Zero for t in tangents):
+        return outs, zeros_of(pull.out_avals)
+    return outs, c.custom_linear(pull, primals[:n], list(map(instantiate, tangents[n:])))
+
+
+def _custom_linear_transpose(cts: Any, *args: Any, pull: Any, n: int) -> Any:
+    if any(map(is_linear, args[:n])):
+        raise transpose.not_linear(c.custom_linear_p, "a linear value is among its residuals")
+    pulled = pull.backward(args[:n], cts)
+    return (*[None] * n, *[ct if is_linear(t) else None for t, ct in zip(args[n:], pulled, strict=True)])
+
+
+def _custom_linear_vmap(size: int, args: Any, dims: Any, *, pull: Any, n: int) -> Any:
+    of_one = tuple([aval_of(x).update(shape=vmap.example_shape(x, d)) for x, d in zip(args[:n], dims)])
+    with vmap.mapping(vmap.axis_name(), size):
+        consts, closed = pull.closed(of_one)
+    pushed = [vmap.materialized(t, d, size) for t, d in zip(args[n:], dims[n:])]
+    residual_dims = [*[None] * len(consts), *dims[:n]]
+    outs = c.custom_linear(closed.batched(size, residual_dims), [*consts, *args[:n]], pushed)
+    return outs, [0] * len(outs)
+
+
+def _custom_linear_linear(program: linearity.Program, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
+    fact = program.jointly(eqn, facts, range(eqn.params["n"], len(facts)))
+    return (fact,) * len(eqn.outvars)
+
+
+linearity.rules[c.custom_linear_p] = _custom_linear_linear
+jvp.rules[c.custom_linear_p] = _custom_linear_jvp
+transpose.rules[c.custom_linear_p] = _custom_linear_transpose
+vmap.rules[c.custom_linear_p] = _custom_linear_vmap
+vmap.opaque[c.custom_linear_p] = None

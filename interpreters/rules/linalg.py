@@ -1,0 +1,60 @@
+"""How triangular factors and systems transform. Source: Giles 2008; Murray 2016 for Cholesky's factor."""
+
+from typing import Any
+
+from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.transpose import is_linear
+from tapeless.tracer.numpy.matrices import tril, triu
+from tapeless.tracer.primitives import linalg as a
+from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import transpose as transposed
+from tapeless.tracer.types import aval_of
+
+# ---- cholesky: with L L^H = A, L^-1 dL is the lower triangle of L^-1 dA L^-H, its diagonal halved
+
+
+def _cholesky_tangent(t: Any, factor: Any, x: Any) -> Any:
+    """Only the lower triangle of x is read, so only that of its tangent counts."""
+    hermitian = add(tril(t), a.adjoint(tril(t, -1)))
+    left = a.triangular_solve(factor, hermitian, left_side=True, lower=True)
+    both = a.triangular_solve(factor, left, lower=True, transpose_a=True, conjugate_a=True)
+    half = constant(0.5, aval_of(factor).update(shape=()))
+    return batch_matmul(factor, sub(tril(both), mul(tril(triu(both)), half)))
+
+
+jvp.partials_of_result(a.cholesky_p, _cholesky_tangent)
+vmap.front(a.cholesky_p)
+
+# ---- triangular_solve: op(A) X = B gives op(A) dX = dB - op(dA) X
+
+
+def _triangle(t: Any, lower: bool, unit_diagonal: bool) -> Any:
+    """The part of a matrix that is read."""
+    return tril(t, -1 if unit_diagonal else 0) if lower else triu(t, 1 if unit_diagonal else 0)
+
+
+def _by_matrix(t: Any, x: Any, matrix: Any, _: Any, **params: Any) -> Any:
+    moved = _triangle(t, params["lower"], params["unit_diagonal"])
+    n = aval_of(moved).ndim
+    if params["transpose_a"]:
+        moved = transposed(moved, (*range(n - 2), n - 1, n - 2))
+    right = batch_matmul(moved, x) if params["left_side"] else batch_matmul(x, moved)
+    return a.triangular_solve_p.bind(matrix, neg(right), **params)[0]
+
+
+def _by_right_side(t: Any, _: Any, matrix: Any, __: Any, **params: Any) -> Any:
+    return a.triangular_solve_p.bind(matrix, t, **params)[0]
+
+
+def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: bool, **params: Any) -> Any:
+    if is_linear(matrix):
+        return None, None
+    return None, a.triangular_solve_p.bind(matrix, cts[0], transpose_a=not transpose_a, **params)[0]
+
+
+jvp.partials_of_result(a.triangular_solve_p, _by_matrix, _by_right_side)
+jvp.structurally_linear[a.triangular_solve_p] = (1,)
+transpose.rules[a.triangular_solve_p] = _triangular_solve_transpose
+vmap.front(a.triangular_solve_p)

@@ -1,0 +1,73 @@
+"""Calls of the host by compiled programs: what jaxlib calls, what it says of exceptions, what has to be waited for.
+
+jaxlib gives a callback read-only NumPy arrays and takes a tuple of contiguous ones, without any check of them. It may
+call on any thread. Of an exception it keeps the text alone, so the exception itself is kept here, under a number that
+goes into the text. On the CPU a program that calls the host runs before its dispatch returns; elsewhere it may not.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer.primitives.callback import Callback, call_host
+from tapeless.tracer.types import ShapedArray
+
+
+class HostCall:
+    """A callback as jaxlib calls it, for results of these types."""
+
+    def __init__(self, callback: Callback, avals: Sequence[ShapedArray]) -> None:
+        self._callback, self._avals = callback, tuple(avals)
+
+    def __call__(self, *arrays: Any) -> tuple[np.ndarray[Any, Any], ...]:
+        try:
+            return tuple([np.asarray(y, order="C") for y in call_host(self._callback, self._avals, arrays)])
+        except BaseException as error:  # an interrupt too belongs to whoever runs the program
+            raise _Kept(_keep(error)) from None
+
+
+class _Kept(Exception):
+    """Tells where the exception is that jaxlib reports the text of."""
+
+
+def _keep(error: BaseException) -> str:
+    number = next(_numbers)
+    _raised[number] = error
+    for old in list(_raised)[:-_LIMIT]:
+        _raised.pop(old, None)
+    return f"tapeless-callback-{number}"
+
+
+def raised(error: Exception) -> BaseException | None:
+    """The exception of a callback that jaxlib's error is about, if it is that. It is forgotten here."""
+    found = re.search(r"tapeless-callback-(\d+)", str(error))
+    return _raised.pop(int(found[1]), None) if found else None
+
+
+_LIMIT = 64  # exceptions that nobody asks for, of programs whose results nobody looks at
+_raised: dict[int, BaseException] = {}
+_numbers = itertools.count()
+
+# ---- waiting -------------------------------------------------------------------------------------------------
+
+
+def await_later(device: Any, token: Any) -> None:
+    """Let `effects_barrier` wait for a program that was dispatched: jaxlib's token of its execution."""
+    _outstanding[device] = token
+
+
+def effects_barrier() -> None:
+    """Wait until the effects of all programs dispatched so far have happened: what they print is printed.
+
+    Raises: what a callback raised, if nobody was told yet.
+    """
+    for device in list(_outstanding):
+        token = _outstanding.pop(device, None)
+        if token is not None:
+            token.block_until_ready()
+
+
+_outstanding: dict[Any, Any] = {}  # by device, which runs programs in the order of their dispatch

@@ -1,0 +1,72 @@
+"""Ordered effects, in order: before a program is written for XLA, they are chained by a token.
+
+XLA keeps side effects, but not their order: the CPU starts one as soon as its operands are there, on whatever thread
+is free. So an ordered callback takes an operand more, which the one before gave, and gives it on: a data dependency,
+that every compiler respects. Loops carry the token, branches and calls pass it through.
+See docs/decisions/0005-ordered-effects.md.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer.check import checked
+from tapeless.tracer.effects import ORDERED, effects, effects_of
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.types import ShapedArray
+
+TOKEN = ShapedArray((), np.dtype(np.int32))
+rules = Rules("ordering")  # rule(eqn, token, out) -> the equation with the token among its operands, `out` its result
+
+
+def in_order(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its ordered effects chained; the program itself if it has none.
+
+    Raises: NotImplementedError if a primitive that carries programs with ordered effects has no rule.
+    """
+    if ORDERED not in effects_of(jaxpr):
+        return jaxpr
+    eqns, _ = _chained(jaxpr.eqns, Literal(np.zeros((), np.int32)))
+    return checked(jaxpr.replace(eqns=eqns))
+
+
+def threaded(jaxpr: Jaxpr, at: int = 0) -> Jaxpr:
+    """The program with a token among its inputs, at `at`, and first of its results, after its ordered effects.
+
+    Remembered for as long as `jaxpr` lives.
+    """
+    cache = _threaded.setdefault(jaxpr, {})
+    if at not in cache:
+        token = Var(TOKEN)
+        eqns, last = _chained(jaxpr.eqns, token)
+        invars = with_token(jaxpr.invars, token, at)
+        cache[at] = jaxpr.replace(invars=invars, eqns=eqns, outvars=(last, *jaxpr.outvars))
+    return cache[at]
+
+
+def with_token(atoms: Sequence[Any], token: Atom, at: int) -> tuple[Any, ...]:
+    """Operands with the token at `at`."""
+    return (*atoms[:at], token, *atoms[at:])
+
+
+def call(eqn: Equation, token: Atom, out: Var) -> Equation:
+    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    params = {**eqn.params, "jaxpr": threaded(eqn.params["jaxpr"])}
+    return eqn.replace(invars=(token, *eqn.invars), params=params, outvars=(out, *eqn.outvars))
+
+
+def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Atom]:
+    """The equations with `token` passed from one that has ordered effects to the next, and the last token."""
+    chain: list[Equation] = []
+    for eqn in eqns:
+        if ORDERED in effects(eqn):
+            out = Var(TOKEN)
+            eqn, token = rules[eqn.primitive](eqn, token, out), out
+        chain.append(eqn)
+    return chain, token
+
+
+_threaded = core.program_cache()

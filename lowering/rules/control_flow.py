@@ -1,0 +1,257 @@
+"""How control flow runs: StableHLO's case, if and while.
+
+Regions use the values around them, so that constants of a loop are not carried. A scan is a loop over a counter that
+reads one element of every sequence and writes one of every result, in place: XLA shares the buffers of a carry.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tapeless.lowering import dispatch, emit, hlo, ordering
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.config import config
+from tapeless.tracer.effects import ORDERED, effects_of
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.primitives import control_flow as c
+from tapeless.tracer.types import ShapedArray, aval_of
+
+# ---- branches ------------------------------------------------------------------------------------------------
+
+
+def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tuple[Jaxpr, ...]) -> Sequence[Value]:
+    """An index outside of the branches means the last to StableHLO: a negative one is moved inside."""
+    if len(branches) == 1:
+        return emit.apply(f, branches[0], operands)
+    name, order = "if", branches[::-1]
+    if index.aval.dtype == np.dtype(np.int32):
+        name, order = "case", branches
+        index = f.op("maximum", [index, f.constant(0, index.aval)], index.aval)
+    regions = [f.block((), partial(emit.apply, f, branch, operands)) for branch in order]
+    return f.ops(name, [index], outs, region=", ".join(regions))
+
+
+# ---- loops ---------------------------------------------------------------------------------------------------
+
+
+def _while(
+    f: Function, outs: Any, *operands: Value, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+) -> Sequence[Value]:
+    before = n_condition + n_body
+    of_condition, of_body, carry = operands[:n_condition], operands[n_condition:before], operands[before:]
+    return _loop(
+        f,
+        carry,
+        lambda *now: emit.apply(f, condition, [*of_condition, *now]),
+        lambda *now: emit.apply(f, body, [*of_body, *now]),
+    )
+
+
+def _loop(f: Function, carry: Sequence[Value], condition: Any, body: Any) -> list[Value]:
+    avals, around = [x.aval for x in carry], f.looping
+    f.looping = True
+    region = f"{f.block(avals, condition)}, {f.block(avals, body)}"
+    f.looping = around
+    return f.ops("while", carry, avals, region=region)
+
+
+def _scan(
+    f: Function,
+    outs: Sequence[ShapedArray],
+    *operands: Value,
+    jaxpr: Jaxpr,
+    n_consts: int,
+    n_carry: int,
+    length: int,
+    reverse: bool,
+    unroll: int,
+) -> Sequence[Value]:
+    before = n_consts + n_carry
+    steps = _Steps(f, jaxpr, operands[:n_consts], operands[before:], n_carry, length if reverse else None)
+    carry, stacked = operands[n_consts:before], outs[n_carry:]
+    if unroll >= length:
+        return steps.written_out(carry, length, stacked)
+    return steps.looped(carry, length, max(unroll, 1), stacked)
+
+
+class _Steps:
+    """The steps of one scan."""
+
+    def __init__(
+        self, f: Function, jaxpr: Jaxpr, consts: Sequence[Value], xs: Sequence[Value], n_carry: int, end: int | None
+    ) -> None:
+        self._f, self._jaxpr, self._consts, self._xs = f, jaxpr, consts, xs
+        self._n_carry, self._end = n_carry, end  # the end that reverse scans begin at, else None
+
+    def written_out(self, carry: Sequence[Value], length: int, outs: Sequence[ShapedArray]) -> list[Value]:
+        """All steps one after the other, without a loop."""
+        rows: list[Sequence[Value]] = []
+        for i in range(length):
+            k = i if self._end is None else length - 1 - i
+            carry, ys = self._step(carry, [_element(self._f, x, k) for x in self._xs])
+            rows.append(ys)
+        in_order = rows if self._end is None else rows[::-1]
+        return [*carry, *[_stacked(self._f, [ys[j] for ys in in_order], out) for j, out in enumerate(outs)]]
+
+    def looped(self, carry: Sequence[Value], length: int, unroll: int, outs: Sequence[ShapedArray]) -> list[Value]:
+        """A loop that takes `unroll` steps at once, and what remains of the steps."""
+        f = self._f
+        counter = ShapedArray((), np.dtype(np.int32 if length <= np.iinfo(np.int32).max else np.int64))
+        in_loop = length - length % unroll
+
+        def more(i: Value, *_: Value) -> list[Value]:
+            return [f.compare(i, f.constant(in_loop, counter), "LT")]
+
+        def body(i: Value, *state: Value) -> list[Value]:
+            for k in range(unroll):
+                state = self._at(_plus(f, i, k), state)
+            return [_plus(f, i, unroll), *state]
+
+        buffers = [f.constant(0, out) for out in outs]
+        state = tuple(_loop(f, [f.constant(0, counter), *carry, *buffers], more, body)[1:])
+        for k in range(in_loop, length):
+            state = self._at(f.constant(k, counter), state)
+        return list(state)
+
+    def _at(self, i: Value, state: Sequence[Value]) -> tuple[Value, ...]:
+        """The carry and the buffers of results after step `i`."""
+        f, n = self._f, self._n_carry
+        if self._end is not None:
+            i = f.op("subtract", [f.constant(self._end - 1, i.aval), i], i.aval)
+        carry, ys = self._step(state[:n], [_element_at(f, x, i) for x in self._xs])
+        return (*carry, *[_updated(f, buffer, y, i) for buffer, y in zip(state[n:], ys, strict=True)])
+
+    def _step(self, carry: Sequence[Value], elements: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        results = list(emit.apply(self._f, self._jaxpr, [*self._consts, *carry, *elements]))
+        return results[: self._n_carry], results[self._n_carry :]
+
+
+def _plus(f: Function, i: Value, k: int) -> Value:
+    return f.op("add", [i, f.constant(k, i.aval)], i.aval) if k else i
+
+
+def _element(f: Function, x: Value, k: int) -> Value:
+    """Element k along axis 0."""
+    rest = x.aval.shape[1:]
+    starts, limits = (k, *[0] * len(rest)), (k + 1, *rest)
+    attributes = (
+        f"start_indices = {hlo.array(starts)}, limit_indices = {hlo.array(limits)}, "
+        f"strides = {hlo.array([1] * x.aval.ndim)}"
+    )
+    row = f.op("slice", [x], x.aval.update(shape=(1, *rest)), attributes)
+    return f.op("reshape", [row], x.aval.update(shape=rest))
+
+
+def _element_at(f: Function, x: Value, i: Value) -> Value:
+    """Element i along axis 0."""
+    sizes = (1, *x.aval.shape[1:])
+    row = f.op("dynamic_slice", [x, *_start(f, x, i)], x.aval.update(shape=sizes), f"slice_sizes = {hlo.array(sizes)}")
+    return f.op("reshape", [row], x.aval.update(shape=sizes[1:]))
+
+
+def _updated(f: Function, buffer: Value, y: Value, i: Value) -> Value:
+    """The buffer with element i along axis 0 replaced."""
+    return f.op("dynamic_update_slice", [buffer, _row(f, y), *_start(f, buffer, i)], buffer.aval)
+
+
+def _start(f: Function, x: Value, i: Value) -> list[Value]:
+    return [i, *[f.constant(0, i.aval)] * (x.aval.ndim - 1)]
+
+
+def _stacked(f: Function, ys: Sequence[Value], out: ShapedArray) -> Value:
+    if not ys:
+        return f.constant(0, out)
+    rows = [_row(f, y) for y in ys]
+    return rows[0] if len(rows) == 1 else f.op("concatenate", rows, out, "dimension = 0 : i64")
+
+
+def _row(f: Function, y: Value) -> Value:
+    return f.op("reshape", [y], y.aval.update(shape=(1, *y.aval.shape)))
+
+
+emit.rules[c.cond_p] = _cond
+emit.rules[c.while_p] = _while
+emit.rules[c.scan_p] = _scan
+
+# ---- eagerly -------------------------------------------------------------------------------------------------
+
+
+def _run_cond(index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
+    """The chosen branch, and no other."""
+    c.cond_p.type((aval_of(index), *map(aval_of, operands)), {"branches": branches})
+    return dispatch.run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+def _run_while(*operands: Any, body: Jaxpr, **params: Any) -> Any:
+    outs = dispatch.apply(c.while_p, operands, {"body": body, **params}, body)
+    if config.debug_nans and dispatch.has_nan(outs):
+        _step_through_while(operands, body=body, **params)
+    return outs
+
+
+def _run_scan(*operands: Any, jaxpr: Jaxpr, **params: Any) -> Any:
+    outs = dispatch.apply(c.scan_p, operands, {"jaxpr": jaxpr, **params}, jaxpr)
+    if config.debug_nans and dispatch.has_nan(outs):
+        _step_through_scan(operands, jaxpr, **params)
+    return outs
+
+
+def _step_through_while(operands: Any, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> None:
+    """The loop once more, an equation at a time: the one that gives the first nan raises, with the user's line."""
+    before = n_condition + n_body
+    of_condition, of_body, carry = operands[:n_condition], operands[n_condition:before], operands[before:]
+    while eval_jaxpr(condition, [*of_condition, *carry])[0]:
+        carry = eval_jaxpr(body, [*of_body, *carry])
+
+
+def _step_through_scan(
+    operands: Any, jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse: bool, unroll: int
+) -> None:
+    consts, carry = operands[:n_consts], operands[n_consts : n_consts + n_carry]
+    xs = [np.asarray(x) for x in operands[n_consts + n_carry :]]
+    for k in range(length)[:: -1 if reverse else 1]:
+        carry = eval_jaxpr(jaxpr, [*consts, *carry, *[x[k] for x in xs]])[:n_carry]
+
+
+dispatch.inline[c.cond_p] = _run_cond
+dispatch.inline[c.while_p] = _run_while
+dispatch.inline[c.scan_p] = _run_scan
+
+# ---- ordered effects -----------------------------------------------------------------------------------------
+
+
+def _order_cond(eqn: Equation, token: Atom, out: Var) -> Equation:
+    """Every branch passes the token on, whether it has effects or not."""
+    branches = tuple([ordering.threaded(branch) for branch in eqn.params["branches"]])
+    invars = ordering.with_token(eqn.invars, token, 1)
+    return eqn.replace(invars=invars, params={**eqn.params, "branches": branches}, outvars=(out, *eqn.outvars))
+
+
+def _order_scan(eqn: Equation, token: Atom, out: Var) -> Equation:
+    """The carry has the token first."""
+    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
+    params = {**eqn.params, "jaxpr": ordering.threaded(eqn.params["jaxpr"], n_consts), "n_carry": n_carry + 1}
+    invars = ordering.with_token(eqn.invars, token, n_consts)
+    return eqn.replace(invars=invars, params=params, outvars=(out, *eqn.outvars))
+
+
+def _order_while(eqn: Equation, token: Atom, out: Var) -> Equation:
+    """The carry has the token first. A condition gives nothing but its verdict, so it cannot pass a token on."""
+    condition, n = eqn.params["condition"], eqn.params["n_condition"]
+    if ORDERED in effects_of(condition):
+        raise NotImplementedError(
+            f"while_loop: an ordered callback in {condition.name}, which decides whether the loop goes on.\n"
+            "  Call it in the body of the loop, or with ordered=False."
+        )
+    test = condition.replace(invars=ordering.with_token(condition.invars, Var(ordering.TOKEN), n))
+    before = n + eqn.params["n_body"]
+    params = {**eqn.params, "condition": test, "body": ordering.threaded(eqn.params["body"], eqn.params["n_body"])}
+    invars = ordering.with_token(eqn.invars, token, before)
+    return eqn.replace(invars=invars, params=params, outvars=(out, *eqn.outvars))
+
+
+ordering.rules[c.cond_p] = _order_cond
+ordering.rules[c.scan_p] = _order_scan
+ordering.rules[c.while_p] = _order_while

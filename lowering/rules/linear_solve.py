@@ -1,0 +1,28 @@
+"""How solutions of linear systems run: the solver's program runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.lowering import dispatch, emit
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.primitives import linear_solve as c
+from tapeless.tracer.types import aval_of
+
+
+def _solver(operands: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+    """What the solver's program takes of the operands."""
+    _, _, of_solve, _, b = c.grouped(operands, counts)
+    return [*of_solve, *b]
+
+
+def _linear_solve(f: Function, outs: Any, *operands: Value, system: Any, counts: Any) -> Any:
+    return emit.apply(f, c.System(*system).solve, _solver(operands, counts))
+
+
+def _run_linear_solve(*operands: Any, system: Any, counts: Any) -> Any:
+    c.linear_solve_p.type(tuple(map(aval_of, operands)), {"system": system, "counts": counts})
+    return dispatch.run(c.System(*system).solve, _solver(operands, counts))
+
+
+emit.rules[c.linear_solve_p] = _linear_solve
+dispatch.inline[c.linear_solve_p] = _run_linear_solve

@@ -1,0 +1,268 @@
+"""Backward rules: written down, transposed, checked to be linear, and what is said of those that do not fit."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import enable_x64, lax
+from tests.messages import raises, short
+
+X, Y = np.array(0.5), np.array(3.0)
+XS = np.array([0.5, 0.7])
+
+
+def close(actual, expected, rtol=1e-13):
+    """Tuples and dicts are compared part by part; a list stands for an array."""
+    if isinstance(expected, (tuple, dict)):
+        assert type(actual) is type(expected) and len(actual) == len(expected)
+        for key in range(len(expected)) if isinstance(expected, tuple) else expected:
+            close(actual[key], expected[key], rtol)
+    else:
+        np.testing.assert_allclose(np.asarray(actual), expected, rtol=rtol, atol=1e-14)
+
+
+each_way = pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["plain", "jit"])
+
+
+# ---- rules with loops -----------------------------------------------------------------------------------------
+
+
+def with_backward(bwd, **options):
+    f = tl.custom_vjp(lambda x: 2 * x)
+    f.__name__ = "f"
+    f.defvjp(lambda x: (f(x), x), bwd, **options)
+    return f
+
+
+LOOPS = {
+    "scan": lambda x, ct: (lax.scan(lambda c, s: (c * s * x, None), ct, np.array([1.0, 2.0, 3.0]))[0],),
+    "stacked": lambda x, ct: (tnp.sum(lax.scan(lambda c, s: (c * x, c * s), ct, np.array([1.0, 2.0]))[1]),),
+    "fori_loop": lambda x, ct: (lax.fori_loop(0, 3, lambda i, c: c * (i + 1) * x, ct),),
+    "cond": lambda x, ct: (lax.cond(x > 0, lambda c: 2 * x * c, lambda c: c, ct),),
+    "jit": lambda x, ct: (tl.jit(lambda c: x * c)(ct),),
+    "derivative": lambda x, ct: (tl.vjp(tnp.sin, x)[1](ct)[0],),
+}
+
+
+@each_way
+@pytest.mark.parametrize("name", LOOPS)
+def test_rules_with_loops_both_ways(name, way):
+    f, slope = way(with_backward(LOOPS[name])), lambda x: LOOPS[name](x, np.array(1.0))[0]
+    first, second = slope(X), tl.grad(slope)(X)
+    close((tl.grad(f)(X), tl.jacfwd(f)(X), tl.jit(tl.jacfwd(f))(X)), (first,) * 3)
+    close((tl.hessian(f)(X), tl.jacfwd(tl.jacfwd(f))(X), tl.jit(tl.grad(tl.grad(f)))(X)), (second,) * 3)
+    close(tl.vmap(tl.jacfwd(f))(XS), [slope(XS[0]), slope(XS[1])])
+    close(tl.vmap(tl.grad(f))(XS), [slope(XS[0]), slope(XS[1])])
+
+
+def doubled_thrice(x, ct):
+    return (lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, 2 * s[1]), (0, ct))[1],)
+
+
+def halved_to_the_end(x, ct):
+    return (lax.while_loop(lambda s: s[1] > 1e-3, lambda s: (s[0] + s[1], s[1] / 2), (ct, ct))[0],)
+
+
+@each_way
+@pytest.mark.parametrize("bwd", [doubled_thrice, halved_to_the_end])
+def test_loops_of_unknown_length_have_reverse_mode_only(bwd, way):
+    """Nothing is said of their linearity, and nothing is lost unless forward mode is asked for."""
+    f = way(with_backward(bwd))
+    wanted = float(bwd(X, np.array(1.0))[0])
+    close((tl.grad(f)(X), tl.jit(tl.grad(f))(X), tl.hessian(f)(X)), (wanted, wanted, 0))
+    close(tl.vmap(tl.grad(f))(XS), [wanted, wanted])
+    for forward in (lambda: tl.jvp(f, (X,), (1.0,)), lambda: tl.jit(lambda x: tl.jvp(f, (x,), (x,)))(X)):
+        with pytest.raises(NotImplementedError) as caught:
+            forward()
+        text = str(caught.value)
+        name = bwd.__name__
+        assert text.startswith(f"custom_vjp: forward mode transposes {name}, which cannot be transposed.\n  ")
+        assert "while" in text and f"({name}), return (lax.while_loop" in text
+        assert text.endswith(
+            "\n  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes."
+        )
+
+
+# ---- linearity ------------------------------------------------------------------------------------------------
+
+DOT = "\u0307"  # over linear variables: a prime below
+NONLINEAR = {
+    "bilinear": (lambda x, ct: (ct * ct,), "mul multiplies two values that are both linear", "c':~f64[] = mul b' b'"),
+    "nonlinear primitive": (lambda x, ct: (tnp.sin(ct),), "sin is applied to a linear value", "c':~f64[] = sin b'"),
+    "affine": (lambda x, ct: (ct + x,), "add combines a linear value with a constant", "c':~f64[] = add b' a"),
+    "constant": (
+        lambda x, ct: (tnp.cos(x),),
+        "its result float64[] does not depend on its arguments",
+        "c:~f64[] = cos a",
+    ),
+    "predicate depends on linear input": (
+        lambda x, ct: (tnp.where(ct > 0, ct, 0),),
+        "select_n goes by what gt makes of a linear value",
+        "d':~f64[] = select_n c' 0.0 b'",
+    ),
+}
+MODES = {
+    "jvp": lambda f: tl.jvp(f, (0.5,), (1.0,)),
+    "grad": lambda f: tl.grad(f)(0.5),
+    "grad_jit": lambda f: tl.grad(tl.jit(f))(0.5),
+    "jit_jvp": lambda f: tl.jit(lambda x: tl.jvp(f, (x,), (1.0,)))(0.5),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("reason", NONLINEAR)
+def test_backward_rules_must_be_linear(reason, mode):
+    bwd, why, equation = NONLINEAR[reason]
+    dotted = equation.replace("'", DOT)
+    begin = (
+        "custom_vjp: the backward rule <lambda> of f is not linear in the cotangent.\n"
+        f"  <lambda> is not linear ({reason}): {why}.\n  {dotted}\n  It was reached from {short(__file__)}:"
+    )
+    end = "\n  If that is meant, define the rule with f.defvjp(..., check_linear=False)."
+    with enable_x64():
+        f = with_backward(bwd)
+        for _ in range(2):  # what was found wrong once is looked at again
+            with pytest.raises(tl.errors.LinearityError) as caught:
+                MODES[mode](f)
+            text = str(caught.value)
+            assert text.startswith(begin) and text.endswith(end)
+            assert inspect.getsource(bwd).strip().splitlines()[0] in text
+
+
+def clipped(x, ct):
+    return (tnp.clip(ct, -0.1, 0.1),)
+
+
+@each_way
+def test_backward_rules_may_be_nonlinear_if_they_say_so(way):
+    """Clipping a gradient: there is no forward mode to it, and nobody misses that."""
+    f = way(with_backward(clipped, check_linear=False))
+    close((tl.grad(f)(X), tl.jit(tl.grad(f))(X), tl.grad(lambda x: -f(x))(X)), (0.1, 0.1, -0.1))
+    close(tl.vmap(tl.grad(f))(XS), [0.1, 0.1])
+    with pytest.raises(NotImplementedError, match="forward mode transposes clipped, which cannot be transposed"):
+        tl.jvp(f, (X,), (1.0,))
+
+
+@each_way
+@pytest.mark.parametrize("zero", [tnp.zeros_like, lambda x: np.zeros(()), lambda x: 0.0, lambda x: 0 * x])
+def test_constant_zeros_are_linear(way, zero):
+    f = way(with_backward(lambda x, ct: (zero(x),)))
+    close((tl.grad(f)(X), tl.jacfwd(f)(X), tl.jit(tl.jacfwd(f))(X)), (0, 0, 0))
+    close(tl.jacfwd(lambda x: f(x) + x)(X), 1)
+
+
+# ---- rules that do not fit ------------------------------------------------------------------------------------
+
+
+def test_no_rule():
+    f = tl.custom_vjp(clipped)
+    with raises(AttributeError, "custom_vjp: clipped has no rule: define one with defvjp."):
+        f(1.0, 2.0)
+
+
+BWD = "custom_vjp: the backward rule <lambda> of f"
+MISFITS = {
+    "no tuple": (
+        lambda res, ct: ct,
+        f"{BWD} must return a tuple with one cotangent for each differentiable argument, 2, but returned ...",
+    ),
+    "length": (
+        lambda res, ct: (ct,),
+        f"{BWD} must return a tuple with one cotangent for each differentiable argument, 2, but returned a tuple of 1.",
+    ),
+    "structure": (
+        lambda res, ct: ([ct], ct),
+        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
+        "there is no derivative, not PyTreeDef([*]).",
+    ),
+    "missing": (
+        lambda res, ct: ({"a": ct}, ct),
+        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
+        "there is no derivative, not PyTreeDef({'a': *}).",
+    ),
+    "leaf": (
+        lambda res, ct: (ct, ct),
+        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
+        "there is no derivative, not PyTreeDef(*).",
+    ),
+    "shape": (
+        lambda res, ct: ({"a": ct, "b": [tnp.ones(3), ct]}, ct),
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 0['b'][0] is float32[3], "
+        "but argument 0['b'][0] asks for float64[].",
+    ),
+    "dtype": (
+        lambda res, ct: (None, tnp.ones((), "float32")),
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 1 is float32[], "
+        "but argument 1 asks for float64[].",
+    ),
+    "no array": (
+        lambda res, ct: (None, "abc"),
+        "custom_vjp: the cotangent that the backward rule <lambda> of f returned for argument 1 is 'abc' of type str, "
+        "which is not an array.",
+    ),
+}
+
+
+@pytest.mark.parametrize("derivative", [tl.grad, tl.jacfwd])
+@pytest.mark.parametrize("misfit", MISFITS)
+@each_way
+def test_backward_rules_that_do_not_fit(way, misfit, derivative):
+    bwd, message = MISFITS[misfit]
+    f = tl.custom_vjp(lambda p, x: p["a"] * x)
+    f.__name__ = "f"
+    f.defvjp(lambda p, x: (f(p, x), None), bwd)
+    with pytest.raises(TypeError) as caught:
+        derivative(way(f))({"a": X, "b": [X, X]}, Y)
+    begin = message.removesuffix("...")
+    assert str(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
+
+
+FWD = "custom_vjp: the forward rule <lambda> of f"
+FORWARD_MISFITS = {
+    "no pair": (lambda x: x, f"{FWD} must return (value, residuals), but returned ..."),
+    "no array": (lambda x: ("abc", None), f"{FWD} returned 'abc' of type str, which is not an array."),
+    "residual": (
+        lambda x: (x, {"name": ["abc"]}),
+        f"{FWD} returned residuals['name'][0] = 'abc' of type str, which is not an array.\n"
+        "  Pass it on in an argument named in nondiff_argnums.",
+    ),
+    "structure": (
+        lambda x: ((x, x), None),
+        f"{FWD} must return the value of the function, of structure PyTreeDef(*) and types (float64[]), "
+        "not of PyTreeDef((*, *)) and (float64[], float64[]).",
+    ),
+    "type": (
+        lambda x: (x[None], None),
+        f"{FWD} must return the value of the function, of structure PyTreeDef(*) and types (float64[]), "
+        "not of PyTreeDef(*) and (float64[1]).",
+    ),
+}
+
+
+@pytest.mark.parametrize("derivative", [tl.grad, tl.jacfwd])
+@pytest.mark.parametrize("misfit", FORWARD_MISFITS)
+@each_way
+def test_forward_rules_that_do_not_fit(way, misfit, derivative):
+    fwd, message = FORWARD_MISFITS[misfit]
+    f = tl.custom_vjp(lambda x: 2 * x)
+    f.__name__ = "f"
+    f.defvjp(fwd, lambda res, ct: (ct,))
+    begin = message.removesuffix("...")
+    with pytest.raises(TypeError) as caught:
+        derivative(way(f))(X)
+    assert str(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
+
+
+def test_arguments_that_are_no_arrays():
+    f = tl.custom_vjp(lambda x: x)
+    f.__name__ = "f"
+    f.defvjp(lambda x: (x, None), lambda _, ct: (ct,))
+    message = (
+        "custom_vjp: argument 0[1] of f is 'abc' of type str, which is not an array.\n"
+        "  Name it in nondiff_argnums if it is not to be differentiated."
+    )
+    with raises(TypeError, message):
+        f([X, "abc"])

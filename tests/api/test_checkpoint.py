@@ -1,0 +1,636 @@
+"""checkpoint: what is kept, what is computed again, and that the compiled program really does so."""
+
+import functools
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.ad_checkpoint import checkpoint_name
+from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
+
+P = tl.checkpoint_policies
+rng = np.random.default_rng(0)
+W = rng.normal(size=(4, 4)).astype(np.float32)
+X = rng.normal(size=(3, 4)).astype(np.float32)
+
+
+def layer(w, x):
+    return tnp.tanh(x @ w)
+
+
+def net(w, x, wrap: Any = lambda f: f):
+    for _ in range(3):
+        x = wrap(layer)(w, x)
+    return tnp.sum(x * x)
+
+
+def equations(jaxpr: Any, name: str = "") -> int:
+    """How many equations there are, of a primitive if it is named, each program counted wherever it is called."""
+    program: Jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    inside = sum(equations(inner, name) for eqn in program.eqns for inner in subjaxprs(eqn.params))
+    return inside + sum(str(eqn.primitive) == name if name else True for eqn in program.eqns)
+
+
+def assert_same(found: Any, wanted: Any) -> None:
+    """Equal bit for bit: what is computed again is what was computed."""
+    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def assert_close(found: Any, wanted: Any) -> None:
+    """Equal but for roundings: other programs are compiled, which XLA fuses in other ways."""
+    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
+
+
+# ---- the ways to write it ------------------------------------------------------------------------------------
+
+
+def test_it_computes_what_the_function_computes():
+    assert_same(tl.checkpoint(layer)(W, X), tl.jit(layer)(W, X))
+    assert_same(tl.remat(layer)(W, x=X), tl.jit(layer)(W, X))
+
+
+def test_decorators():
+    @tl.checkpoint
+    def bare(x):
+        """Doc."""
+        return tnp.sin(x)
+
+    @tl.checkpoint(policy=P.dots_saveable, prevent_cse=False)
+    def with_arguments(x):
+        return tnp.sin(x)
+
+    assert bare.__name__ == "bare" and bare.__doc__ == "Doc."
+    assert_close(tl.grad(bare)(0.5), np.cos(0.5))
+    assert_close(tl.grad(with_arguments)(0.5), np.cos(0.5))
+
+
+def test_methods():
+    class Model:
+        w = 2.0
+
+        @functools.partial(tl.checkpoint, static_argnums=0)
+        def __call__(self, x):
+            return self.w * x
+
+    assert float(tl.grad(Model())(3.0)) == 2.0
+
+
+def test_pytrees_and_keywords():
+    @tl.checkpoint
+    def f(params, *, scale):
+        return {"y": (params["w"] * scale, None)}
+
+    out = f({"w": tnp.ones(2)}, scale=3.0)
+    assert out["y"][1] is None
+    assert_same(out["y"][0], np.full(2, 3, np.float32))
+    found = tl.grad(lambda p: tnp.sum(f(p, scale=3.0)["y"][0]))({"w": tnp.ones(2)})
+    assert_same(found["w"], np.full(2, 3, np.float32))
+
+
+def test_static_arguments():
+    @functools.partial(tl.checkpoint, static_argnums=(1,), static_argnames="how")
+    def f(x, double, how="sin"):
+        y = tnp.sin(x) if how == "sin" else tnp.cos(x)
+        return 2 * y if double else y
+
+    assert_close(tl.grad(f)(0.5, True), 2 * np.cos(0.5))
+    assert_close(tl.grad(f)(0.5, False, how="cos"), -np.sin(0.5))
+    assert_close(tl.grad(lambda x: f(x, double=False))(0.5), np.cos(0.5))
+
+
+def test_closures_over_arrays_are_read_at_every_call():
+    scale = tnp.float32(2.0)
+    f = tl.checkpoint(lambda x: x * scale)
+    assert float(tl.grad(f)(1.0)) == 2.0
+    scale = tnp.float32(3.0)
+    assert float(tl.grad(f)(1.0)) == 3.0
+
+
+def test_closures_over_traced_values_are_differentiated():
+    def f(w, x):
+        return tnp.sum(tl.checkpoint(lambda x: tnp.sin(x @ w))(x))
+
+    def plain(w, x):
+        return tnp.sum(tnp.sin(x @ w))
+
+    assert_close(tl.grad(f, (0, 1))(W, X), tl.grad(plain, (0, 1))(W, X))
+    assert_close(tl.jit(tl.grad(f, (0, 1)))(W, X), tl.grad(plain, (0, 1))(W, X))
+
+
+def test_it_is_traced_once_for_the_same_types():
+    traced = []
+
+    @tl.checkpoint
+    def f(x):
+        traced.append(x)
+        return tnp.sin(x)
+
+    for x in (1.0, 2.0):
+        f(x)
+        tl.grad(f)(x)
+    assert len(traced) == 1
+
+
+def test_signature_is_that_of_jax():
+    jax = pytest.importorskip("jax")
+    theirs = inspect.signature(jax.checkpoint).parameters
+    ours = inspect.signature(tl.checkpoint).parameters
+    assert [*ours] == [name for name in theirs if name != "concrete"]  # removed in JAX 0.10
+    assert [p.kind for p in ours.values()] == [p.kind for name, p in theirs.items() if name != "concrete"]
+    assert set(vars(jax.checkpoint_policies)) <= set(P.__all__)
+
+
+# ---- with the other transforms -------------------------------------------------------------------------------
+
+POLICIES = {
+    "none": None,
+    "dots": P.dots_saveable,
+    "everything": P.everything_saveable,
+    "names": P.save_only_these_names("h"),
+}
+each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+
+
+@each_policy
+@pytest.mark.parametrize("jit", [False, True])
+def test_gradient(policy, jit):
+    wrapped = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=policy))
+    found = tl.grad(tl.jit(wrapped) if jit else wrapped, (0, 1))(W, X)
+    assert_close(found, tl.grad(net, (0, 1))(W, X))
+
+
+TRANSFORMS = {
+    "jvp": lambda f: lambda w, x: tl.jvp(f, (w, x), (w, x)),
+    "linearize": lambda f: lambda w, x: tl.linearize(f, w, x)[1](w, x),
+    "vmap of grad": lambda f: lambda w, x: tl.vmap(tl.grad(f), (None, 0))(w, tnp.stack([x, 2 * x])),
+    "grad of vmap": lambda f: tl.grad(lambda w, x: tnp.sum(tl.vmap(f, (None, 0))(w, tnp.stack([x, 2 * x])))),
+    "jit of grad of jit": lambda f: tl.jit(tl.grad(tl.jit(f))),
+    "grad of grad": lambda f: tl.grad(lambda w, x: tnp.sum(tl.grad(f)(w, x) ** 2)),
+    "jvp of grad": lambda f: lambda w, x: tl.jvp(lambda w: tl.grad(f)(w, x), (w,), (w,)),
+    "grad of jvp": lambda f: tl.grad(lambda w, x: tl.jvp(lambda w: f(w, x), (w,), (w,))[1]),
+    "hessian": lambda f: lambda w, x: tl.hessian(lambda s: f(s * w, x))(2.0),
+    "third derivative": lambda f: lambda w, x: tl.grad(tl.grad(tl.grad(lambda s: f(s * w, x))))(0.3),
+    "checkpoint": lambda f: tl.grad(tl.checkpoint(f)),
+    "nested checkpoints": lambda f: tl.grad(tl.checkpoint(lambda w, x: f(w, tl.checkpoint(layer)(w, x)))),
+}
+
+
+@pytest.mark.parametrize("policy", [None, P.dots_saveable], ids=["none", "dots"])
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_transforms(transform, policy):
+    wrapped = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=policy))
+    assert_close(transform(wrapped)(W, X), transform(net)(W, X))
+
+
+def test_custom_jvp_inside():
+    @tl.custom_jvp
+    def f(x):
+        return tnp.sin(x)
+
+    @f.defjvp
+    def f_jvp(primals, tangents):
+        return f(primals[0]), 3.0 * tangents[0] * tnp.cos(primals[0])
+
+    for policy in POLICIES.values():
+        assert_close(
+            tl.grad(tl.checkpoint(lambda x: f(f(x)), policy=policy))(0.3), 9 * np.cos(0.3) * np.cos(np.sin(0.3))
+        )
+
+
+def test_integers_have_no_tangents():
+    f = tl.checkpoint(lambda n, x: x * n)
+    _, pulled = tl.vjp(f, 3, 2.0)[1](1.0)
+    assert float(pulled) == 3.0
+    assert float(tl.jvp(lambda x: f(3, x), (2.0,), (1.0,))[1]) == 3.0
+
+
+def test_linear_transpose():
+    f = tl.checkpoint(lambda x: checkpoint_name(3.0 * x, "y"))
+    assert float(tl.linear_transpose(f, 1.0)(2.0)[0]) == 6.0
+
+
+def test_long_programs():
+    """Deeper than Python's recursion limit."""
+
+    @tl.checkpoint
+    def f(x):
+        for _ in range(1500):
+            x = tnp.sin(x)
+        return x
+
+    assert len(tl.saved_residuals(f, 1.0)) == 1
+
+
+# ---- what is kept --------------------------------------------------------------------------------------------
+
+
+def four_steps(x, policy=None, named=False):
+    """LO12: four times x <- sin(x) * x."""
+
+    def f(x):
+        for _ in range(4):
+            x = checkpoint_name(x, "x") if named else x
+            x = tnp.sin(x) * x
+        return x
+
+    return tl.checkpoint(f, policy=policy)(x)
+
+
+@pytest.mark.parametrize(
+    ("policy", "arrays"),
+    [
+        (P.save_none, 1),
+        (P.save_names("x"), 4),
+        (P.save_all, 12),
+        (P.save_dots, 1),
+        (P.save_if(lambda *_, **__: False), 1),
+    ],
+    ids=["save_none", "save_names", "save_all", "save_dots", "save_if"],
+)
+def test_tape_of_four_steps(policy, arrays):
+    f = functools.partial(four_steps, policy=policy, named=True)
+    kept = tl.saved_residuals(f, 0.7)
+    assert len(kept) <= 12 if arrays == 12 else len(kept) == arrays
+    np.testing.assert_allclose(tl.grad(f)(0.7), tl.grad(lambda x: four_steps(x, P.save_all))(0.7), rtol=1e-6)
+    backward = next(
+        eqn.params["jaxpr"]
+        for eqn in tl.make_jaxpr(tl.grad(f))(0.7).eqns
+        if str(eqn.primitive) == "checkpoint" and any(v.linear for v in eqn.params["jaxpr"].invars)
+    )
+    assert kept.recomputed == sum(not eqn.linear for eqn in backward.eqns)
+
+
+def test_a_value_is_saved_under_its_name_whoever_reads_it():
+    """The derivative of tanh reads its result, not the name given to it: it is the same array."""
+
+    def f(x):
+        y = checkpoint_name(tnp.tanh(x), "y")
+        return tnp.sin(y)
+
+    kept = tl.saved_residuals(tl.checkpoint(f, policy=P.save_names("y")), 0.5)
+    assert [x.name for x in kept] == ["y"]
+    assert_close(tl.grad(tl.checkpoint(f, policy=P.save_names("y")))(0.5), tl.grad(f)(0.5))
+
+
+def test_excluded_names_are_not_saved_by_what_they_name():
+    def f(x):
+        y = checkpoint_name(tnp.exp(x), "big")
+        return tnp.sin(y) * tnp.cos(x)
+
+    policy = P.save_anything_except_these_names("big")
+    kept = tl.saved_residuals(tl.checkpoint(f, policy=policy), 0.5)
+    assert not {"name", "exp"} & {x.primitive for x in kept}
+    assert "exp" in {x.primitive for x in tl.saved_residuals(tl.checkpoint(f, policy=P.save_all), 0.5)}
+    assert_close(tl.grad(tl.checkpoint(f, policy=policy))(0.5), tl.grad(f)(0.5))
+
+
+def test_any_names_but_these_and_both():
+    def f(x):
+        for name in "abc":
+            x = tnp.sin(checkpoint_name(x * 2.0, name))
+        return x
+
+    def names(policy):
+        return [x.name for x in tl.saved_residuals(tl.checkpoint(f, policy=policy), 0.5) if x.name]
+
+    assert names(P.save_any_names_but_these("b")) == ["a", "c"]
+    assert names(P.save_from_both_policies(P.save_names("a"), P.save_names("b"))) == ["a", "b"]
+    assert names(P.save_from_both_policies(P.nothing_saveable, P.save_names("c"))) == ["c"]
+
+
+def test_dots_inside_of_jitted_functions_are_saved():
+    def f(w, x):
+        return tnp.sum(tl.jit(layer)(w, tl.jit(layer)(w, x)))
+
+    def dots(policy):
+        return equations(tl.make_jaxpr(tl.value_and_grad(tl.checkpoint(f, policy=policy)))(W, X), "dot_general")
+
+    plain = equations(tl.make_jaxpr(tl.value_and_grad(f))(W, X), "dot_general")
+    assert (dots(P.dots_saveable), dots(None)) == (plain, plain + 2)
+    kept = tl.saved_residuals(tl.checkpoint(f, policy=P.dots_saveable), W, X)
+    assert [x.primitive for x in kept].count("dot_general") == 2
+    assert_close(tl.grad(tl.checkpoint(f, policy=P.dots_saveable), (0, 1))(W, X), tl.grad(f, (0, 1))(W, X))
+
+
+def test_dots_with_batch_axes():
+    def f(w, x):
+        y = tnp.sin(x @ w)
+        return tnp.sum(tnp.sin(tnp.einsum("bij,bjk->bik", y, y)))
+
+    x = rng.normal(size=(2, 4, 4)).astype(np.float32)
+    counts = {
+        policy: [r.primitive for r in tl.saved_residuals(tl.checkpoint(f, policy=policy), W, x)].count("dot_general")
+        for policy in (P.dots_saveable, P.dots_with_no_batch_dims_saveable)
+    }
+    assert counts == {P.dots_saveable: 2, P.dots_with_no_batch_dims_saveable: 1}
+
+
+def test_policies_written_for_jax():
+    """By name, by JAX's params, by the operands' types."""
+    asked = []
+
+    def policy(prim, *avals, **params):
+        asked.append((prim.name, [a.shape for a in avals]))
+        return prim.name == "dot_general" and params["dimension_numbers"][0] == ((1,), (0,))
+
+    kept = tl.saved_residuals(tl.checkpoint(layer, policy=policy), W, X)
+    assert ("dot_general", [(3, 4), (4, 4)]) in asked
+    assert [x.primitive for x in kept] == [None, None, "dot_general"]
+
+
+def test_random_policies_give_the_same_gradient():
+    @tl.custom_jvp
+    def soft(x):
+        return tnp.logaddexp(x, 0.0)
+
+    soft.defjvps(lambda t, y, x: t * tl.lax.logistic(x))
+
+    def f(w, x):
+        y = tl.jit(lambda x: checkpoint_name(tl.jit(layer)(w, x) * x, "y"))(x)
+        y, ys = lax.scan(lambda h, a: (tnp.sin(h @ w) + a, soft(checkpoint_name(h * a, "z"))), y, tnp.stack([x, y, x]))
+        y = lax.cond(tnp.sum(y) > 0, lambda y: tnp.sin(y @ w), lambda y: tnp.cos(y) * y, y)
+        return tnp.sum(y * tl.checkpoint(layer)(w, y)) + tnp.sum(ys**2)
+
+    plain = tl.grad(f, (0, 1))(W, X)
+    for seed in range(5):
+        chance = np.random.default_rng(seed)
+        policy = lambda *_, **__: bool(chance.random() < 0.5)  # noqa: B023, E731  # asked before the next seed
+        assert_close(tl.grad(tl.checkpoint(f, policy=policy), (0, 1))(W, X), plain)
+
+
+def test_what_is_saved_prints():
+    def f(params, x):
+        h = checkpoint_name(tnp.sin(params["w"] * x), "h")
+        return tnp.sum(tnp.sin(h * W[0]))
+
+    kept = tl.saved_residuals(tl.checkpoint(f, policy=P.save_names("h")), {"w": X}, 2.0)
+    lines = str(kept).splitlines()
+    line = inspect.getsourcelines(f)[1] + 1
+    assert lines[:2] == ["float32[4] a constant", "float32[3,4] the argument params['w']"]
+    assert lines[3].startswith("float32[3,4] 'h', saved by save_only_these_names('h') at ")
+    assert f"test_checkpoint.py:{line} (test_what_is_saved_prints.<locals>.f), h = checkpoint_name(" in lines[3]
+    assert lines[4] == f"4 arrays of {16 + 48 + 4 + 48} bytes; {kept.recomputed} operations computed again"
+    assert kept.nbytes == 116
+
+
+def test_saved_residuals_without_checkpoints(capsys):
+    tl.print_saved_residuals(lambda *xs, k: tnp.sin(xs[0]) * xs[1] * k, 1.0, 2.0, k=3.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert "float32[] the argument xs[1]" in lines and "float32[] the argument k" in lines
+    made = {line.split(" at ")[0] for line in lines if "from" in line}
+    assert made == {"float32[] from sin", "float32[] from cos", "float32[] from mul"}
+    assert lines[-1] == "5 arrays of 20 bytes; 0 operations computed again"
+    assert len(tl.saved_residuals(layer, tl.ShapeDtypeStruct((4, 4), "float32"), X)) == 3
+
+
+# ---- what is compiled ----------------------------------------------------------------------------------------
+
+LAYERS, ROWS, COLUMNS = 16, 512, 128
+ACTIVATION = ROWS * COLUMNS * 4
+
+
+def deep(ws, x, every, **how):
+    def block(x, *ws):
+        for w in ws:
+            x = tnp.tanh(x @ w)
+        return x
+
+    run = tl.checkpoint(block, **how) if every else block
+    for i in range(0, LAYERS, every or LAYERS):
+        x = run(x, *ws[i : i + (every or LAYERS)])
+    return tnp.sum(x)
+
+
+def compiled(every, **how):
+    """Activations alive, matrix products, and gradients of the 16 layers, with a checkpoint around so many of them."""
+    chance = np.random.default_rng(0)
+    ws = [chance.normal(size=(COLUMNS, COLUMNS)).astype(np.float32) / 12 for _ in range(LAYERS)]
+    x = chance.normal(size=(ROWS, COLUMNS)).astype(np.float32)
+    program = tl.jit(tl.grad(functools.partial(deep, every=every, **how))).lower(ws, x).compile()
+    alive = program.memory_analysis().temp_size_in_bytes / ACTIVATION
+    return alive, len(re.findall(r" dot\(", program.as_text())), program(ws, x)
+
+
+def test_checkpoints_save_memory_in_unrolled_code():
+    """Of a loop-free program on the CPU, where XLA would merge the second computation with the first."""
+    plain, dots, gradient = compiled(None)
+    alive, more_dots, same = compiled(4)
+    assert plain <= 33 and alive <= 17 and alive <= 0.6 * plain
+    assert (dots, more_dots) == (47, 59)  # the last block's forward pass is not computed twice: only its gradient is
+    assert_same(same, gradient)
+
+
+def test_without_prevent_cse_the_compiler_may_merge():
+    plain, dots, _ = compiled(None)
+    alive, same_dots, _ = compiled(4, prevent_cse=False)
+    assert same_dots == dots and alive == pytest.approx(plain, abs=1)
+
+
+def test_saving_dots_computes_none_again():
+    _, dots, gradient = compiled(4, policy=P.dots_saveable)
+    assert dots == 47
+    assert_close(gradient, compiled(None)[2])
+
+
+def recurrent(w, h, xs, policy, wrap=tl.checkpoint):
+    def run(w, h, xs):
+        return lax.scan(lambda h, x: (tnp.tanh(h @ w) * x, tnp.sin(h)), h, xs)
+
+    h, ys = wrap(run, policy=policy)(w, h, xs)
+    return tnp.sum(h) + tnp.sum(ys)
+
+
+@pytest.mark.parametrize(("policy", "dots"), [(P.everything_saveable, 3), (P.dots_saveable, 3), (None, 4)])
+def test_policies_look_inside_scan(policy, dots):
+    """One product forwards, two backwards; the second pass, if it is needed, does not redo what is saved."""
+    xs = rng.normal(size=(5, 3, 4)).astype(np.float32)
+    value_and_grad = tl.value_and_grad(functools.partial(recurrent, policy=policy), (0, 1, 2))
+    assert equations(tl.make_jaxpr(value_and_grad)(W, X, xs), "dot_general") == dots
+    plain = tl.value_and_grad(functools.partial(recurrent, policy=None, wrap=lambda f, policy: f), (0, 1, 2))
+    assert_close(value_and_grad(W, X, xs), plain(W, X, xs))
+
+
+@pytest.mark.parametrize(("policy", "again"), [(P.everything_saveable, 0), (P.dots_saveable, 0), (None, 2)])
+def test_policies_look_inside_cond(policy, again):
+    def f(w, x, wrap):
+        run = wrap(lambda w, x: lax.cond(x[0, 0] > 0, layer, lambda w, x: tnp.sin(tnp.cos(x) @ w) * x, w, x))
+        return tnp.sum(run(w, x) ** 2)
+
+    for x in (X, -X):
+        plain = tl.value_and_grad(functools.partial(f, wrap=lambda f: f), (0, 1))
+        kept = tl.value_and_grad(functools.partial(f, wrap=functools.partial(tl.checkpoint, policy=policy)), (0, 1))
+        assert_close(kept(W, x), plain(W, x))
+        counts = [equations(tl.make_jaxpr(program)(W, x), "dot_general") for program in (plain, kept)]
+        assert counts[1] - counts[0] == again
+
+
+def test_names_inside_scan_are_stacked():
+    def f(h, xs):
+        return lax.scan(lambda h, x: (checkpoint_name(tnp.sin(h * x), "h"), None), h, xs)[0]
+
+    kept = tl.saved_residuals(tl.checkpoint(f, policy=P.save_names("h")), 1.0, tnp.ones(5))
+    assert [(str(x.aval), x.name) for x in kept if x.name] == [("float32[5]", "h")]
+    assert_close(tl.grad(tl.checkpoint(f, policy=P.save_names("h")))(1.0, tnp.ones(5)), tl.grad(f)(1.0, tnp.ones(5)))
+
+
+def test_a_checkpointed_body_keeps_the_carry():
+    def f(w, h, xs):
+        step = tl.checkpoint(lambda h, x: (tnp.tanh(tnp.sin(h @ w) * x), None))
+        return tnp.sum(lax.scan(step, h, xs)[0])
+
+    xs = rng.normal(size=(5, 3, 4)).astype(np.float32)
+    kept = tl.saved_residuals(f, W, X, xs)
+    assert sorted(str(x.aval) for x in kept) == ["float32[4,4]", "float32[5,3,4]", "float32[5,3,4]"]
+
+
+def test_cotangents_of_reads_inside_a_loop_accumulate_in_place():
+    """Every step adds one element to the running cotangent; none makes an array of zeros."""
+    step = tl.checkpoint(lambda h, i, x: tnp.sin(h * x[i]))
+
+    def f(x):
+        return lax.scan(lambda h, i: (step(h, i, x), None), 1.0, tnp.arange(7))[0]
+
+    program = tl.make_jaxpr(tl.grad(f))(tnp.ones(7)).jaxpr
+    backward = [eqn for eqn in program.eqns if str(eqn.primitive) == "scan"][1].params["jaxpr"]
+    assert equations(backward, "dynamic_update_slice") == 1
+    assert equations(backward, "broadcast_in_dim") == 0
+    assert_close(tl.grad(f)(tnp.ones(7)), tl.grad(lambda x: f(x * 1.0))(tnp.ones(7)))
+
+
+def test_effects_happen_once(capsys):
+    done = []
+
+    @tl.checkpoint
+    def f(x):
+        tl.debug.print("x = {}", x)
+        scale = tl.io_callback(lambda x: done.append(x) or np.float32(2), np.float32(0), tl.stop_gradient(x))
+        return tnp.sin(x * scale)
+
+    assert_close(tl.jit(tl.grad(f))(tnp.float32(0.5)), 2 * np.cos(np.float32(1.0)))
+    tl.effects_barrier()
+    assert len(done) == 1 and capsys.readouterr().out == "x = 0.5\n"
+
+
+# ---- the barrier ---------------------------------------------------------------------------------------------
+
+
+def test_optimization_barrier():
+    x = {"a": 1.0, "b": (tnp.arange(3), np.ones((2, 2)))}
+    assert_same(lax.optimization_barrier(x), x)
+    assert_same(tl.jit(lax.optimization_barrier)(x), x)
+    assert lax.optimization_barrier(()) == ()
+    text = tl.jit(lax.optimization_barrier).lower(x).as_text()
+    assert text.count("stablehlo.optimization_barrier") == 1
+    f = lambda x, y: lax.optimization_barrier((x * y, x))[0]  # noqa: E731
+    assert_same(tl.grad(f, (0, 1))(2.0, 3.0), (3.0, 2.0))
+    assert_same(tl.vmap(f)(tnp.arange(3.0), tnp.ones(3)), np.arange(3, dtype=np.float32))
+
+
+# ---- errors --------------------------------------------------------------------------------------------------
+
+
+def g(x, flag=None):
+    return x if x > 0 or flag else "negative"
+
+
+def message(raised: Any) -> str:
+    return str(raised.value)
+
+
+def test_errors_of_the_decorator():
+    with pytest.raises(TypeError, match=r"^checkpoint: expected a function, not 3\.$"):
+        tl.checkpoint(3)
+    with pytest.raises(TypeError) as raised:
+        tl.checkpoint(g, policy="dots")
+    assert message(raised) == (
+        "checkpoint: the policy must be a function of operations, not 'dots'. tl.checkpoint_policies has some."
+    )
+    with pytest.raises(TypeError) as raised:
+        tl.checkpoint(g, prevent_cse=(True, False))
+    assert message(raised) == (
+        "checkpoint: prevent_cse must be True or False, for all arguments together, not (True, False)."
+    )
+    with pytest.raises(ValueError, match=r"^checkpoint: static_argnums names argument 2, but g at .* has 2 positional"):
+        tl.checkpoint(g, static_argnums=2)
+
+
+def test_errors_of_calls():
+    where = f"test_checkpoint.py:{g.__code__.co_firstlineno}"
+    with pytest.raises(TypeError) as raised:
+        tl.checkpoint(g)(1.0, flag="yes")
+    assert message(raised).startswith("checkpoint: argument ['flag'] of g at ") and where in message(raised)
+    assert message(raised).endswith(
+        "is 'yes' of type str, which is not an array.\n  Make it static (static_argnums or static_argnames)."
+    )
+    with pytest.raises(
+        ValueError, match=r"^checkpoint: static argument 1 of g at .* is not hashable: \[\] of type list"
+    ):
+        tl.checkpoint(g, static_argnums=1)(1.0, [])
+    with pytest.raises(
+        TypeError, match=r"^checkpoint: g at .* returned 'negative' of type str, which is not an array\.$"
+    ):
+        tl.checkpoint(g, static_argnums=0)(-1.0)
+    with pytest.raises(tl.errors.TracerBoolConversionError, match="traced for checkpoint"):
+        tl.checkpoint(g)(1.0)
+
+
+def test_errors_of_names():
+    with pytest.raises(TypeError) as raised:
+        checkpoint_name(1.0, 3)
+    assert message(raised) == "checkpoint_name: the name must be a string, not 3 of type int."
+    with pytest.raises(TypeError) as raised:
+        checkpoint_name({"a": "text"}, "h")
+    assert message(raised) == "checkpoint_name 'h': 'text' of type str is not an array."
+    with pytest.raises(TypeError) as raised:
+        lax.optimization_barrier([None, "text"])
+    assert message(raised) == "optimization_barrier: 'text' of type str is not an array."
+
+
+def test_offloading_is_refused_where_there_is_nowhere_to_go():
+    policy = P.offload_dot_with_no_batch_dims("device", "pinned_host")
+    f = tl.checkpoint(lambda w, x: tnp.sum(layer(w, x)), policy=policy)
+    assert float(f(W, X)) == float(tl.jit(lambda w, x: tnp.sum(layer(w, x)))(W, X))
+    with pytest.raises(NotImplementedError) as raised:
+        tl.grad(f)(W, X)
+    assert message(raised) == (
+        "offload_dot_with_no_batch_dims: cannot offload from 'device' to 'pinned_host', the platform cpu has one "
+        "memory, the host's own: there is nowhere to move a value to.\n"
+        "  Save the value instead (save_only_these_names, dots_with_no_batch_dims_saveable), or compute it again."
+    )
+
+
+def test_offloading_names():
+    where = {"offload_src": "device", "offload_dst": "pinned_host"}
+    with pytest.raises(ValueError) as raised:
+        P.save_and_offload_only_these_names(names_which_can_be_saved="ab", names_which_can_be_offloaded="bc", **where)
+    assert message(raised) == (
+        "save_and_offload_only_these_names: 'b' cannot be both saved and offloaded. To be saved are ['a', 'b'], "
+        "to be offloaded ['b', 'c']."
+    )
+    policy = P.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"], **where
+    )
+
+    def f(x, name):
+        return tnp.sin(checkpoint_name(tnp.sin(x), name))
+
+    kept = tl.saved_residuals(tl.checkpoint(lambda x: f(x, "a"), policy=policy), 1.0)
+    assert "a" in [x.name for x in kept]
+    with pytest.raises(NotImplementedError, match="cannot offload from 'device' to 'pinned_host', the platform cpu"):
+        tl.grad(tl.checkpoint(lambda x: f(x, "b"), policy=policy))(1.0)
+
+
+def test_policies_print_as_they_were_written():
+    assert P.save_only_these_names("a", "b").__name__ == "save_only_these_names('a', 'b')"
+    assert P.save_from_both_policies(P.dots_saveable, P.save_names("a")).__name__ == (
+        "save_from_both_policies(dots_saveable, save_only_these_names('a'))"
+    )
+    assert P.save_names("a") is P.save_only_these_names("a")  # so that programs made with one serve the other

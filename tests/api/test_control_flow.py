@@ -1,0 +1,393 @@
+"""Branches and loops of `tapeless.lax`: what they compute, and how types settle."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.lowering import dispatch
+from tests.messages import place, raises
+
+X = np.arange(6, dtype=np.float32).reshape(3, 2)
+under_jit = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
+
+
+def primitives_of(f: Any, *args: Any) -> list[str]:
+    return [eqn.primitive.name for eqn in tl.make_jaxpr(f)(*args).eqns]
+
+
+def equation(f: Any, *args: Any) -> Any:
+    """The only equation of control flow."""
+    (found,) = [e for e in tl.make_jaxpr(f)(*args).eqns if e.primitive.name in ("cond", "while", "scan")]
+    return found
+
+
+# ---- cond ----------------------------------------------------------------------------------------------------
+
+
+def double(x):
+    return {"y": 2 * x, "n": 1}
+
+
+def half(x):
+    return {"y": x / 2, "n": 2}
+
+
+@under_jit
+@pytest.mark.parametrize("pred", [True, False, np.True_, np.array(False), 3, 0, 2.5, np.int8(0)])
+def test_cond(under: Any, pred: Any):
+    found = under(lambda p, x: lax.cond(p, double, half, x))(pred, X)
+    expected = double(X) if pred else half(X)
+    np.testing.assert_array_equal(found["y"], expected["y"])
+    assert found["n"] == expected["n"]
+
+
+@under_jit
+def test_cond_of_an_array_of_ours_and_of_what_depends_on_it(under: Any):
+    f = under(lambda x: lax.cond(x.sum() > 3, lambda: x + 1, lambda: -x))
+    np.testing.assert_array_equal(f(tnp.asarray(X)), X + 1)
+    np.testing.assert_array_equal(f(tnp.asarray(X) / 10), -X / np.float32(10))
+
+
+def test_operands_are_pytrees_and_may_be_none():
+    def f(pair, extra, *, of=None):
+        return pair[0] + pair[1]["b"], extra
+
+    out, extra = lax.cond(True, f, f, (1, {"b": X}), None)
+    np.testing.assert_array_equal(out, X + 1)
+    assert extra is None
+    assert lax.cond(False, lambda x: x + 1, lambda x: x - 1, operand=3) == 2
+    assert lax.cond(True, lambda x: x is None, lambda x: x is None, operand=None)
+    assert lax.cond(False, 1, lambda x: x + 1, 10, lambda x: x * 2) == 20  # JAX's older form
+
+
+def test_branches_close_over_different_arrays():
+    a, b = tnp.ones(3), tnp.zeros(3)
+
+    def f(p, c):
+        return lax.cond(p, lambda x: x + a + c, lambda x: x * b + a + c, c)
+
+    np.testing.assert_array_equal(tl.jit(f)(True, tnp.ones(3)), [3, 3, 3])
+    np.testing.assert_array_equal(tl.jit(f)(False, tnp.ones(3)), [2, 2, 2])
+    assert len(equation(f, True, tnp.ones(3)).invars) == 1 + 4  # a, c and b, c; c is an operand too
+
+
+def test_results_that_only_pass_on_an_operand_are_not_computed():
+    found = equation(lambda p, x, y: lax.cond(p, lambda x, y: (x + 1, y), lambda x, y: (x, y), x, y), True, X, X)
+    assert len(found.outvars) == 1
+    out = lax.cond(True, lambda n: (n, 1), lambda n: (n, 2), 5)
+    assert [type(x) for x in out] == [type(tnp.ones(1))] * 2
+    assert out == (5, 1)
+
+
+def test_switch():
+    branches = [lambda x: x + 1, lambda x: 2 * x, lambda x: x**2]
+    for under in (lambda f: f, tl.jit):
+        f = under(lambda i, x: lax.switch(i, branches, x))
+        assert [float(f(i, 5.0)) for i in (-7, 0, 1, 2, 9)] == [6, 6, 10, 25, 25]
+        assert f(np.uint8(200), 5.0) == 25
+        assert f(np.int64(2**40), 5.0) == 25
+        assert f(np.int64(-(2**40)), 5.0) == 6
+        assert f(np.uint32(2**32 - 1), 5.0) == 25
+    assert lax.switch(3, branches[:1], 5) == 6
+    assert lax.switch(1, branches, operand=5) == 10
+
+
+def test_results_of_branches_that_differ_in_weakness_are_joined():
+    strong = tnp.ones((), tnp.float64)
+    out = lax.cond(True, lambda: 0.5, lambda: strong)
+    assert (out.dtype, out.weak_type) == (np.float64, False)
+    assert out == 0.5
+    assert lax.switch(2, [lambda: 1, lambda: 2, lambda: np.int8(3)]).weak_type
+    assert lax.cond(False, lambda: tnp.int8(1), lambda: 3).dtype == np.int8
+    with pytest.raises(OverflowError):
+        lax.cond(False, lambda: tnp.int8(1), lambda: 300)
+
+
+# ---- while_loop ----------------------------------------------------------------------------------------------
+
+
+@under_jit
+def test_while_loop(under: Any):
+    def collatz(n):
+        def step(state):
+            n, count = state["n"], state["count"]
+            return {"n": lax.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n), "count": count + 1}
+
+        return lax.while_loop(lambda state: state["n"] > 1, step, {"n": n, "count": 0})["count"]
+
+    assert under(collatz)(27) == 111
+    assert under(collatz)(1) == 0
+
+
+def test_while_loop_closes_over_traced_arrays():
+    def f(limit, factor, x):
+        return lax.while_loop(lambda x: x.sum() < limit, lambda x: x * factor, x)
+
+    np.testing.assert_array_equal(tl.jit(f)(100.0, 2.0, tnp.ones(3)), [64, 64, 64])
+    found = equation(f, 100.0, 2.0, tnp.ones(3))
+    assert (found.params["n_condition"], found.params["n_body"], len(found.outvars)) == (1, 1, 1)
+
+
+def test_what_a_loop_leaves_as_it_is_is_not_carried():
+    def f(x, w):
+        return lax.while_loop(lambda s: s[0].sum() < s[2], lambda s: (s[0] * s[1], s[1], s[2]), (x, w, 50))
+
+    out = f(tnp.ones(2), 3.0)
+    np.testing.assert_array_equal(out[0], [27, 27])
+    assert (float(out[1]), int(out[2])) == (3, 50)
+    found = equation(f, tnp.ones(2), 3.0)
+    assert (found.params["n_condition"], found.params["n_body"], len(found.outvars)) == (2, 2, 1)
+
+
+# ---- fori_loop -----------------------------------------------------------------------------------------------
+
+
+@under_jit
+@pytest.mark.parametrize(("lower", "upper"), [(0, 5), (2, 2), (5, 2), (-3, 4), (np.int64(1), np.int64(4))])
+def test_fori_loop(under: Any, lower: Any, upper: Any):
+    def f(lower, upper):
+        return lax.fori_loop(lower, upper, lambda i, s: (s[0] + i * s[1], s[1] + 1), (0, 1))
+
+    s = (0, 1)
+    for i in range(lower, upper):
+        s = s[0] + i * s[1], s[1] + 1
+    assert tuple(map(int, under(f)(lower, upper))) == s
+
+
+def test_fori_loop_of_known_bounds_is_a_scan():
+    def f(n, x):
+        return lax.fori_loop(0, n, lambda i, x: x * 2 + i, x)
+
+    assert primitives_of(lambda x: f(3, x), 1.0) == ["scan"]
+    three = tnp.asarray(3)
+    assert primitives_of(lambda x: f(three, x), 1.0) == ["scan"]
+    assert primitives_of(f, 3, 1.0) == ["while"]
+    assert tl.grad(lambda x: f(3, x))(1.0) == 8
+    assert tl.grad(lambda x, n: f(n, x))(1.0, 3) == 8  # under grad alone, n is known
+    assert equation(lambda x: lax.fori_loop(0, 6, lambda i, x: x + i, x, unroll=3), 1.0).params["unroll"] == 3
+    assert equation(lambda x: lax.fori_loop(0, 6, lambda i, x: x + i, x, unroll=True), 1.0).params["unroll"] == 6
+
+
+def test_counter_of_a_fori_loop():
+    def dtype_of(lower, upper, under=lambda f: f):
+        seen = []
+
+        def step(i, x):
+            seen.append((i.dtype.name, i.weak_type))
+            return x
+
+        under(lambda lower, upper: lax.fori_loop(lower, upper, step, 0.0))(lower, upper)
+        return seen[-1]
+
+    assert dtype_of(0, 3) == ("int32", True)
+    assert dtype_of(np.zeros((), np.int64), 3) == ("int64", False)
+    assert dtype_of(0, tnp.asarray(3, tnp.uint8), tl.jit) == ("uint8", False)
+    assert dtype_of(0, 3, tl.jit) == ("int32", True)
+    assert tl.jit(lambda n: lax.fori_loop(250, n, lambda i, x: x + 1, 0))(tnp.asarray(255, tnp.uint8)) == 5
+
+
+# ---- scan ----------------------------------------------------------------------------------------------------
+
+
+def python_scan(f, carry, xs, length, reverse=False):
+    ys: list[Any] = [None] * length
+    for k in range(length)[:: -1 if reverse else 1]:
+        carry, ys[k] = f(carry, tl.tree.map(lambda x, k=k: x[k], xs))
+    return carry, tl.tree.map(lambda *rows: np.stack(rows), *ys)
+
+
+def cell(carry, x):
+    h = tnp.tanh(carry["h"] * x["u"] + x["v"])
+    return {"h": h, "n": carry["n"] + 1}, (h, {"twice": 2 * x["u"]})
+
+
+@under_jit
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [1, 3, True, 0, 99])
+def test_scan(under: Any, reverse: bool, unroll: Any):
+    xs = {"u": np.linspace(0, 1, 7, dtype=np.float32), "v": np.arange(14, dtype=np.float32).reshape(7, 2)}
+    init = {"h": np.ones(2, np.float32), "n": 0}
+    f = under(lambda init, xs: lax.scan(cell, init, xs, reverse=reverse, unroll=unroll))
+    found, expected = f(init, xs), python_scan(cell, init, xs, 7, reverse)
+    assert tl.tree.structure(found) == tl.tree.structure(expected)
+    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)  # XLA's tanh is within an ulp or two of another order
+
+
+def test_scan_without_sequences():
+    assert lax.scan(lambda c, x: (c + 1, None if x is None else 1), 0, length=4) == (4, None)
+    last, ys = lax.scan(lambda c, _: (2 * c, c), 1, None, 5)
+    assert (int(last), ys.tolist()) == (32, [1, 2, 4, 8, 16])
+    assert lax.scan(lambda c, x: ((), x + 1), (), np.arange(3))[1].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_scan_of_nothing_and_of_one(n: int):
+    last, ys = lax.scan(lambda c, x: (c + x.sum(), (x, 2 * c)), 1.5, X[:n])
+    assert float(last) == 1.5 + X[:n].sum()
+    np.testing.assert_array_equal(ys[0], X[:n])
+    np.testing.assert_array_equal(ys[1], [3.0][:n])
+    assert ys[1].dtype == np.float32
+
+
+def test_what_a_scan_leaves_as_it_is_is_not_carried():
+    def f(h, w, xs):
+        return lax.scan(lambda c, x: ((c[0] * c[1] + x, c[1]), (x, c[0])), (h, w), xs)
+
+    found = equation(f, 1.0, 2.0, X[:, 0])
+    assert (found.params["n_consts"], found.params["n_carry"], len(found.outvars)) == (1, 1, 2)
+    (h, w), (xs, hs) = f(1.0, 2.0, X[:, 0])
+    assert (float(h), float(w), xs.tolist(), hs.tolist()) == (16, 2, [0, 2, 4], [1, 2, 6])
+
+
+def test_scans_in_scans_close_over_what_is_around_them():
+    def f(w, xs):
+        def outer(c, x):
+            return lax.scan(lambda d, k: (d * w + c, k * x), c, tnp.arange(2.0))
+
+        return lax.scan(outer, 1.0, xs)
+
+    last, ys = tl.jit(f)(0.5, np.arange(3, dtype=np.float32))
+    c = 1.0
+    for _ in range(3):
+        d = c
+        for _ in range(2):
+            d = d * 0.5 + c
+        c = d
+    assert float(last) == c
+    np.testing.assert_array_equal(ys, [[0, 0], [0, 1], [0, 2]])
+
+
+def test_a_carry_that_begins_weak_takes_the_type_it_is_given():
+    def end(init, xs):
+        carry, _ = lax.scan(lambda c, x: (c + x, None), init, xs)
+        return carry.dtype.name, carry.weak_type
+
+    assert end(0.0, np.ones(3, np.float32)) == ("float32", False)
+    assert end(0.0, np.ones(3)) == ("float64", False)
+    assert end(0, np.ones(3, np.float16)) == ("float16", False)
+    assert end(np.float64(0), np.ones(3, np.float32)) == ("float32", False)
+    assert lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0).weak_type
+    assert lax.fori_loop(0, 2, lambda i, c: c + 1j, 0).dtype == np.complex64
+    swapped, _ = lax.scan(lambda c, _: ((c[1], c[2], c[2] + 1.5), None), (0, 0, 0), length=3)
+    assert [x.dtype.name for x in swapped] == ["float32"] * 3
+    assert [float(x) for x in swapped] == [1.5, 3.0, 4.5]
+
+
+def test_a_body_may_return_a_bare_number():
+    carry, _ = lax.scan(lambda c, x: (0.5, None), tnp.ones((), tnp.float64), length=2)
+    assert (carry.dtype, carry.weak_type, float(carry)) == (np.float64, False, 0.5)
+    with pytest.raises(OverflowError):
+        lax.scan(lambda c, x: (300, None), tnp.int8(1), length=2)
+
+
+def test_scan_is_traced_once_unless_types_must_settle():
+    traced = []
+
+    def step(c, x):
+        traced.append(c.dtype)
+        return c + x, None
+
+    lax.scan(step, tnp.float32(0), X[:, 0])
+    assert len(traced) == 1
+    lax.scan(step, 0.0, X[:, 0])
+    assert len(traced) == 3
+
+
+# ---- map, associative_scan -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("under", "batch_size"), [(lambda f: f, 3), (tl.jit, None), *[(tl.jit, n) for n in (0, 1, 3, 7, 10)]]
+)
+def test_map(under: Any, batch_size: int | None):
+    xs = {"a": np.arange(14, dtype=np.float32).reshape(7, 2), "b": np.arange(7)}
+    f = under(lambda xs: lax.map(lambda x: (x["a"].sum(), x["a"] * x["b"]), xs, batch_size=batch_size))
+    total, scaled = f(xs)
+    np.testing.assert_array_equal(total, xs["a"].sum(1))
+    np.testing.assert_array_equal(scaled, xs["a"] * xs["b"][:, None])
+
+
+def test_map_of_nothing():
+    for batch_size in (None, 0, 3):
+        assert lax.map(lambda x: 2 * x, X[:0], batch_size=batch_size).shape == (0, 2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(n: int, reverse: bool):
+    """Affine maps, which do not commute: x -> a x + b, in exact arithmetic."""
+    rng = np.random.default_rng(n)
+    a, b = rng.integers(-3, 4, (2, 2, n, 1))
+
+    def after(f, g):
+        return {"a": f["a"] * g["a"], "b": f["b"] * g["a"] + g["b"]}
+
+    found = tl.jit(lambda e: lax.associative_scan(after, e, reverse=reverse, axis=1))({"a": a, "b": b})
+    for k in range(n):
+        order = range(n - 1, k, -1) if reverse else range(k)
+        each = [{"a": a[:, j], "b": b[:, j]} for j in (*order, k)]
+        total = each[0]
+        for f in each[1:]:
+            total = after(total, f)
+        np.testing.assert_array_equal(found["a"][:, k], total["a"])
+        np.testing.assert_array_equal(found["b"][:, k], total["b"])
+
+
+def test_associative_scan_of_no_elements_and_a_negative_axis():
+    assert lax.associative_scan(tnp.add, X[:0]).shape == (0, 2)
+    np.testing.assert_array_equal(lax.associative_scan(tnp.add, X, axis=-1), np.cumsum(X, -1))
+
+
+def test_associative_scan_combines_about_2n_elements():
+    combined = []
+
+    def add(a, b):
+        combined.append(len(a))
+        return a + b
+
+    sums = tl.jit(lambda x: lax.associative_scan(add, x))
+    np.testing.assert_array_equal(sums(np.arange(64)), np.cumsum(np.arange(64)))
+    assert sum(combined) < 2 * 64
+    assert len(combined) < 2 * 6
+
+
+def test_select():
+    np.testing.assert_array_equal(lax.select(X > 2, X, -X), np.where(X > 2, X, -X))
+    np.testing.assert_array_equal(lax.select(True, X, -X), X)
+
+
+# ---- eagerly -------------------------------------------------------------------------------------------------
+
+
+def test_a_fresh_closure_compiles_nothing_again():
+    def run(scale):
+        array = tnp.asarray(scale)
+        total = lax.fori_loop(0, 3, lambda i, c: c * array, 1.0)
+        return total + lax.while_loop(lambda c: c < array, lambda c: c + 1.0, 0.0)
+
+    assert run(2.0) == 10
+    before = dispatch._compiled.cache_info().misses
+    assert run(3.0) == 30
+    assert dispatch._compiled.cache_info().misses == before
+
+
+def logarithm(c, x):
+    return c + tnp.log(x), None
+
+
+@pytest.mark.parametrize("under", [lambda f: f, tl.jit])
+def test_nan_in_a_loop_names_the_line(under: Any):
+    xs = np.array([1, 2, -1], np.float32)
+    with tl.config.scope(debug_nans=True):
+        with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
+            under(lambda xs: lax.scan(logarithm, 0.0, xs))(xs)
+        with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
+            under(lambda x: lax.while_loop(lambda x: x > -3, lambda x: logarithm(0, x)[0], x))(0.5)
+        with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
+            under(lambda p, x: lax.cond(p, lambda x: logarithm(0, x)[0], lambda x: x, x))(True, -1.0)
+        assert lax.cond(False, lambda x: logarithm(0, x)[0], lambda x: x, -1.0) == -1

@@ -1,0 +1,331 @@
+"""Functions with a vmap rule of their own: when the rule is used, what its derivatives are, what it must return."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.custom_batching import custom_vmap, sequential_vmap
+from tests.messages import raises
+
+X, Y = np.array([0.5, -1.0, 2.0]), np.array([3.0, 4.0, -5.0])
+under = pytest.mark.parametrize("under", [lambda f: f, tl.jit], ids=["eager", "jit"])
+
+
+def close(actual, expected):
+    for a, b in zip(tl.tree.leaves(actual), tl.tree.leaves(expected), strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-12, atol=1e-14)
+
+
+def product(rule_is="cos"):
+    """x * y of one example, cos(x) * y of many: so that one sees which is used. With the calls of its rule."""
+    calls = []
+
+    @custom_vmap
+    def f(x, y=2.0):
+        return x * y
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        calls.append((axis_size, in_batched, x.shape, np.shape(y)))
+        return getattr(tnp, rule_is)(x) * y, True
+
+    return f, calls
+
+
+@under
+def test_values(under):
+    f, calls = product()
+    close(under(f)(X, Y), X * Y)
+    close(under(f)(X), 2 * X)
+    close(under(lambda x, y: f(y=x, x=y))(X, Y), X * Y)
+    assert calls == []
+    close(under(tl.vmap(f))(X, Y), np.cos(X) * Y)
+    close(under(tl.vmap(f, (0, None)))(X, 3.0), 3 * np.cos(X))
+    close(under(tl.vmap(lambda x: f(x)))(X), 2 * np.cos(X))
+    close(under(tl.vmap(tl.jit(f)))(X, Y), np.cos(X) * Y)
+    two = np.stack([X, 2 * X]), np.stack([Y, Y])
+    close(under(tl.vmap(f, in_axes=1))(*two), (np.cos(two[0]) * two[1]).T)
+    assert calls[:3] == [
+        (3, [True, True], (3,), (3,)),
+        (3, [True, False], (3,), ()),
+        (3, [True, False], (3,), ()),
+    ]
+
+
+@under
+def test_an_operand_that_no_example_has_of_its_own(under):
+    f, calls = product()
+    close(under(tl.vmap(lambda x, y: (f(3.0, 2.0) * x, y)))(X, Y), (6 * X, Y))
+    assert calls == []
+
+
+@under
+def test_nested(under):
+    """The rule is for one axis; what it is made of is mapped over the other."""
+    f, calls = product()
+    table = np.stack([X, 2 * X])
+    close(under(tl.vmap(tl.vmap(f, (0, None)), (0, None)))(table, 2.0), 2 * np.cos(table))
+    assert [call[0] for call in calls] == [3]
+
+
+@under
+def test_derivatives(under):
+    f, _ = product()
+    close(under(tl.grad(f, (0, 1)))(0.5, 3.0), (3.0, 0.5))
+    of_rule = (-np.sin(X) * Y, np.cos(X))
+    close(under(tl.grad(lambda x, y: tnp.sum(tl.vmap(f)(x, y)), (0, 1)))(X, Y), of_rule)
+    close(under(tl.vmap(tl.grad(f, (0, 1))))(X, Y), (Y, X))
+    pushed = under(lambda x, y: tl.jvp(tl.vmap(f), (x, y), (y, x)))(X, Y)
+    close(pushed, (np.cos(X) * Y, of_rule[0] * Y + of_rule[1] * X))
+    inside = under(tl.vmap(lambda x, y: tl.jvp(f, (x, y), (y, x))))(X, Y)
+    close(inside, pushed)
+    close(under(tl.vmap(lambda x: tl.jvp(lambda x: f(x, 3.0), (x,), (2.0,))))(X), (3 * np.cos(X), -6 * np.sin(X)))
+    by_tangent = under(tl.vmap(lambda t: tl.jvp(f, (np.array(0.5), np.array(3.0)), (t, np.array(1.0)))[1]))
+    close(by_tangent(X), -3 * np.sin(0.5) * X + np.cos(0.5))
+    close(under(tl.grad(tl.grad(lambda x: f(x, x))))(0.5), 2.0)
+    close(under(tl.grad(lambda x: tnp.sum(tl.grad(lambda x: tnp.sum(tl.vmap(f)(x, Y)))(x))))(X), -np.cos(X) * Y)
+    twice = under(tl.vmap(lambda x: tl.jvp(lambda x: tl.jvp(lambda x: f(x, 3.0), (x,), (1.0,))[1], (x,), (1.0,))[1]))
+    close(twice(X), -3 * np.cos(X))
+    close(under(tl.hessian(lambda x: tnp.sum(tl.vmap(f)(x, Y))))(X), -np.diag(np.cos(X) * Y))
+
+
+@under
+def test_linear_transpose(under):
+    f, _ = product()
+    close(under(lambda ct: tl.linear_transpose(lambda x: f(x, 3.0), 1.0)(ct))(0.5), (1.5,))
+
+
+@under
+def test_pytrees(under):
+    seen = []
+
+    @custom_vmap
+    def f(p, x):
+        return {"sum": p["w"] @ x + p["b"], "b": p["b"]}
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, p, x):
+        seen.append(in_batched)
+        assert in_batched == [{"w": False, "b": True}, True]
+        return {"sum": x @ p["w"].T + p["b"], "b": 2 * p["b"][0]}, {"sum": True, "b": False}
+
+    p = {"w": np.ones((2, 3)), "b": np.arange(8.0).reshape(4, 2)}
+    out = under(tl.vmap(f, ({"w": None, "b": 0}, 0), {"sum": 0, "b": None}))(p, np.ones((4, 3)))
+    close(out, {"sum": 3 + p["b"], "b": 2 * p["b"][0]})
+    assert seen
+
+
+@under
+def test_rule_may_close_over_arrays(under):
+    @custom_vmap
+    def f(x):
+        return x + Y[0]
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x):
+        return x * Y, True
+
+    close(under(f)(X[0]), X[0] + 3)
+    close(under(tl.vmap(f))(X), X * Y)
+    close(under(tl.vmap(tl.jit(f)))(X), X * Y)
+    close(under(tl.vmap(lambda x: tl.lax.scan(lambda c, _: (f(c), None), x, length=2)[0]))(X), X * Y * Y)
+
+
+@under
+def test_in_control_flow(under):
+    f, _ = product("sin")
+    close(
+        under(tl.vmap(lambda x: tl.lax.cond(x > 0, lambda x: f(x, 2.0), lambda x: -x, x)))(X),
+        np.where(X > 0, 2 * np.sin(X), -X),
+    )
+    close(under(tl.vmap(lambda x: tl.lax.fori_loop(0, 2, lambda i, c: f(c, 2.0), x)))(X), 2 * np.sin(2 * np.sin(X)))
+
+
+def test_method():
+    class Model:
+        @custom_vmap
+        def f(self, x):
+            return x
+
+        @f.def_vmap
+        def rule(axis_size, in_batched, self, x):  # arguments come as the function has them
+            return 2 * x, True
+
+    with pytest.raises(TypeError, match=r"argument \[0\] of f is <.*Model object.*> of type Model"):
+        Model().f(X)
+
+
+def test_the_function_is_traced_once():
+    traced = []
+
+    @custom_vmap
+    def f(x):
+        traced.append(x)
+        return 2 * x
+
+    f.def_vmap(lambda axis_size, in_batched, x: (3 * x, True))
+    for _ in range(3):
+        close(f(X), 2 * X)
+        close(tl.vmap(f)(np.stack([X, X])), np.stack([3 * X] * 2))
+    assert len(traced) == 1
+
+
+def test_against_jax():
+    jax = pytest.importorskip("jax")
+
+    def build(custom, np_):
+        @custom
+        def f(x, y):
+            return np_.sin(x) * y
+
+        @f.def_vmap
+        def rule(axis_size, in_batched, x, y):
+            return np_.cos(x) * (y if in_batched[1] else 2 * y), True
+
+        return f
+
+    ours, theirs = build(custom_vmap, tnp), build(jax.custom_batching.custom_vmap, jax.numpy)
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    for in_axes, args in [(0, (x, y)), ((0, None), (x, y[0])), (None, (x, y))]:
+        named = {"axis_size": 3} if in_axes is None else {}
+        close(tl.vmap(ours, in_axes, **named)(*args), np.asarray(jax.vmap(theirs, in_axes, **named)(*args)))
+    pushed = jax.vmap(lambda x, y: jax.jvp(theirs, (x, y), (y, x))[1])(x, y)
+    np.testing.assert_allclose(tl.vmap(lambda x, y: tl.jvp(ours, (x, y), (y, x))[1])(x, y), pushed, rtol=1e-6)
+
+
+# ---- one after the other -------------------------------------------------------------------------------------
+
+
+@under
+def test_sequential_vmap(under):
+    f = sequential_vmap(lambda p, x: {"y": tnp.sin(x) * p["a"], "b": p["b"]})
+    out = under(tl.vmap(f, ({"a": None, "b": 0}, 0)))({"a": 2.0, "b": Y}, X)
+    close(out, {"y": 2 * np.sin(X), "b": Y})
+    text = str(tl.make_jaxpr(tl.vmap(f, ({"a": None, "b": 0}, 0)))({"a": 2.0, "b": Y}, X))
+    assert "scan" in text
+    g = sequential_vmap(lambda x, y: tnp.sin(x) * y)
+    table = under(tl.vmap(tl.vmap(g, (None, 0)), (0, None)))(X, Y)
+    close(table, np.sin(X)[:, None] * Y)
+    close(under(tl.grad(lambda x: tnp.sum(tl.vmap(g)(x, Y))))(X), np.cos(X) * Y)
+    close(under(tl.vmap(tl.grad(g)))(X, Y), np.cos(X) * Y)
+
+
+# ---- errors --------------------------------------------------------------------------------------------------
+
+
+def of(rule):
+    @custom_vmap
+    def f(x, y):
+        return {"a": x + y}
+
+    f.def_vmap(rule)
+    return f
+
+
+WRONG = [
+    (
+        lambda n, b, x, y: {"a": x + y},
+        TypeError,
+        "custom_vmap: the rule of f must return (results, out_batched), but returned {'a': BatchTracer<f32[2]>}.",
+    ),
+    (
+        lambda n, b, x, y: ({"a": x}, True),
+        ValueError,
+        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results. Results have "
+        "PyTreeDef({'a': *}), out_batched is True.",
+    ),
+    (
+        lambda n, b, x, y: ({"a": x}, {"a": 0}),
+        ValueError,
+        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results. Results have "
+        "PyTreeDef({'a': *}), out_batched is {'a': 0}.",
+    ),
+    (
+        lambda n, b, x, y: ((x, y), (True, True)),
+        ValueError,
+        "custom_vmap: the rule of f returned results of structure PyTreeDef((*, *)), but the function has "
+        "PyTreeDef({'a': *}).",
+    ),
+    (
+        lambda n, b, x, y: ({"a": "no"}, {"a": True}),
+        TypeError,
+        "custom_vmap: the result['a'] of the rule of f is 'no' of type str, which is not an array.",
+    ),
+    (
+        lambda n, b, x, y: ({"a": x[0]}, {"a": True}),
+        TypeError,
+        "custom_vmap: the rule of f, for 3 examples, returned other types than the function has:\n"
+        "  result['a'] is float64[], but must be float64[3]",
+    ),
+    (
+        lambda n, b, x, y: ({"a": x}, {"a": False}),
+        TypeError,
+        "custom_vmap: the rule of f, for 3 examples, returned other types than the function has:\n"
+        "  result['a'] is float64[3], but must be float64[]",
+    ),
+    (
+        lambda n, b, x, y: ({"a": x.astype(np.float32)}, {"a": True}),
+        TypeError,
+        "custom_vmap: the rule of f, for 3 examples, returned other types than the function has:\n"
+        "  result['a'] is float32[3], but must be float64[3]",
+    ),
+]
+
+
+@pytest.mark.parametrize("rule, kind, text", WRONG)
+def test_errors_of_rules(rule, kind, text):
+    if "BatchTracer" in text:
+        with pytest.raises(kind, match=r"must return \(results, out_batched\), but returned {'a': "):
+            tl.vmap(of(rule))(X, Y)
+        return
+    with raises(kind, text):
+        tl.vmap(of(rule))(X, Y)
+
+
+def test_error_no_rule():
+    with raises(AttributeError, "custom_vmap: f has no rule: define one with def_vmap."):
+
+        @custom_vmap
+        def f(x):
+            return x
+
+        f(X)
+
+
+def test_error_arguments_by_name_only():
+    @custom_vmap
+    def f(x, *, y):
+        return x
+
+    f.def_vmap(lambda n, b, x: (x, True))
+    with raises(TypeError, "custom_vmap: f takes y by name only, but its rule takes positions."):
+        f(X, y=Y)
+
+
+def test_error_closures():
+    f = custom_vmap(lambda x: x)
+
+    def closing(z):
+        @custom_vmap
+        def f(x):
+            return x * z
+
+        f.def_vmap(lambda n, b, x: (x * 2, True))
+        return f
+
+    assert f.vmap_rule is None
+    text = (
+        "custom_vmap: f closes over a value that is mapped, float64[3], axis 0, which its rule is not given.\n"
+        "  Pass it as an argument."
+    )
+    with raises(TypeError, text):
+        tl.vmap(lambda x: closing(x)(x))(X)
+    close(tl.grad(lambda z: closing(z)(0.5))(2.0), 0.5)
+    text = (
+        "custom_vmap: f closes over a value that is being differentiated, float32[], which its rule is not given.\n"
+        "  Pass it as an argument."
+    )
+    with raises(TypeError, text):
+        tl.vmap(lambda x: tl.jvp(lambda z: closing(z)(x), (2.0,), (1.0,)))(X)

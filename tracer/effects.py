@@ -1,0 +1,34 @@
+"""Side effects of equations: what must neither be dropped, nor merged, nor moved past its like.
+
+A primitive says what it does to the world, `Primitive.effect`: "io", which counts as part of the result, or "debug",
+which looks on. An equation that carries programs has their effects. Effects run in no particular order, except for
+those of equations with the param `ordered` set, which run as the program has them.
+"""
+
+from tapeless.tracer import core
+from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+
+ORDERED = "ordered"  # among the effects if some of them have an order
+Effects = frozenset[str]
+_NONE: Effects = frozenset()
+
+
+def effects(eqn: Equation) -> Effects:
+    """What an equation does besides its results, in programs that it carries too; empty if it is pure."""
+    own = _NONE if eqn.primitive.effect is None else _own(eqn.primitive.effect, eqn)
+    return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
+
+
+def effects_of(jaxpr: Jaxpr) -> Effects:
+    """The effects of all equations of a program. Remembered for as long as it lives."""
+    cache = _effects.setdefault(jaxpr, {})
+    if not cache:
+        cache[None] = _NONE.union(*[effects(eqn) for eqn in jaxpr.eqns])
+    return cache[None]
+
+
+def _own(effect: str, eqn: Equation) -> Effects:
+    return frozenset((effect, ORDERED) if eqn.params.get(ORDERED) else (effect,))
+
+
+_effects = core.program_cache()

@@ -1,0 +1,66 @@
+"""Marking what is linear: of the inputs of a program, and of all that depends on them, inside its programs too.
+
+A primitive that calls a program, its param `jaxpr`, is linear in what that is; one that does more with programs has a
+rule. Of any other, all results are linear if an operand is.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import core
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.rules import Rules
+
+rules = Rules("marking")  # rule(linear_in, **params) -> params with programs marked, which results are linear
+
+
+def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
+    """With the inputs `linear_in` linear (as they are, if None), and all that depends on them, inside calls too."""
+    new: dict[Var, Var] = {}
+
+    def marked(v: Var, linear: bool) -> Var:
+        if v.linear != linear:
+            new[v] = Var(v.aval, linear)
+        return new.get(v, v)
+
+    def renamed(v: Any) -> Any:
+        return new.get(v, v) if type(v) is Var else v
+
+    invars = [marked(v, linear) for v, linear in zip(jaxpr.invars, linear_in or jaxpr.linear_in, strict=True)]
+    eqns: list[Equation] = []
+    for eqn in jaxpr.eqns:
+        invars_of = [renamed(v) for v in eqn.invars]
+        params, linear = _marked_equation(eqn, [v.linear for v in invars_of])
+        outvars = [marked(v, is_linear) for v, is_linear in zip(eqn.outvars, linear, strict=True)]
+        eqns.append(eqn.replace(invars=invars_of, params=params, outvars=outvars))
+    return Jaxpr(invars, eqns, [renamed(v) for v in jaxpr.outvars], jaxpr.name)
+
+
+def linear_results(eqn: Equation) -> Sequence[bool]:
+    """Which results of an equation are linear, going by its operands."""
+    return _marked_equation(eqn, [v.linear for v in eqn.invars])[1]
+
+
+def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
+    """`mark_linear`, remembered for as long as the program lives: the same object every time."""
+    if jaxpr.linear_in == linear_in:
+        return jaxpr
+    cache = _marked.setdefault(jaxpr, {})
+    if linear_in not in cache:
+        cache[linear_in] = mark_linear(jaxpr, linear_in)
+    return cache[linear_in]
+
+
+def _call(linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, **params: Any) -> tuple[dict[str, Any], list[bool]]:
+    program = marked(jaxpr, linear_in)
+    return {"jaxpr": program, **params}, [v.linear for v in program.outvars]
+
+
+def _marked_equation(eqn: Equation, linear_in: list[bool]) -> tuple[dict[str, Any], Sequence[bool]]:
+    if not any(linear_in):
+        return eqn.params, [False] * len(eqn.outvars)
+    rule = rules.get(eqn.primitive) or (_call if eqn.params.get("jaxpr") else None)
+    return rule(tuple(linear_in), **eqn.params) if rule else (eqn.params, [True] * len(eqn.outvars))
+
+
+_marked = core.program_cache()

@@ -1,0 +1,89 @@
+"""Weak integers that a program converts to a narrower dtype: their values are checked where they are known, by calls.
+
+A number gives way to any integer array beside it, if it fits. In a program its value is not known; promotion writes
+its conversion as one between weak types, which nothing else does, so that a program shows what it wants to fit:
+`{ lambda n:~i32[] .. let m:~i8[] = convert_element_type[dtype=i8, weak_type=True] n ..`. Knowingly left out: numbers
+that the program computes from others, and the bodies of loops and branches; there they are converted as they are.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.custom import custom_jvp_p, custom_vjp_p
+from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p, stop_gradient_p
+from tapeless.tracer.primitives.operands import known_elements
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
+from tapeless.tracer.source import Source
+
+
+class Narrowing(NamedTuple):
+    """An input, by its number, or a literal that must fit a dtype; and where in the user's program."""
+
+    what: int | Literal
+    dtype: np.dtype[Any]
+    source: Source | None
+
+
+def narrowings(jaxpr: Jaxpr) -> tuple[Narrowing, ...]:
+    """The inputs and literals of a program that must fit another integer dtype than their own."""
+    cache = _cache.setdefault(jaxpr, {})
+    if "narrowings" not in cache:
+        cache["narrowings"] = tuple(_found(jaxpr))
+    return cache["narrowings"]
+
+
+def check_fits(found: Narrowing, value: Any, who: str) -> None:
+    """Raise OverflowError if `value`, which is `who`, is known and does not fit. Arrays on a device are waited for."""
+    known = known_elements(value)
+    for extreme in (known.min(), known.max()) if known is not None and known.size else ():
+        low, high = (int(limit) for limit in (dtypes.iinfo(found.dtype).min, dtypes.iinfo(found.dtype).max))
+        if not low <= int(extreme) <= high:
+            met = f"\n  It meets {found.dtype} at {found.source.describe()}." if found.source else ""
+            raise OverflowError(
+                f"{who} is {extreme}, but must fit {found.dtype}, which holds {low} to {high}.{met}\n"
+                "  Use an array of a wider dtype, or convert the number with astype, which wraps."
+            )
+
+
+_HANDING_ON = (copy_p, stop_gradient_p, broadcast_in_dim_p, reshape_p)
+_CALLS = (jit_p, custom_jvp_p, custom_vjp_p)
+_cache = core.program_cache()
+
+
+def _found(jaxpr: Jaxpr) -> list[Narrowing]:
+    wanted = [(atom, dtype, source) for eqn in jaxpr.eqns for atom, dtype, source in _wanted(eqn)]
+    if not wanted:
+        return []
+    made = {v: eqn for eqn in jaxpr.eqns if eqn.primitive in _HANDING_ON for v in eqn.outvars}
+    number = {v: i for i, v in enumerate(jaxpr.invars)}
+    found: list[Narrowing] = []
+    for atom, dtype, source in wanted:
+        origin = _origin(atom, made)
+        what = number.get(origin) if isinstance(origin, Var) else origin
+        if what is not None:
+            found.append(Narrowing(what, dtype, source))
+    return found
+
+
+def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], Source | None]]:
+    """What an equation converts to a narrower dtype."""
+    if eqn.primitive is convert_element_type_p:
+        (x,), dtype = eqn.invars, eqn.params["dtype"]
+        narrows = x.aval.weak_type and eqn.params["weak_type"] and not dtypes.holds(dtype, x.aval.dtype)
+        return [(x, dtype, eqn.source)] if narrows else ()
+    if eqn.primitive in _CALLS:
+        inner = narrowings(eqn.params["jaxpr"])
+        return [(eqn.invars[n.what], n.dtype, n.source) for n in inner if isinstance(n.what, int)]
+    return ()
+
+
+def _origin(atom: Atom, made: dict[Var, Equation]) -> Atom:
+    """The input or literal whose elements those of `atom` are, as far as that is plain to see."""
+    while isinstance(atom, Var) and atom in made:
+        atom = made[atom].invars[0]
+    return atom

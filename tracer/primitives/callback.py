@@ -1,0 +1,70 @@
+"""Calls of functions on the host, from compiled programs too: pure ones, ones with effects, and for debugging only.
+
+What is called takes flat NumPy arrays and the types its results must have, and gives flat NumPy arrays of these:
+`callback(avals, *arrays)`. It is compared by identity. The functions of users' functions are in `tapeless.callbacks`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, source
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.types import ShapedArray
+
+Callback = Callable[..., Sequence[np.ndarray[Any, Any]]]  # callback(avals, *arrays)
+
+
+def pure_callback(
+    callback: Callback, result_avals: Sequence[ShapedArray], *args: Any, vmap_method: str | None = None
+) -> tuple[Any, ...]:
+    """The results of a function without effects, which may be called any number of times, or never.
+
+    Args:
+      vmap_method: how it is called for several examples, see interpreters/rules/callback.py.
+    """
+    return pure_callback_p.bind(*args, callback=callback, result_avals=tuple(result_avals), vmap_method=vmap_method)
+
+
+def _pure_callback_type(
+    *avals: ShapedArray, callback: Callback, result_avals: tuple[ShapedArray, ...], vmap_method: str | None
+) -> tuple[ShapedArray, ...]:
+    return result_avals
+
+
+pure_callback_p = Primitive("pure_callback", _pure_callback_type, remember=False)
+
+
+def io_callback(
+    callback: Callback, result_avals: Sequence[ShapedArray], *args: Any, ordered: bool = False
+) -> tuple[Any, ...]:
+    """The results of a function with effects, which is called once; ordered ones as they stand in the program."""
+    return io_callback_p.bind(*args, callback=callback, result_avals=tuple(result_avals), ordered=ordered)
+
+
+def _io_callback_type(
+    *avals: ShapedArray, callback: Callback, result_avals: tuple[ShapedArray, ...], ordered: bool
+) -> tuple[ShapedArray, ...]:
+    return result_avals
+
+
+io_callback_p = Primitive("io_callback", _io_callback_type, remember=False, effect="io")
+
+
+def debug_callback(callback: Callback, *args: Any, ordered: bool = False) -> None:
+    """Call a function that looks at values and gives none: whatever transforms the program leaves the call alone."""
+    debug_callback_p.bind(*args, callback=callback, ordered=ordered)
+
+
+def _debug_callback_type(*avals: ShapedArray, callback: Callback, ordered: bool) -> tuple[ShapedArray, ...]:
+    return ()
+
+
+debug_callback_p = Primitive("debug_callback", _debug_callback_type, remember=False, effect="debug")
+
+
+def call_host(callback: Callback, avals: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """What a callback gives, outside of whatever is being traced around it."""
+    with core.under(core.bottom_trace()), source.at(None):
+        return list(callback(avals, *arrays))

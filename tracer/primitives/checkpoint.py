@@ -1,0 +1,59 @@
+"""What reverse mode keeps of a function: calls whose values are computed again, names for values, a barrier."""
+
+from typing import Any
+
+from tapeless.tracer import marking
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.types import ShapedArray
+
+
+def checkpoint(jaxpr: Jaxpr, *args: Any, policy: Any, prevent_cse: bool = True) -> tuple[Any, ...]:
+    """Call a program; unzipped, its linear half saves of the known half what `policy` says and computes the rest again.
+
+    Args:
+      policy: `policy(primitive, *operand_avals, **params) -> bool`: may the results be saved?
+      prevent_cse: keep the compiler from taking for the second computation the results of the first.
+    Raises: TypeError if the types of the arguments are not those of the program's inputs.
+    """
+    return checkpoint_p.bind(*args, jaxpr=jaxpr, policy=policy, prevent_cse=prevent_cse)
+
+
+def _checkpoint_type(*avals: ShapedArray, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> tuple[ShapedArray, ...]:
+    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+
+
+checkpoint_p = Primitive("checkpoint", _checkpoint_type, remember=False)
+
+
+def name(x: Any, name: str) -> Array:
+    """x, under a name by which policies know it."""
+    return name_p.bind(x, name=name)[0]
+
+
+def _name_type(x: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
+    return (x,)
+
+
+name_p = Primitive("name", _name_type)
+
+
+def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
+    """The operands, for the compiler new values: none is had before all are, none is merged with what made it."""
+    return optimization_barrier_p.bind(*xs) if xs else ()
+
+
+def _optimization_barrier_type(*xs: ShapedArray) -> tuple[ShapedArray, ...]:
+    return xs
+
+
+optimization_barrier_p = Primitive("optimization_barrier", _optimization_barrier_type)
+
+
+def _mark_barrier(linear_in: tuple[bool, ...]) -> tuple[dict[str, Any], tuple[bool, ...]]:
+    return {}, linear_in
+
+
+marking.rules[optimization_barrier_p] = _mark_barrier

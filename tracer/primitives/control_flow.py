@@ -1,0 +1,193 @@
+"""Control flow: branches, loops and scans, whose bodies are programs.
+
+Programs are closed and come as params; operands come in the order in which the programs take them. The functions
+of users' functions and pytrees are in `tapeless.lax`. Source: the StableHLO specification, `case` and `while`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import marking
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.types import ShapedArray
+
+
+def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> tuple[Any, ...]:
+    """The results of one of several programs, which take and give the same types.
+
+    Args:
+      index: which, int32 [] from 0, clamped to the branches there are; or boolean [], for two: if false, if true.
+    Raises: TypeError if `index` is not such a scalar, or a program does not take the operands or give what the
+      first gives.
+    """
+    return cond_p.bind(index, *operands, branches=tuple(branches))
+
+
+def _cond_type(index: ShapedArray, *operands: ShapedArray, branches: tuple[Jaxpr, ...]) -> tuple[ShapedArray, ...]:
+    if index.shape or index.dtype not in (np.dtype(np.int32), np.dtype(bool)):
+        raise TypeError(f"cond: the index must be a scalar of int32 or bool, not {index}.")
+    if index.dtype == np.dtype(bool) and len(branches) != 2:
+        raise TypeError(f"cond: a boolean chooses between two branches, not {len(branches)}: {index}.")
+    for branch in branches:
+        _check_takes("cond", branch, operands)
+        _check_gives("cond", branch, branches[0].out_avals)
+    return branches[0].out_avals
+
+
+cond_p = Primitive("cond", _cond_type, remember=False)
+
+
+def while_loop(
+    condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
+) -> tuple[Any, ...]:
+    """The carry after `body` was applied to it for as long as `condition` held.
+
+    Args:
+      condition: constants, carry -> boolean [].
+      body: constants, carry -> carry.
+      consts: constants of the condition, constants of the body.
+    Raises: TypeError if the programs do not take what they are given, or give what they must.
+    """
+    of_condition, of_body = consts
+    return while_p.bind(
+        *of_condition,
+        *of_body,
+        *carry,
+        condition=condition,
+        body=body,
+        n_condition=len(of_condition),
+        n_body=len(of_body),
+    )
+
+
+def _while_type(
+    *avals: ShapedArray, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+) -> tuple[ShapedArray, ...]:
+    of_condition, of_body = avals[:n_condition], avals[n_condition : n_condition + n_body]
+    carry = avals[n_condition + n_body :]
+    _check_takes("while", condition, (*of_condition, *carry))
+    _check_gives("while", condition, (ShapedArray((), np.dtype(bool)),))
+    _check_takes("while", body, (*of_body, *carry))
+    _check_gives("while", body, carry)
+    return body.out_avals
+
+
+while_p = Primitive("while", _while_type, remember=False)
+
+
+def scan(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    carry: Sequence[Any],
+    xs: Sequence[Any],
+    *,
+    length: int,
+    reverse: bool = False,
+    unroll: int = 1,
+) -> tuple[Any, ...]:
+    """The carry after `length` steps, and what each step gave besides, stacked.
+
+    Args:
+      jaxpr: constants, carry, one element of each of xs -> carry, one element of each result.
+      xs: arrays whose axis 0 is `length`.
+      reverse: from the last element to the first; results stand where their elements do.
+      unroll: steps that the compiled loop takes at once.
+    Raises: TypeError if the program does not take what it is given, or give its carry.
+    """
+    return scan_p.bind(
+        *consts,
+        *carry,
+        *xs,
+        jaxpr=jaxpr,
+        n_consts=len(consts),
+        n_carry=len(carry),
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+    )
+
+
+def _scan_type(
+    *avals: ShapedArray, jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int, reverse: bool, unroll: int
+) -> tuple[ShapedArray, ...]:
+    before = n_consts + n_carry
+    for x in avals[before:]:
+        if not x.shape or x.shape[0] != length:
+            raise TypeError(f"scan: {x} has no axis 0 of {length} elements.")
+    _check_takes("scan", jaxpr, (*avals[:before], *[element_type(x) for x in avals[before:]]))
+    _check_gives("scan", jaxpr, (*avals[n_consts:before], *jaxpr.out_avals[n_carry:]))
+    return (*jaxpr.out_avals[:n_carry], *[stacked_type(y, length) for y in jaxpr.out_avals[n_carry:]])
+
+
+def element_type(x: ShapedArray) -> ShapedArray:
+    """The type of one element along axis 0."""
+    return x.update(shape=x.shape[1:])
+
+
+def stacked_type(x: ShapedArray, length: int) -> ShapedArray:
+    """The type of `length` values of this type, stacked along a new axis 0."""
+    return x.update(shape=(length, *x.shape))
+
+
+scan_p = Primitive("scan", _scan_type, remember=False)
+
+
+def _check_takes(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> None:
+    if [x.strong() for x in given] != [x.strong() for x in jaxpr.in_avals]:
+        raise TypeError(f"{who}: {jaxpr.name} takes {_list(jaxpr.in_avals)}, not {_list(given)}.")
+
+
+def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
+    if [x.strong() for x in wanted] != [x.strong() for x in jaxpr.out_avals]:
+        raise TypeError(f"{who}: {jaxpr.name} gives {_list(jaxpr.out_avals)}, not {_list(wanted)}.")
+
+
+def _list(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+# ---- what is linear ------------------------------------------------------------------------------------------
+
+
+def _mark_cond(linear_in: tuple[bool, ...], *, branches: tuple[Jaxpr, ...]) -> tuple[dict[str, Any], list[bool]]:
+    programs = tuple([marking.marked(branch, linear_in[1:]) for branch in branches])
+    linear_out = [any(vs) for vs in zip(*[[v.linear for v in branch.outvars] for branch in programs])]
+    return {"branches": programs}, [linear_in[0] or linear for linear in linear_out]
+
+
+def _mark_while(
+    linear_in: tuple[bool, ...], *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
+) -> tuple[dict[str, Any], list[bool]]:
+    before = n_condition + n_body
+    program, carry = _marked_loop(body, linear_in[n_condition:before], linear_in[before:], ())
+    test = marking.marked(condition, (*linear_in[:n_condition], *carry))
+    return {"condition": test, "body": program, "n_condition": n_condition, "n_body": n_body}, list(carry)
+
+
+def _mark_scan(
+    linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **params: Any
+) -> tuple[dict[str, Any], list[bool]]:
+    before = n_consts + n_carry
+    program, carry = _marked_loop(jaxpr, linear_in[:n_consts], linear_in[n_consts:before], linear_in[before:])
+    linear_out = [*carry, *[v.linear for v in program.outvars[n_carry:]]]
+    return {"jaxpr": program, "n_consts": n_consts, "n_carry": n_carry, **params}, linear_out
+
+
+def _marked_loop(
+    body: Jaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...], xs: tuple[bool, ...]
+) -> tuple[Jaxpr, tuple[bool, ...]]:
+    """The body marked, and which of the carry is linear: what is to begin with, or becomes so on the way."""
+    while True:
+        program = marking.marked(body, (*consts, *carry, *xs))
+        after = tuple([before or v.linear for before, v in zip(carry, program.outvars)])
+        if after == carry:
+            return program, carry
+        carry = after
+
+
+marking.rules[cond_p] = _mark_cond
+marking.rules[while_p] = _mark_while
+marking.rules[scan_p] = _mark_scan

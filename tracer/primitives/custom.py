@@ -1,0 +1,88 @@
+"""Calls of functions with derivatives of their own, and the linear maps that users give by their transposes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer import staging
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def custom_jvp(custom: Any, *args: Any) -> tuple[Any, ...]:
+    """Call a flat function with a derivative of its own.
+
+    Args:
+      custom: `custom.function(*args)` computes, `custom.rule(primals, tangents) -> (results, tangents)` is the
+        derivative, `custom.traced(avals)` the function as a program with its constants, which become the first
+        operands when it is written into another.
+    """
+    return custom_jvp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
+
+
+def custom_vjp(custom: Any, *args: Any) -> tuple[Any, ...]:
+    """`custom_jvp` of what has a backward rule: the tangents that `custom.rule` gives come from `custom_linear`."""
+    return custom_vjp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
+
+
+def _custom_type(*avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
+    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+
+
+custom_jvp_p = Primitive("custom_jvp", _custom_type, remember=False)
+custom_vjp_p = Primitive("custom_vjp", _custom_type, remember=False)
+
+
+def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
+    """What a function with its own rule computes, its rule forgotten."""
+    return tuple(custom.function(*args)) if jaxpr is None else call.jit(jaxpr, *args)
+
+
+def custom_linear(pull: Any, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """Apply the linear map that a backward rule is the transpose of.
+
+    Args:
+      pull: `pull.backward(residuals, cts)` is the rule, cotangents of the tangents from those of the results, any of
+        which may be symbolic zeros; `pull.forward(residuals, tangents)` the map, derived from it; `pull.out_avals` the
+        types of the results; `pull.closed(avals)`, of residuals of these types, values that the rule closes over, and a
+        pull that takes these as its first residuals.
+    """
+    return custom_linear_p.bind(*residuals, *tangents, pull=pull, n=len(residuals))
+
+
+def _custom_linear_type(*avals: ShapedArray, pull: Any, n: int) -> tuple[ShapedArray, ...]:
+    pull.check(avals[:n], avals[n:])
+    return pull.out_avals
+
+
+custom_linear_p = Primitive("custom_linear", _custom_linear_type, remember=False)
+
+
+def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:
+    """What `custom_linear` computes."""
+    return tuple(pull.forward(args[:n], args[n:]))
+
+
+# ---- written into programs -----------------------------------------------------------------------------------
+
+
+def _stage_custom(primitive: Primitive) -> None:
+    def rule(trace: StagingTrace, args: Any, *, custom: Any, jaxpr: Any, n_consts: Any) -> Any:
+        if jaxpr is not None:
+            return trace.write(primitive, args, {"custom": custom, "jaxpr": jaxpr, "n_consts": n_consts})
+        program, consts = custom.traced(tuple([aval_of(x) for x in args]))
+        return trace.write(primitive, (*consts, *args), {"custom": custom, "jaxpr": program, "n_consts": len(consts)})
+
+    staging.rules[primitive] = rule
+
+
+def _stage_custom_linear(trace: StagingTrace, args: Any, *, pull: Any, n: int) -> Any:
+    consts, closed = pull.closed(tuple([aval_of(x) for x in args[:n]]))
+    return trace.write(custom_linear_p, (*consts, *args), {"pull": closed, "n": len(consts) + n})
+
+
+_stage_custom(custom_jvp_p)
+_stage_custom(custom_vjp_p)
+staging.rules[custom_linear_p] = _stage_custom_linear

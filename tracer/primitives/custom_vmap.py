@@ -1,0 +1,28 @@
+"""Calls of functions that say themselves what they do to many examples at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.types import ShapedArray
+
+
+def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[Any, ...]:
+    """Call a program that has a rule for `vmap`.
+
+    Args:
+      rule: `rule(size, args, mapped) -> (results, mapped)` for args, and results, with the mapped axis first where
+        `mapped` says so; `rule.__name__` names the function in messages.
+      jaxpr: constants, args -> results, for one example.
+      consts: what the function closes over, which the rule is not given.
+    """
+    return custom_vmap_p.bind(*consts, *args, rule=rule, jaxpr=jaxpr, n_consts=len(consts))
+
+
+def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
+    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+
+
+custom_vmap_p = Primitive("custom_vmap", _custom_vmap_type, remember=False)

@@ -1,0 +1,95 @@
+"""Triangular matrices: Cholesky's factor, and systems with them, for batches of matrices."""
+
+from typing import Any
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.elementwise import add, conj, mul
+from tapeless.tracer.primitives.operands import constant, ndim
+from tapeless.tracer.primitives.shape import transpose
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular factor L, with positive diagonal, of a positive definite matrix: L @ L^H is x.
+
+    Args:
+      x: [.., n, n], floating point of 32 or 64 bits, or complex; Hermitian.
+      symmetrize_input: take the mean of x and its adjoint, so that gradients are Hermitian too; else the lower
+        triangle of x is read and the upper is not.
+    Returns: [.., n, n], dtype of x; nan where x is not positive definite.
+    Raises: TypeError if x has another dtype, ValueError if it is not a square matrix.
+    Source: StableHLO spec, cholesky.
+    """
+    _check_square("cholesky", aval_of(x), f"{aval_of(x)}")
+    if symmetrize_input:
+        half = constant(0.5, aval_of(x).update(shape=(), weak_type=False))
+        x = mul(add(x, adjoint(x)), half)
+    return cholesky_p.bind(x)[0]
+
+
+def adjoint(x: ArrayLike) -> Array:
+    """x [.., n, m] with its last two axes exchanged, conjugated."""
+    n = ndim(x)
+    turned = transpose(x, (*range(n - 2), n - 1, n - 2))
+    return conj(turned) if dtypes.is_complex(aval_of(x).dtype) else turned
+
+
+def _cholesky_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    _check_square("cholesky", x, f"{x}")
+    return (x.strong(),)
+
+
+cholesky_p = Primitive("cholesky", _cholesky_type)
+
+
+def triangular_solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
+    """x such that op(a) @ x = b if `left_side`, else x @ op(a) = b, for a triangular matrix a.
+
+    Args:
+      a: [.., n, n], floating point of 32 or 64 bits, or complex; the other triangle is not read.
+      b: [.., n, m] if `left_side`, else [.., m, n]; dtype and batch of a.
+      lower: whether the lower triangle of a is the matrix, or the upper.
+      transpose_a, conjugate_a: what op does.
+      unit_diagonal: take the diagonal for ones, without reading it.
+    Returns: x, of the type of b.
+    Raises: TypeError if dtypes differ, ValueError if shapes do not fit; both are named.
+    Source: StableHLO spec, triangular_solve.
+    """
+    if conjugate_a and dtypes.is_complex(aval_of(a).dtype):
+        a = conj(a)
+    flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "unit_diagonal": unit_diagonal}
+    return triangular_solve_p.bind(a, b, **{name: bool(flag) for name, flag in flags.items()})[0]
+
+
+def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> tuple[ShapedArray, ...]:
+    given = f"{a} and {b}"
+    _check_square("triangular_solve", a, given)
+    if a.dtype != b.dtype:
+        raise TypeError(f"triangular_solve: the operands differ in dtype: {given}. Convert with astype.")
+    if b.ndim != a.ndim or b.shape[:-2] != a.shape[:-2]:
+        raise ValueError(f"triangular_solve: the operands differ in their leading axes: {given}.")
+    axis = -2 if left_side else -1
+    if b.shape[axis] != a.shape[-1]:
+        raise ValueError(f"triangular_solve: axis {axis} of the right side must have {a.shape[-1]} elements: {given}.")
+    return (b.strong(),)
+
+
+triangular_solve_p = Primitive("triangular_solve", _triangular_solve_type)
+
+
+def _check_square(who: str, x: ShapedArray, given: str) -> None:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{who}: the matrix must be square, [.., n, n]: {given}.")
+    if not dtypes.is_inexact(x.dtype) or dtypes.bits_of(x.dtype) < 32:
+        raise TypeError(f"{who}: the matrix must be of 32-bit or 64-bit floating point, or complex: {given}.")

@@ -1,0 +1,73 @@
+"""Solving linear systems whose matrix is a function: x such that `matvec(x) = b`, by a solver of the user's."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.tracer import marking
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.types import ShapedArray
+
+
+class System(NamedTuple):
+    """A linear system and its transpose, as programs that take constants first.
+
+    matvec: x -> b. vecmat: b -> x, transposed. solve: b -> x, others. transpose_solve: x -> b, others. Those of the
+    transposed system are None where reverse mode is not provided for.
+    """
+
+    matvec: Jaxpr
+    vecmat: Jaxpr | None
+    solve: Jaxpr
+    transpose_solve: Jaxpr | None
+
+
+def linear_solve(system: System, consts: Sequence[Sequence[Any]], b: Sequence[Any]) -> tuple[Any, ...]:
+    """x such that matvec(x) = b, and what else the solver gives.
+
+    Args:
+      consts: the constants of each program of the system, in order.
+    Raises: TypeError if the programs do not take what they are given, or the solution has not the types of b.
+    """
+    flat = [x for group in consts for x in group]
+    return linear_solve_p.bind(*flat, *b, system=tuple(system), counts=tuple(map(len, consts)))
+
+
+def _linear_solve_type(
+    *avals: ShapedArray, system: tuple[Jaxpr | None, ...], counts: tuple[int, ...]
+) -> tuple[ShapedArray, ...]:
+    *groups, b = grouped(avals, counts)
+    for name, program, consts in zip(System._fields, system, groups):
+        if program is not None:
+            _check(name, "takes", program.in_avals, (*consts, *b))
+            _check(name, "gives", program.out_avals[: len(b)], b)
+    solve = system[2]
+    assert solve is not None
+    return solve.out_avals
+
+
+def grouped(items: Sequence[Any], counts: Sequence[int]) -> list[Any]:
+    """`items` in groups of these sizes, and the rest."""
+    groups, at = [], 0
+    for n in counts:
+        groups.append(items[at : at + n])
+        at += n
+    return [*groups, items[at:]]
+
+
+def _check(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
+    if [x.strong() for x in have] != [x.strong() for x in want]:
+        raise TypeError(f"linear_solve: {who} {verb} {_list(have)}, not {_list(want)}.")
+
+
+def _list(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(map(str, avals))})"
+
+
+def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dict[str, Any], list[bool]]:
+    """The solution is linear in the right side; the programs are of values that are not."""
+    return {"system": system, "counts": counts}, [True] * len(system[2].outvars)
+
+
+linear_solve_p = Primitive("linear_solve", _linear_solve_type, remember=False)
+marking.rules[linear_solve_p] = _mark
