@@ -29,7 +29,7 @@ from tapeless.custom_rules import custom_jvp
 from tapeless.describing import missing as _missing
 from tapeless.explanations import explain_control_flow
 from tapeless.interpreters import rules as _transforms
-from tapeless.jacobians import hessian, jacfwd, jacrev
+from tapeless.jacobians import hessian, jacfwd, jacobian, jacrev
 from tapeless.linear_programs import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import rules as _emitters
@@ -91,6 +91,7 @@ __all__ = [
     "hessian",
     "io_callback",
     "jacfwd",
+    "jacobian",
     "jacrev",
     "jit",
     "jvp",

@@ -12,12 +12,13 @@ from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
+from tapeless.interpreters.partial_eval import unzip_jaxpr
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.placement import device_put
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import LinearityError
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.elementwise import conj, convert_element_type
 from tapeless.tracer.primitives.operands import constant, known_elements
@@ -188,12 +189,15 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     (Array(6., dtype=float32),)
     """
     f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
+    halves = unzip_jaxpr(linear, linear.linear_in)
+    known = eval_jaxpr(halves.known, consts)
+    residuals = known[len(known) - halves.residuals :]
 
     @named("adjoint" if adjoint else "transposed", fun)
     def transposed(cotangent: Any) -> Any:
         cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
-        given = map(_conjugate, cts) if adjoint else cts
-        pulled = transpose.backward(linear, consts, list(given))
+        given = [ct for ct, waits in zip(map(_conjugate, cts) if adjoint else cts, halves.linear_out) if waits]
+        pulled = transpose.backward(halves.linear, residuals, given)
         return pytree.unflatten(tree, _instantiated([*map(_conjugate, pulled)] if adjoint else pulled))
 
     return transposed

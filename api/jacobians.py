@@ -97,6 +97,9 @@ def jacrev(
     return jacobian
 
 
+jacobian = jacrev  # JAX's other name for it
+
+
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,

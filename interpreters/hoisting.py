@@ -4,6 +4,7 @@ A scan's residual that no step changes is computed once, before the loop; one th
 read from the operand. Branches put their residuals into common slots, one for each type.
 """
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +45,36 @@ def scan_body(halves: Unzipped, n_consts: int, n_carry: int) -> ScanBody:
     if key not in cache:
         cache[key] = _scan_body(*key, halves.known)
     return cache[key]
+
+
+def apart(jaxpr: Jaxpr) -> Jaxpr:
+    """A linear body whose checkpoints need no barriers: what they compute again, another loop computed.
+
+    A barrier holds the running cotangents too, and the loop would copy them at every step.
+    """
+    cache = _apart_programs.setdefault(jaxpr, {})
+    if not cache:
+        eqns = [_apart(eqn) for eqn in jaxpr.eqns]
+        changed = any(new is not eqn for new, eqn in zip(eqns, jaxpr.eqns))
+        cache["apart"] = jaxpr.replace(eqns=eqns) if changed else jaxpr
+    return cache["apart"]
+
+
+def _apart(eqn: Equation) -> Equation:
+    params = {name: _apart_in(value) for name, value in eqn.params.items()}
+    if params.get("prevent_cse"):
+        params["prevent_cse"] = False
+    return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
+
+
+def _apart_in(value: Any) -> Any:
+    """A param, the programs in it with checkpoints that need no barriers."""
+    if isinstance(value, Jaxpr):
+        return apart(value)
+    if isinstance(value, tuple):
+        items = tuple([apart(x) if isinstance(x, Jaxpr) else x for x in value])
+        return value if all(map(operator.is_, items, value)) else items
+    return value
 
 
 class Branches(NamedTuple):
@@ -90,7 +121,8 @@ def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> S
     consts = [*shared, *known.invars[:n_consts]]
     elements = known.invars[n_consts + n_carry :]
     stacked: list[Atom] = []
-    places = [_place(r, consts, elements, stacked) for r in residuals]
+    kept = {"const": consts, "element": elements, "result": [*[None] * n_carry, *known.outvars[n_carry:n]]}
+    places = [_place(r, kept, stacked) for r in residuals]
     body = known.replace(eqns=rest, outvars=[*known.outvars[:n], *stacked])
     read = passes.used_variables(body)
     used = tuple(k for k, v in enumerate(consts) if v in read)
@@ -98,11 +130,10 @@ def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> S
     return ScanBody(before, body, used, n, tuple(places))
 
 
-def _place(r: Atom, consts: Sequence[Var], elements: Sequence[Var], stacked: list[Atom]) -> Place:
-    if r in consts:
-        return Place("const", consts.index(r))  # type: ignore[arg-type]  # it is among them
-    if r in elements:
-        return Place("element", elements.index(r))  # type: ignore[arg-type]
+def _place(r: Atom, kept: dict[str, Sequence[Atom | None]], stacked: list[Atom]) -> Place:
+    for kind, values in kept.items():
+        if r in values:
+            return Place(kind, values.index(r))
     stacked.append(r)
     return Place("stacked", len(stacked) - 1)
 
@@ -169,3 +200,4 @@ def _filled(halves: Unzipped, mine: dict[int, int], slots: tuple[ShapedArray, ..
 
 _scan_bodies = core.program_cache()
 _filled_programs = core.program_cache()
+_apart_programs = core.program_cache()

@@ -18,6 +18,8 @@ from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -97,6 +99,11 @@ class UnzipTrace(Trace):
         self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
         return tuple([LinearTracer(self, v) for v in outvars])
 
+    def zero(self, aval: ShapedArray) -> Any:
+        """Zeros, made in the linear program: what is known of linear values is that they are zero."""
+        scalar = constant(0, aval.update(shape=()))
+        return self.record(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, [False])[0]
+
     def is_linear(self, x: Any) -> bool:
         """Whether `x` waits in this trace."""
         return type(x) is LinearTracer and x.trace is self
@@ -158,7 +165,9 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...])
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
         name = jaxpr.name.removeprefix("jvp_")
-        linear, residuals = trace.finish([x for x, waits in zip(outs, linear_out) if waits], f"linear_{name}")
+        waiting = [x for x, waits in zip(outs, linear_out) if waits]
+        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in waiting]
+        linear, residuals = trace.finish(pushed, f"linear_{name}")
         results = [x for x, waits in zip(outs, linear_out) if not waits]
         known_out = [known.atom(x) for x in [*results, *residuals]]
     program, consts = known.finish(known_out, f"primal_{name}")

@@ -178,7 +178,8 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
     halves, of_carry = _fixed_point(of_carry, step)
     linear_in = (*of_consts, *of_carry, *of_xs)
-    waiting = _split(_where(linear_in, args), sum(of_consts), sum(of_carry))
+    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in _where(linear_in, args)]
+    waiting = _split(pushed, sum(of_consts), sum(of_carry))
     known = _split(_unless(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
     results, residuals = _known_scan(hoisting.scan_body(halves, len(known[0]), len(known[1])), known, loop)
     in_body = _split(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
@@ -187,8 +188,9 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     ins = [*_unless(stacked, places), *in_body[0], *in_body[1], *_where(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*_unless(stacked, values), *waiting[0], *waiting[1], *_where(stacked, values), *waiting[2]]
+    linear = hoisting.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
-        "jaxpr": passes.rearranged(halves.linear, ins, range(len(halves.linear.outvars))),
+        "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(waiting[0]),
         "n_carry": len(waiting[1]),
         **loop,
@@ -210,7 +212,7 @@ def _known_scan(body: hoisting.ScanBody, known: Sequence[Any], loop: dict[str, A
     used = [invariant[k] for k in body.used]
     outs = c.scan(body.jaxpr, used, carry, xs, **loop) if body.jaxpr.outvars else ()
     results = outs[: body.results]
-    of_kind = {"const": invariant, "element": xs, "stacked": outs[body.results :]}
+    of_kind = {"const": invariant, "element": xs, "result": results, "stacked": outs[body.results :]}
     return results, [_Residual(of_kind[r.kind][r.number], r.kind != "const") for r in body.residuals]
 
 

@@ -268,3 +268,8 @@ def test_error_argnums_and_chunk_size(jacobian):
     for wrong in (0, -1, 1.5):
         with raises(ValueError, f"{name}: chunk_size must be a positive integer or None, not {wrong!r}."):
             jacobian(whole, chunk_size=wrong)
+
+
+def test_jacobian_is_another_name_of_jacrev():
+    np.testing.assert_allclose(tl.jacobian(tnp.sin)(1.0), np.cos(1.0), rtol=1e-6)
+    assert tl.jacobian is tl.jacrev

@@ -1,8 +1,8 @@
 """Random programs with loops, against the same programs step by step in NumPy.
 
-A program is data: instructions over a state of numbers, buffers and one input that is only read. One interpreter runs
-it with Python's own control flow and overwrites copies; it runs on NumPy's arrays, and on traced ones as the unrolled
-program. The other stages loops and branches. Values, both modes and second derivatives must agree.
+A program is data: instructions over a state of numbers and buffers, and one input that is only read. One interpreter
+runs it with Python's own control flow and overwrites copies; it runs on NumPy's arrays, and on traced ones as the
+unrolled program. The other stages loops and branches. Values, both modes and second derivatives must agree.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.tracer.jaxpr import Literal
+from tests.stepping import stepped
 
 N = 4  # elements of a buffer, and steps of the outer loop
 NUMBERS, BUFFERS = 2, 2
@@ -324,61 +324,6 @@ def moved(inputs: Inputs, step: float, along: Inputs) -> Inputs:
 
 def pairing(xs: Inputs, ys: Inputs) -> float:
     return sum(float(np.sum(np.asarray(x) * np.asarray(y))) for x, y in zip(xs, ys))
-
-
-def stepped(f: Callable[..., Any], *args: Any) -> Any:
-    """What `f` gives, its program computed one equation after the other, in loops and branches too."""
-    traced, leaves = tl.make_jaxpr(f, return_shape=True)(*args), tl.tree.leaves(args)
-    closed, shape = traced
-    outs = by_steps(closed.jaxpr, [*closed.consts, *leaves])
-    return tl.tree.unflatten(tl.tree.structure(shape), outs)
-
-
-def by_steps(jaxpr: Any, args: Sequence[Any]) -> list[Any]:
-    env = dict(zip(jaxpr.invars, args, strict=True))
-
-    def read(v: Any) -> Any:
-        return v.value if isinstance(v, Literal) else env[v]
-
-    for eqn in jaxpr.eqns:
-        compute = STEPS.get(eqn.primitive.name, eqn.primitive.bind)
-        env.update(zip(eqn.outvars, compute(*map(read, eqn.invars), **eqn.params), strict=True))
-    return [read(v) for v in jaxpr.outvars]
-
-
-def scan_by_steps(*args: Any, jaxpr: Any, n_consts: int, n_carry: int, length: int, reverse: bool, unroll: int) -> Any:
-    consts, carry, xs = args[:n_consts], args[n_consts : n_consts + n_carry], args[n_consts + n_carry :]
-    rows: list[Any] = [None] * length
-    for k in range(length)[:: -1 if reverse else 1]:
-        outs = by_steps(jaxpr, [*consts, *carry, *[x[k] for x in xs]])
-        carry, rows[k] = outs[:n_carry], outs[n_carry:]
-    return [*carry, *[tnp.stack(ys) for ys in zip(*rows)]]
-
-
-def while_by_steps(*args: Any, condition: Any, body: Any, n_condition: int, n_body: int) -> Any:
-    before = n_condition + n_body
-    carry = args[before:]
-    while by_steps(condition, [*args[:n_condition], *carry])[0]:
-        carry = by_steps(body, [*args[n_condition:before], *carry])
-    return carry
-
-
-def cond_by_steps(index: Any, *operands: Any, branches: Any) -> Any:
-    return by_steps(branches[min(max(int(index), 0), len(branches) - 1)], operands)
-
-
-def call_by_steps(*args: Any, jaxpr: Any, **_: Any) -> Any:
-    return by_steps(jaxpr, args)
-
-
-STEPS = {
-    "scan": scan_by_steps,
-    "while": while_by_steps,
-    "cond": cond_by_steps,
-    "jit": call_by_steps,
-    "checkpoint": call_by_steps,
-    "optimization_barrier": lambda *xs: xs,
-}
 
 
 class Case(NamedTuple):

@@ -1,0 +1,461 @@
+"""Gradients of loops grow as the loops do: n steps over arrays of n elements cost of the order of n, not n².
+
+Judged by what is compiled, which does not vary from run to run: the size of the program, its memory, and that no loop
+makes an array of n elements at every step, be it by a copy that XLA inserts or by arithmetic on all of it.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.lowering import settling
+
+SIZES = (1_000, 10_000, 100_000)
+LOOPS: dict[str, Callable[[Any], Any]] = {}
+FORWARDS = set[str]()
+
+
+def loop(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A loop of len(x) steps whose gradient is tested."""
+    LOOPS[f.__name__] = f
+    return f
+
+
+def loop_forwards(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One that is tested without differentiation as well."""
+    FORWARDS.add(f.__name__)
+    return loop(f)
+
+
+def over(x: Any, body: Callable[[Any, Any], Any], init: Any, start: int = 0) -> Any:
+    return lax.fori_loop(start, x.shape[0], body, init)
+
+
+def zeros(x: Any) -> Any:
+    return tnp.zeros(x.shape, x.dtype)
+
+
+ZERO = np.float32(0)
+
+# ---- reads ---------------------------------------------------------------------------------------------------
+
+
+@loop
+def reads(x):
+    return over(x, lambda i, s: tnp.sin(0.5 * s + x[i]), ZERO)
+
+
+@loop
+def reads_in_a_scan(x):
+    return lax.scan(lambda s, i: (tnp.sin(0.5 * s + x[i]), s), ZERO, np.arange(x.shape[0], dtype=np.int32))[0]
+
+
+@loop
+def reads_rows(x):
+    rows = tnp.stack([x, 2 * x, x * x], axis=1)
+    return tnp.sum(over(x, lambda i, s: tnp.sin(0.5 * s + rows[i]), np.zeros(3, np.float32)))
+
+
+@loop
+def reads_windows(x):
+    return tnp.sum(over(x, lambda i, s: s * lax.dynamic_slice(x, (i,), (3,)), np.ones(3, np.float32)))
+
+
+@loop
+def reads_in_a_branch(x):
+    def body(i, s):
+        return lax.cond(s > 0.5, lambda s: 0.4 * s, lambda s: tnp.sin(s + x[i]), s)
+
+    return over(x, body, ZERO)
+
+
+@loop
+def reads_in_three_branches(x):
+    branches = (lambda i, s: s * x[i], lambda i, s: s + x[i - 1], lambda i, s: tnp.sin(s))
+    return over(x, lambda i, s: lax.switch(i % 3, branches, i, s), np.float32(1))
+
+
+@tl.jit
+def element(x, i):
+    return x[i]
+
+
+@loop
+def reads_through_a_call(x):
+    return over(x, lambda i, s: tnp.sin(0.5 * s + element(x, i)), ZERO)
+
+
+@loop
+def reads_through_a_checkpoint(x):
+    return over(x, tl.checkpoint(lambda i, s: tnp.sin(0.5 * s + x[i])), ZERO)
+
+
+@loop
+def reads_by_a_table(x):
+    table = tnp.asarray(np.arange(x.shape[0], dtype=np.int32)[::-1].copy())
+    return over(x, lambda i, s: tnp.sin(0.5 * s + x[table[i]]), ZERO)
+
+
+@loop
+def reads_in_inner_loops(x):
+    def body(i, s):
+        return lax.fori_loop(0, 3, lambda j, s: tnp.sin(0.5 * s + x[(i + j) % x.shape[0]]), s)
+
+    return over(x, body, ZERO)
+
+
+@loop
+def reads_other_places_for_each_example(x):
+    def example(start):
+        return over(x, lambda i, s: tnp.sin(0.5 * s + x[(i + start) % x.shape[0]]), ZERO)
+
+    return tnp.sum(tl.vmap(example)(np.arange(4, dtype=np.int32)))
+
+
+# ---- writes --------------------------------------------------------------------------------------------------
+
+
+@loop
+def sets(x):
+    def body(i, carry):
+        s, buffer = carry
+        s = tnp.sin(0.5 * s + x[i])
+        return s, buffer.at[i].set(s)
+
+    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+
+
+@loop
+def updates_slices(x):
+    def body(i, carry):
+        s, buffer = carry
+        s = tnp.sin(0.5 * s + x[i])
+        return s, lax.dynamic_update_slice(buffer, tnp.stack([s, -s]), (i,))
+
+    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+
+
+@loop
+def adds(x):
+    def body(i, carry):
+        s, buffer = carry
+        s = tnp.sin(0.5 * s + x[i])
+        return s, buffer.at[i].add(s)
+
+    return tnp.sum(over(x, body, (ZERO, x))[1])
+
+
+@loop
+def multiplies(x):
+    return tnp.sum(over(x, lambda i, buffer: buffer.at[i].multiply(x[i]), 2 * x))
+
+
+@loop
+def writes_rows(x):
+    def body(i, buffer):
+        return buffer.at[i].set(0.5 * tnp.sin(buffer[i - 1]) + x[i])
+
+    return tnp.sum(over(x, body, tnp.zeros((x.shape[0], 3), x.dtype), 1))
+
+
+@loop
+def writes_in_a_branch(x):
+    def body(i, carry):
+        s, buffer = carry
+        s = tnp.sin(0.5 * s + x[i])
+        return s, lax.cond(i % 3 == 0, lambda b: b.at[i].set(s), lambda b: b, buffer)
+
+    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+
+
+@loop
+def writes_for_each_example(x):
+    def example(start):
+        def body(i, carry):
+            s, buffer = carry
+            s, place = tnp.sin(0.5 * s + x[i]), (i + start) % x.shape[0]
+            return s, buffer.at[place].set(s)
+
+        return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+
+    return tnp.sum(tl.vmap(example)(np.arange(4, dtype=np.int32)))
+
+
+# ---- reads and writes ----------------------------------------------------------------------------------------
+
+
+@loop_forwards
+def reads_and_overwrites(x):
+    def body(i, carry):
+        s, buffer = carry
+        value = buffer[i]
+        return 0.5 * s + value * tnp.sin(value), buffer.at[i].set(s)
+
+    s, buffer = over(x, body, (ZERO, 2 * x))
+    return s + tnp.sum(buffer)
+
+
+@loop_forwards
+def recurrence(x):
+    return tnp.sum(over(x, lambda i, b: b.at[i].set(tnp.sin(b[i - 1]) + x[i]), zeros(x), 1))
+
+
+@loop_forwards
+def recurrence_of_two_terms(x):
+    def body(i, b):
+        return b.at[i].set(0.5 * tnp.sin(b[i - 1]) + 0.3 * b[i - 2] + x[i])
+
+    return tnp.sum(over(x, body, zeros(x), 2))
+
+
+@loop
+def recurrence_in_a_scan(x):
+    def body(buffer, step):
+        i, element = step
+        return buffer.at[i].set(tnp.sin(buffer[i - 1]) + element), buffer[i]
+
+    buffer, before = lax.scan(body, 2 * x, (np.arange(x.shape[0], dtype=np.int32), x))
+    return tnp.sum(buffer * before)
+
+
+@loop
+def recurrence_in_a_branch(x):
+    def body(i, b):
+        written = lambda b: b.at[i].set(tnp.sin(b[i - 1]) + x[i])  # noqa: E731  # as users write them
+        return lax.cond(x[i] > 0.5, written, lambda b: b.at[i].set(0.5 * x[i]), b)
+
+    return tnp.sum(over(x, body, zeros(x), 1))
+
+
+@loop
+def recurrence_through_a_call(x):
+    step = tl.jit(lambda b, i: b.at[i].set(tnp.sin(b[i - 1]) + x[i]))
+    return tnp.sum(over(x, lambda i, b: step(b, i), zeros(x), 1))
+
+
+@loop
+def recurrence_of_two_buffers(x):
+    def body(i, buffers):
+        a, b = buffers
+        return a.at[i].set(tnp.sin(b[i - 1]) + x[i]), b.at[i].set(0.5 * a[i - 1])
+
+    a, b = over(x, body, (x, 2 * x), 1)
+    return tnp.sum(a * b)
+
+
+@loop
+def recurrence_for_each_example(x):
+    def example(scale):
+        return tnp.sum(over(x, lambda i, b: b.at[i].set(scale * tnp.sin(b[i - 1]) + x[i]), zeros(x), 1))
+
+    return tnp.sum(tl.vmap(example)(np.linspace(0.1, 0.9, 4, dtype=np.float32)))
+
+
+@loop
+def recurrence_in_inner_loops(x):
+    def body(i, b):
+        def inner(j, b):
+            place = (i + j) % x.shape[0]
+            return b.at[place].set(0.5 * tnp.sin(b[i]) + x[place])
+
+        return lax.fori_loop(0, 3, inner, b)
+
+    return tnp.sum(over(x, body, 2 * x))
+
+
+@loop_forwards
+def swaps(x):
+    def body(i, b):
+        j = (7 * i) % x.shape[0]
+        return b.at[i].set(b[j]).at[j].set(0.9 * b[i])
+
+    return tnp.sum(x * over(x, body, 2 * x))
+
+
+@tl.jit
+def with_element(x, i, value):
+    return x.at[i].set(value)
+
+
+@loop_forwards
+def swaps_through_calls(x):
+    def body(i, b):
+        j = (7 * i) % x.shape[0]
+        here, there = element(b, i), element(b, j)
+        return with_element(with_element(b, i, there), j, 0.9 * here)
+
+    return tnp.sum(x * over(x, body, 2 * x))
+
+
+@loop_forwards
+def swaps_in_a_branch(x):
+    def body(i, b):
+        j = (7 * i) % x.shape[0]
+        here, there = b[i], b[j]
+        return lax.cond(here > 0.3, lambda b: b.at[i].set(there).at[j].set(0.9 * here), lambda b: b, b)
+
+    return tnp.sum(x * over(x, body, 2 * x))
+
+
+# ---- the compiled program ------------------------------------------------------------------------------------
+
+
+class Instruction(NamedTuple):
+    name: str
+    shapes: tuple[int, ...]  # elements of the result; several if it is a tuple
+    opcode: str
+    calls: dict[str, tuple[str, ...]]
+    is_root: bool
+    operands: tuple[str, ...]
+
+
+_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) \(.*\) -> .* \{$")
+_INSTRUCTION = re.compile(r"^\s+(ROOT )?%([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*)$")
+_CALLS = re.compile(r"(body|calls|to_apply|branch_computations|true_computation|false_computation)=(\{.*?\}|%[\w.-]+)")
+# What moves arrays around without making one, or changes one in place.
+_IN_PLACE = frozenset(
+    "parameter get-tuple-element tuple bitcast while conditional call dynamic-update-slice scatter".split()
+)
+
+
+def computations(text: str) -> dict[str, list[Instruction]]:
+    found: dict[str, list[Instruction]] = {}
+    current: list[Instruction] = []
+    for line in text.splitlines():
+        if head := _COMPUTATION.match(line):
+            current = found[head[1]] = []
+        elif match := _INSTRUCTION.match(re.sub(r"/\*.*?\*/", "", line)):
+            root, name, shape, opcode, rest = match.groups()
+            sizes = tuple(np.prod([int(d) for d in dims.split(",") if d], dtype=int) for dims in _dims(shape))
+            calls = {kind: tuple(re.findall(r"%([\w.-]+)", names)) for kind, names in _CALLS.findall(rest)}
+            operands = tuple(re.findall(r"%([\w.-]+)", rest.split(")")[0]))
+            current.append(Instruction(name, sizes, opcode, calls, bool(root), operands))
+    return found
+
+
+def _dims(shape: str) -> list[str]:
+    return re.findall(r"\w+\[([\d,]*)\]", shape)
+
+
+def in_loops(program: dict[str, list[Instruction]]) -> Iterator[Instruction]:
+    """The instructions that loops run at every step, those of fusions apart; of branches without the copies.
+
+    XLA leaves copies of what a branch takes and gives. They cost nothing if both sides are one buffer, which the text
+    does not tell: loops with branches are timed.
+    """
+    everything = [x for body in program.values() for x in body]
+    waiting = [(name, False) for x in everything if x.opcode == "while" for name in x.calls["body"]]
+    seen: set[str] = set()
+    while waiting:
+        name, in_branch = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            yield from [x for x in program[name] if not (in_branch and x.opcode == "copy")]
+            for x in program[name]:
+                inner = () if x.opcode == "fusion" else sum(x.calls.values(), ())
+                waiting += [(each, in_branch or x.opcode == "conditional") for each in inner]
+
+
+def arrays_made_in_loops(text: str, n: int) -> list[str]:
+    """The instructions in loops that make arrays of at least n elements."""
+    program = computations(text)
+    large = [x for x in in_loops(program) if max(x.shapes, default=0) >= n]
+    return [f"{x.opcode} {x.name}" for x in large if _makes(program, x, n)]
+
+
+def _makes(program: dict[str, list[Instruction]], x: Instruction, n: int) -> bool:
+    if x.opcode != "fusion":
+        return x.opcode not in _IN_PLACE
+    inside = {y.name: y for y in program[x.calls["calls"][0]]}
+    root = next(y for y in inside.values() if y.is_root)
+    made = [inside[name] for name in root.operands] if root.opcode == "tuple" else [root]
+    return any(_unbitcast(y, inside).opcode not in _IN_PLACE for y in made if max(y.shapes) >= n)
+
+
+def _unbitcast(x: Instruction, inside: dict[str, Instruction]) -> Instruction:
+    return _unbitcast(inside[x.operands[0]], inside) if x.opcode == "bitcast" else x
+
+
+class Compiled(NamedTuple):
+    text: str
+    instructions: int
+    equations: int
+    temp: int
+
+
+def compiled(f: Callable[[Any], Any], n: int) -> Compiled:
+    x = np.linspace(0.1, 0.9, n, dtype=np.float32)
+    program = tl.jit(f).lower(x).compile()
+    text = program.as_text()
+    equations = len(str(tl.make_jaxpr(f)(x)).splitlines())
+    instructions = sum(map(len, computations(text).values()))
+    return Compiled(text, instructions, equations, program.memory_analysis().temp_size_in_bytes)
+
+
+CASES = [(name, "gradient") for name in LOOPS] + [(name, "forwards") for name in LOOPS if name in FORWARDS]
+
+
+@pytest.mark.parametrize("name, mode", CASES, ids=["-".join(case) for case in CASES])
+def test_a_loop_of_n_steps_costs_of_the_order_of_n(name, mode):
+    f = LOOPS[name] if mode == "forwards" else tl.grad(LOOPS[name])
+    found = [compiled(f, n) for n in SIZES]
+    assert arrays_made_in_loops(found[1].text, SIZES[1]) == []
+    assert len({each.equations for each in found}) == 1
+    counts = [each.instructions for each in found]
+    assert max(counts) <= 1.1 * min(counts)  # what is done to all of a large array is split among threads
+    # ten times, and what does not grow: buffers of less than a page
+    assert all(after.temp <= 10.5 * before.temp + 4096 for before, after in pairwise(found))
+
+
+def seconds(f: Callable[[Any], Any], n: int) -> float:
+    """Of the processor, by all threads; the least of three runs."""
+    x, compiled = np.linspace(0.1, 0.9, n, dtype=np.float32), tl.jit(f)
+    taken = []
+    for _ in range(4):  # one of them compiles
+        start = time.process_time()
+        tl.block_until_ready(compiled(x))
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+@pytest.mark.parametrize("name", [name for name in LOOPS if "branch" in name])
+def test_branches_of_a_loop_copy_nothing(name):
+    """20 times the steps: about 20 times the time, but 200 times if every step touched the array."""
+    f = tl.grad(LOOPS[name])
+    assert seconds(f, 100_000) < 80 * seconds(f, 5_000)
+
+
+def settle_nothing(jaxpr: Any, overwritten: Sequence[Any]) -> set[Any]:
+    return set()
+
+
+@pytest.mark.parametrize("name", ["swaps", "swaps_through_calls"])
+def test_copies_are_found_where_nothing_prevents_them(name, monkeypatch):
+    monkeypatch.setattr(settling, "unsettled", settle_nothing)
+    made = arrays_made_in_loops(compiled(LOOPS[name], SIZES[0]).text, SIZES[0])
+    assert any(each.startswith("copy") for each in made)
+
+
+def test_arithmetic_on_whole_arrays_is_found():
+    def body(i, b):
+        return b + lax.dynamic_slice(b, (i,), (1,))
+
+    f = lambda x: over(x, body, x)  # noqa: E731
+    assert any(each.startswith("fusion") for each in arrays_made_in_loops(compiled(f, SIZES[0]).text, SIZES[0]))
+
+
+@pytest.mark.parametrize("name", ["reads_in_a_branch", "recurrence_of_two_terms", "swaps_through_calls", "adds"])
+def test_gradients_of_long_loops_are_those_of_differences(name):
+    x, t = np.linspace(0.1, 0.9, 9), np.cos(np.arange(9.0))
+    f = LOOPS[name]
+    with tl.enable_x64():
+        expected = (f(tnp.asarray(x + 1e-6 * t)) - f(tnp.asarray(x - 1e-6 * t))) / 2e-6
+        np.testing.assert_allclose(np.sum(np.asarray(tl.grad(f)(x)) * t), expected, rtol=1e-6)
