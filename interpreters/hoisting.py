@@ -5,7 +5,7 @@ read from the operand. Branches put their residuals into common slots, one for e
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.partial_eval import Unzipped
@@ -130,7 +130,7 @@ def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> S
     return ScanBody(before, body, used, n, tuple(places))
 
 
-def _place(r: Atom, kept: dict[str, Sequence[Atom | None]], stacked: list[Atom]) -> Place:
+def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Atom]) -> Place:
     for kind, values in kept.items():
         if r in values:
             return Place(kind, values.index(r))

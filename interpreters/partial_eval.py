@@ -165,8 +165,8 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...])
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
         name = jaxpr.name.removeprefix("jvp_")
-        waiting = [x for x, waits in zip(outs, linear_out) if waits]
-        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in waiting]
+        waited = [x for x, waits in zip(outs, linear_out) if waits]
+        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in waited]
         linear, residuals = trace.finish(pushed, f"linear_{name}")
         results = [x for x, waits in zip(outs, linear_out) if not waits]
         known_out = [known.atom(x) for x in [*results, *residuals]]

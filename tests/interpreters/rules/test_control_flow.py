@@ -158,7 +158,7 @@ def _shifted(w):
 @form(lambda w: _shifted(w), np.float64(0.7))
 def carry_that_comes_to_depend(w):
     def body(carry, _):
-        a, b, _, _ = carry
+        a, b, *_ = carry
         return (w, a * w, b * tnp.sin(w), tnp.sin(b) * w), None
 
     one = np.float64(1)
@@ -531,6 +531,19 @@ def test_broadcasts_and_zeros_are_not_saved():
 
     _, (_, back) = gradient_scans(f, f64(5), f64(7))
     assert sorted(v.aval.shape for v in stacked(back)) == [(7,)] * 3 + [(7, 5)]  # whether, sin, cos; h
+
+
+def test_checkpoints_differentiated_at_every_step_of_a_small_loop():
+    """XLA ends the process where it meets a barrier in a loop that it makes one kernel of."""
+
+    @tl.checkpoint
+    def f(x):
+        return tnp.sin(tnp.sin(x) * x)
+
+    def descend(x):
+        return lax.fori_loop(0, 3, lambda _, x: x - 0.1 * tl.grad(f)(x), x)
+
+    close(float(tl.jit(descend)(np.float64(0.5))), float(stepped(descend, np.float64(0.5))))
 
 
 def test_branches_share_the_places_of_what_they_save():
