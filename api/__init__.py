@@ -29,9 +29,12 @@ from tapeless.custom_rules import custom_jvp
 from tapeless.describing import missing as _missing
 from tapeless.explanations import explain_control_flow
 from tapeless.interpreters import rules as _transforms
+from tapeless.interpreters import simplifications as _simplifications
+from tapeless.interpreters import simplify as _simplify
 from tapeless.jacobians import hessian, jacfwd, jacobian, jacrev
 from tapeless.linear_programs import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
 from tapeless.lowering import dispatch as _dispatch
+from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
 from tapeless.lowering.array import from_dlpack
 from tapeless.lowering.devices import (
@@ -53,7 +56,8 @@ from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracing import eval_shape, make_jaxpr
 from tapeless.vectorization import vmap
 
-_RULES = _transforms, _emitters  # importing them filled the tables
+_RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
+_emit.passes.append(_simplify.simplified_if_asked)
 _core.set_evaluator(_dispatch.Evaluator())
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 

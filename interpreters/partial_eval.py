@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import recompute
 from tapeless.interpreters.linearity import checked_linear
 from tapeless.interpreters.recompute import Policy, save_all
+from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.structure import Structure, hoisted, spreading
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
@@ -58,7 +61,7 @@ def unzip_jaxpr(
 class UnzipTrace(Trace):
     """Applying a primitive to known values is the parent's business; to linear ones, it is written down."""
 
-    __slots__ = ("_eqns", "_inputs", "_residuals")
+    __slots__ = ("_eqns", "_inputs", "_residuals", "_structure")
     what = "linearize"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
@@ -66,6 +69,7 @@ class UnzipTrace(Trace):
         self._inputs: list[Var] = []
         self._eqns: list[Equation] = []
         self._residuals: dict[int, tuple[Var, Any]] = {}
+        self._structure = Structure()
 
     def input(self, aval: ShapedArray) -> "LinearTracer":
         """A new linear input."""
@@ -78,7 +82,10 @@ class UnzipTrace(Trace):
             if type(x) is LinearTracer and x.trace is self:
                 break
         else:
-            return self.parent.process(primitive, args, params)
+            outs = self.parent.process(primitive, args, params)
+            if primitive in spreading and config.simplify:
+                self._structure.remember(primitive, args, params, outs[0])
+            return outs
         rule = rules.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
@@ -119,6 +126,10 @@ class UnzipTrace(Trace):
         found = self._residuals.get(id(x))
         if found is None:
             found = self._residuals[id(x)] = (Var(aval_of(x)), x)
+            made = self._structure.of(x)
+            if made is not None:
+                atoms = [self.atom(y) for y in made.args]
+                self._eqns.append(Equation(made.primitive, atoms, made.params, [found[0]], made.source))
         return found[0]
 
     def equation_of(self, var: Var) -> Equation | None:
@@ -129,11 +140,14 @@ class UnzipTrace(Trace):
         """The linear program, residuals first, and the values of the residuals it needs."""
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
-        used = passes.used_variables(jaxpr)
-        kept = [(v, x) for v, x in self._residuals.values() if v in used]
-        closed = checked(jaxpr.replace(invars=[v for v, _ in kept] + self._inputs))
-        residuals = [x for _, x in kept]
-        return checked_linear(closed, residuals), residuals
+        values = dict(self._residuals.values())
+        jaxpr = _with_inputs(jaxpr, values, self._inputs)
+        if config.simplify:
+            with core.under(self.parent):
+                jaxpr = hoisted(simplified(checked(jaxpr)), values)
+        closed = _with_inputs(jaxpr, values, self._inputs)
+        residuals = [values[v] for v in closed.invars if not v.linear]
+        return checked_linear(checked(closed), residuals), residuals
 
 
 class LinearTracer(Tracer):
@@ -152,6 +166,13 @@ class LinearTracer(Tracer):
 
 
 rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)
+
+
+def _with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
+    """A program with inputs for those of the known values that it reads and does not compute."""
+    computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
+    used = passes.used_variables(jaxpr)
+    return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
 
 
 def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...]) -> Unzipped:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.linearity import checked_linear
+from tapeless.interpreters.simplify import simplified_if_asked
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
@@ -264,7 +265,7 @@ def _transpose_jaxpr(
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    return checked_linear(built), tuple(type(ct) is not Zero for ct in pulled)
+    return checked_linear(simplified_if_asked(built)), tuple(type(ct) is not Zero for ct in pulled)
 
 
 _transposed = core.program_cache()

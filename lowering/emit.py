@@ -3,7 +3,7 @@
 One function per distinct inner program: however often it is called, its text stands once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.lowering import hlo, ordering, settling
@@ -12,6 +12,7 @@ from tapeless.tracer.jaxpr import Jaxpr, Literal
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
+passes: list[Callable[[Jaxpr], Jaxpr]] = []  # what a program goes through before it is written, see api/__init__.py
 rules = Rules("emit")  # rule(f: Function, outs: avals, *operands: Value, **params) -> Values
 
 
@@ -30,6 +31,8 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
       platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`.
     Raises: NotImplementedError if a primitive has no emit rule; TypeError if a dtype has no StableHLO name.
     """
+    for run in passes:
+        jaxpr = run(jaxpr)
     writing = _Module(name, platform)
     return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
 

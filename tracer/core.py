@@ -72,6 +72,11 @@ class Primitive:
             found = typed[key] = self.typing_rule(*avals, **params)
         return found
 
+    @property
+    def carries_programs(self) -> bool:
+        """Whether programs may be among its params."""
+        return self._typed is None
+
     def __str__(self) -> str:
         return self.name
 

@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters.simplify import simplified
 
 
 def close(actual, expected, rtol=1e-12):
@@ -83,6 +84,15 @@ def chosen(x):
 def test_da12_gradient_of_a_choice(way):
     assert [float(way(tl.grad(chosen))(np.float32(x))) for x in (42, -42)] == [2, 5]
     np.testing.assert_array_equal(tl.vmap(tl.grad(chosen))(np.float32([42, -42])), [2, 5])
+
+
+def test_da12_the_gradient_is_one_choice_of_constants():
+    with tl.config.scope(simplify=True):
+        lines = str(simplified(tl.make_jaxpr(tl.grad(chosen))(np.float32(42)).jaxpr)).splitlines()
+    assert [line.split("=", 1)[1].split() for line in lines[1:-1]] == [
+        ["gt", "a", "0.0"],
+        ["select_n", "b", "5.0", "2.0"],
+    ]
 
 
 # ---- DA15 ----------------------------------------------------------------------------------------------------

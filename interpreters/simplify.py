@@ -1,0 +1,258 @@
+"""Simplifying programs: the same results by less work. Linear programs first of all, before they are transposed.
+
+Transposition preserves work, so every guarantee about gradients is bought here, on the linear program. Passes over a
+program, one after another until none finds anything:
+- rules, one table of them, each of which knows a shorter way to compute an equation, by what its operands are;
+- parts (`parts`): what is read of a value in parts only is computed in these parts only;
+- contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
+- masks (`masks`), in linear programs: what a choice discards is not multiplied by a coefficient that may be infinite.
+No pass adds work, counted in elements computed; each takes time linear in the length of the program.
+Source: seeds.md 3.4 to 3.6, after Bernstein et al. 2020; design.md 3.8.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, passes
+from tapeless.tracer.check import checked
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.source import Source
+from tapeless.tracer.types import ShapedArray
+
+ROUNDS = 4  # what one pass leaves for another to do is done by then, or is not worth it
+
+
+def simplified(jaxpr: Jaxpr) -> Jaxpr:
+    """A program of the same inputs and results that does no more work, the same object if there is nothing to do.
+
+    Programs inside are simplified too. Remembered for as long as `jaxpr` lives.
+    """
+    cache = _simplified.setdefault(jaxpr, {})
+    if not cache:
+        found = _simplify(jaxpr)
+        cache[None] = None if found is jaxpr else found  # a program that remembers itself would live for ever
+        _simplified.setdefault(found, {None: None})
+    return cache[None] or jaxpr
+
+
+def simplified_if_asked(jaxpr: Jaxpr) -> Jaxpr:
+    """`simplified` if `config.simplify` is set, else the program as it is."""
+    return simplified(jaxpr) if config.simplify else jaxpr
+
+
+# rule(writer, *operands, **params) -> what the result is, an atom (or one for each result), or None: as it was.
+rules = Rules("simplify")
+# Rules that have nothing to say unless an operand is a literal, or made by one of these primitives.
+looks_at: Table[frozenset[Primitive]] = Table("simplify")
+# Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
+programs: list[Callable[[Jaxpr], Jaxpr]] = []
+
+
+class Writer:
+    """A program being written anew, equation by equation: rules see what their operands are made of."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.jaxpr = jaxpr
+        self.linear = any(jaxpr.linear_in)
+        self.changed = False
+        self.sparser = False  # was something linear found to be zero?
+        self.eqns: list[Equation] = []
+        self._made: dict[Var, Equation] = {}
+        self._same: dict[Var, Atom] = {}
+        self.place: Source | None = None  # the line that equations to come are from
+
+    def rewritten(self) -> Jaxpr:
+        """The whole program, by the rules."""
+        for eqn in self.jaxpr.eqns:
+            self.visit(eqn)
+        return self.finish()
+
+    def visit(self, eqn: Equation) -> None:
+        """Write an equation of the old program: by a rule, or as it was."""
+        now = self.renamed(eqn)
+        if self.sparser and _is_of_zeros(now):
+            self.place = eqn.source
+            self._same.update((v, zeros(self, v.aval)) for v in eqn.outvars)
+            return
+        rule = rules.get(eqn.primitive)
+        if rule is not None and self._promising(now) and not (eqn.primitive.carries_programs and effects(eqn)):
+            self.place = eqn.source
+            found = rule(self, *now.invars, **eqn.params)
+            if found is not None and self.replace(eqn, found):
+                return
+        if eqn.primitive.carries_programs:
+            params = _inside(eqn)
+            if params is not eqn.params:
+                self.changed, now = True, now.replace(params=params)
+        self.keep(now)
+
+    def _promising(self, eqn: Equation) -> bool:
+        """Whether the rule of an equation may have anything to say: a look at what its operands are, for speed."""
+        wanted = looks_at.get(eqn.primitive)
+        if wanted is None:
+            return True
+        made = self._made
+        for v in eqn.invars:
+            if type(v) is Literal or ((before := made.get(v)) is not None and before.primitive in wanted):  # type: ignore[arg-type]
+                return True
+        return False
+
+    def renamed(self, eqn: Equation) -> Equation:
+        """An equation of the old program, reading variables of the new one."""
+        same = self._same
+        if not same or same.keys().isdisjoint(eqn.invars):
+            return eqn
+        return Equation(eqn.primitive, [self.now(v) for v in eqn.invars], eqn.params, eqn.outvars, eqn.source)
+
+    def now(self, v: Atom) -> Atom:
+        """What a variable of the old program is in the new one."""
+        return self._same.get(v, v) if type(v) is Var else v
+
+    def keep(self, eqn: Equation) -> None:
+        """Write an equation as it is."""
+        self.eqns.append(eqn)
+        for v in eqn.outvars:
+            self._made[v] = eqn
+
+    def replace(self, eqn: Equation, outs: Atom | Sequence[Atom]) -> bool:
+        """Let results of an old equation be what was found instead, unless types differ."""
+        atoms = (outs,) if isinstance(outs, (Var, Literal)) else outs
+        if any(v.aval is not found.aval for v, found in zip(eqn.outvars, atoms, strict=True)):
+            return False
+        for v, found in zip(eqn.outvars, atoms):
+            self._same[v] = found
+            self.sparser |= v.linear and not found.linear
+        self.changed = True
+        return True
+
+    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+        """Apply a primitive with one result, by its rule if it knows better."""
+        rule = rules.get(primitive)
+        found = rule(self, *operands, **params) if rule else None
+        (aval,) = primitive.type(tuple([v.aval for v in operands]), params)
+        if isinstance(found, (Var, Literal)) and found.aval is aval:
+            return found
+        out = Var(aval, any(v.linear for v in operands))
+        self.keep(Equation(primitive, operands, params, [out], self.place))
+        return out
+
+    def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
+        """The equation that computes a variable, if it is one of this primitive."""
+        eqn = self._made.get(v) if type(v) is Var else None
+        return eqn if eqn is not None and eqn.primitive is primitive else None
+
+    def definition(self, v: Atom) -> Equation | None:
+        """The equation that computes a variable; None for an input or a literal."""
+        return self._made.get(v) if type(v) is Var else None
+
+    def finish(self) -> Jaxpr:
+        """The new program, or the old one if nothing changed."""
+        if not self.changed:
+            return self.jaxpr
+        outvars = [self.now(v) for v in self.jaxpr.outvars]
+        after = passes.dead_code(self.jaxpr.replace(eqns=self.eqns, outvars=outvars))
+        return honest(self.jaxpr, after) if self.sparser else after
+
+
+def literal(value: Any, aval: ShapedArray) -> Literal:
+    """A number as a scalar of a type's dtype and weakness."""
+    scalar = aval.update(shape=())
+    return Literal(scalar.dtype.type(value) if scalar.weak_type else np.asarray(value, scalar.dtype), scalar)
+
+
+def zeros(w: Writer, aval: ShapedArray) -> Atom:
+    """Zeros of a type."""
+    scalar = literal(0, aval)
+    return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
+
+
+def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
+    """A new program in which something linear was found to be zero: what is linear in nothing else is zero, too.
+
+    The program before, if a result that is linear would not be any more: who asked for it takes it for linear.
+    """
+    w = Writer(after)
+    w.sparser = True
+    for eqn in after.eqns:
+        w.visit(eqn)
+    outvars = [w.now(v) for v in after.outvars]
+    marked = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
+    same = all(new.linear == old.linear for new, old in zip(marked.outvars, before.outvars, strict=True))
+    return marked if same else before
+
+
+def uses(jaxpr: Jaxpr) -> dict[Var, int]:
+    """How often every variable is read, being a result included."""
+    found: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if type(v) is Var:
+                found[v] = found.get(v, 0) + 1
+    for v in jaxpr.outvars:
+        if type(v) is Var:
+            found[v] = found.get(v, 0) + 1
+    return found
+
+
+def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:
+    """The program of these equations, as near to their order as what reads what allows, without dead code."""
+    made = {v: eqn for eqn in eqns for v in eqn.outvars}
+    done: set[Equation] = set()
+    ordered: list[Equation] = []
+    for eqn in eqns:
+        todo = [] if eqn in done else [eqn]
+        while todo:
+            last = todo[-1]
+            missing = [made[v] for v in last.invars if v in made and made[v] not in done]
+            if missing:
+                todo += missing
+                continue
+            todo.pop()
+            if last not in done:
+                done.add(last)
+                ordered.append(last)
+    return passes.dead_code(jaxpr.replace(eqns=ordered, outvars=outvars))
+
+
+def _simplify(jaxpr: Jaxpr) -> Jaxpr:
+    before = jaxpr
+    for _ in range(ROUNDS):
+        after = Writer(before).rewritten()
+        for run in programs:
+            after = run(after)
+        if after is before:
+            break
+        before = after
+    return jaxpr if before is jaxpr else checked(before)
+
+
+def _is_of_zeros(eqn: Equation) -> bool:
+    """Whether an equation that was linear has no linear operand any more."""
+    return any(v.linear for v in eqn.outvars) and not any(v.linear for v in eqn.invars) and bool(eqn.invars)
+
+
+def _inside(eqn: Equation) -> dict[str, Any]:
+    """The params of an equation, with programs among them simplified."""
+    new = {name: _simplified_in(value) for name, value in eqn.params.items()}
+    return new if any(new[name] is not value for name, value in eqn.params.items()) else eqn.params
+
+
+def _simplified_in(value: Any) -> Any:
+    """A param: a program, several, or something else."""
+    if type(value) is Jaxpr:
+        return simplified(value)
+    if type(value) is not tuple or not any(type(item) is Jaxpr for item in value):
+        return value
+    items = tuple([_simplified_in(item) for item in value])
+    return value if all(a is b for a, b in zip(items, value)) else items
+
+
+_simplified = core.program_cache()

@@ -1,0 +1,96 @@
+"""The structure of known values: how coefficients of a linear program that are mostly repetition were made.
+
+A value that was broadcast, or made of such values by cheap elementwise operations, is not a residual but equations of
+the linear program, on the values that it was made of: so that what reads a part of it, or sums over it, can be
+simplified. What is left of these equations after that, but for broadcasts, is not computed again: the value is known.
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.tracer import passes, source
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.rules import Table
+from tapeless.tracer.source import Source
+from tapeless.tracer.types import aval_of
+
+# Primitives that structure is seen through: True if they make it, of what they repeat or of nothing.
+spreading: Table[bool] = Table("spreading")
+
+
+class Made(NamedTuple):
+    """The operation that made a value."""
+
+    primitive: Primitive
+    args: Sequence[Any]
+    params: dict[str, Any]
+    source: Source | None
+
+
+class Structure:
+    """The known values of one trace that have structure; it keeps none of them alive."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[weakref.ref[Any], Made]] = {}
+
+    def remember(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Any) -> None:
+        """Note how a value was made, if it has structure."""
+        if not isinstance(out, Array):
+            return
+        arrays = [x for x in args if aval_of(x).shape]
+        if spreading[primitive]:
+            some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
+        else:
+            some = bool(arrays) and all(self.of(x) is not None for x in arrays)
+        if some:
+            self._made[id(out)] = weakref.ref(out), Made(primitive, args, params, source.current())
+
+    def of(self, x: Any) -> Made | None:
+        """How a value was made, if it has structure."""
+        found = self._made.get(id(x))
+        return found[1] if found is not None and found[0]() is x else None
+
+
+def hoisted(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
+    """A linear program without the equations that compute known values, but for those that repeat.
+
+    `values` are those of its other inputs, and of variables that were computed before; new ones are computed now, in
+    the name of the current trace, and put there.
+    """
+    known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
+    done = {eqn for eqn in known if not spreading.get(eqn.primitive)}
+    if not done:
+        return jaxpr
+    made = {v: eqn for eqn in known for v in eqn.outvars}
+    rest = jaxpr.replace(eqns=[eqn for eqn in jaxpr.eqns if eqn not in done])
+    for v in passes.used_variables(passes.dead_code(rest)):
+        if v in made and made[v] in done:
+            _compute(v, made, values)
+    return passes.dead_code(rest)
+
+
+def _is_known(eqn: Equation) -> bool:
+    return not any(v.linear for v in (*eqn.invars, *eqn.outvars)) and not effects(eqn)
+
+
+def _compute(v: Var, made: dict[Var, Equation], values: dict[Var, Any]) -> None:
+    """Have the value of a variable, and of those that it is computed from."""
+    todo = [v]
+    while todo:
+        eqn = made.get(todo[-1])
+        if todo[-1] in values or eqn is None:
+            todo.pop()
+            continue
+        missing = [x for x in eqn.invars if isinstance(x, Var) and x not in values]
+        if missing:
+            todo += missing
+            continue
+        with source.at(eqn.source):
+            read = [x.value if isinstance(x, Literal) else values[x] for x in eqn.invars]
+            values.update(zip(eqn.outvars, eqn.primitive.bind(*read, **eqn.params), strict=True))

@@ -1,0 +1,96 @@
+"""Sums of products by the least work: what is factored, and what is left alone."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.tracer.primitives.contraction import Precision
+from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
+
+pytestmark = pytest.mark.usefixtures("simplifying")
+
+M = np.zeros((3, 16, 16))
+SMALL = {
+    "outer, applied": (lambda x: tnp.outer(x, x) @ x, X),
+    "outer, applied, summed": (lambda x: tnp.sum(tnp.outer(x, x) @ x), X),
+    "outer, summed": (lambda x: tnp.sum(tnp.outer(x, x)), X),
+    "sum of outers": (lambda x: tnp.sum(tnp.outer(x, x) + 2 * tnp.outer(x, tnp.sin(x)), 1), X),
+    "difference": (lambda x: (tnp.outer(x, x) - tnp.outer(x, tnp.sin(x))) @ x, X),
+    "negative": (lambda x: (-tnp.outer(x, x)) @ x, X),
+    "diag, applied": (lambda x: tnp.diag(x) @ x, X),
+    "diag, applied from the left": (lambda x: x @ tnp.diag(x), X),
+    "diag, summed": (lambda x: tnp.sum(tnp.diag(x)), X),
+    "diag, rows": (lambda x: tnp.sum(tnp.diag(x), 1), X),
+    "eye, applied": (lambda x: tnp.eye(16) @ x, X),
+    "eye, summed": (lambda x: tnp.sum(tnp.eye(16)) * x, X),
+    "transposed": (lambda x: tnp.outer(x, x).T @ x, X),
+    "scaled by rows": (lambda x: tnp.sum(tnp.outer(x, x) * x[:, None], 0), X),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_nothing_square_is_computed(name):
+    f, x = SMALL[name]
+    assert largest(after(f, x)) <= 16
+    assert largest(tl.unzip(f, x).linear) <= 16
+    assert largest(tl.unzip(f, x).transposed) <= 16
+
+
+def test_batches():
+    """Under vmap there is one index more."""
+    xs = np.stack([X, 2 * X, 3 * X])
+    for name, (f, _) in SMALL.items():
+        assert largest(after(tl.vmap(f), xs)) <= 48, name
+
+
+@pytest.mark.parametrize(
+    "f, expected",
+    [
+        (lambda a, b: tnp.trace(a @ b), ["dot_general"]),
+        (lambda a, b: tnp.sum(a @ b), ["reduce_sum", "reduce_sum", "dot_general"]),
+        (lambda a, b: a @ b @ X, ["dot_general", "dot_general"]),
+        (lambda a, b: tnp.sum(tnp.eye(16) * a), ["reshape", "slice", "reduce_sum"]),
+    ],
+)
+def test_matrices(f, expected):
+    jaxpr = after(f, A, B)
+    assert sorted(names(jaxpr)) == sorted(expected)
+    assert all(
+        v.aval.size <= 16 or str(eqn.primitive) in ("transpose", "reshape") for eqn in jaxpr.eqns for v in eqn.outvars
+    )
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: a @ b,
+        lambda a, b: (a * b) @ X,
+        lambda a, b: (tnp.sin(a) @ b) * tnp.sum(b),
+        lambda a, b: tnp.sum(a * b, 1),
+        lambda a, b: (a @ b + X) @ b,
+        lambda a, b: a @ (b.T + 1),
+    ],
+)
+def test_what_is_left_alone(f):
+    """Products that gain nothing, and sums whose addends do not lack an index each."""
+    jaxpr = tl.make_jaxpr(f)(A, B).jaxpr
+    assert names(after(f, A, B)) == names(jaxpr)
+
+
+def test_precision():
+    """A sum of products becomes a contraction only in full precision; a contraction keeps its own."""
+    summed = after(lambda x, a: tnp.sum(tnp.outer(x, x) * a), X, A)
+    (first, *_) = [eqn for eqn in summed.eqns if str(eqn.primitive) == "dot_general"]
+    assert first.params["precision"] == (Precision.HIGHEST, Precision.HIGHEST)
+    kept = after(lambda x: tnp.matmul(tnp.outer(x, x), x, precision="high"), X)
+    (dot,) = [eqn for eqn in kept.eqns if str(eqn.primitive) == "dot_general"]
+    assert dot.params["precision"] == (Precision.HIGH, Precision.HIGH)
+
+
+def test_integers_and_narrow_floats():
+    for dtype in (np.int32, np.float16, np.complex64):
+        x = np.arange(4).astype(dtype)
+        jaxpr = tl.make_jaxpr(lambda x: tnp.sum(tnp.outer(x, x) @ x))(x).jaxpr
+        assert jaxpr.out_avals[0].dtype == dtype
+        assert tl.jit(lambda x: tnp.sum(tnp.outer(x, x) @ x))(x) == 6 * 14

@@ -1,0 +1,87 @@
+"""Of what is read in parts, only the parts are computed: by primitive, and where it is left alone."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
+
+pytestmark = pytest.mark.usefixtures("simplifying")
+
+# The function of a matrix that is read of, and the elements of the largest value that may be left of it.
+PARTS = {
+    "elementwise": (lambda a: tnp.sin(a) * a, 16),
+    "scalar operand": (lambda a: tnp.exp(a) * tnp.sum(X), 16),
+    "select": (lambda a: tnp.where(a > 1, a, -a), 16),
+    "clamp": (lambda a: lax.clamp(0.1, a, 1.0), 16),
+    "transpose": (lambda a: tnp.sin(a).T, 16),
+    "reshape": (lambda a: tnp.sin(a).reshape(4, 4, 16).reshape(16, 16), 16),
+    "broadcast": (lambda a: tnp.exp(tnp.broadcast_to(tnp.sin(a[:1]), (16, 16))), 16),
+    "outer product": (lambda a: tnp.outer(tnp.sin(X), X), 16),
+    "iota": (lambda a: lax.broadcasted_iota(np.float64, (16, 16), 1) * 2.0, 16),
+    "concatenation": (lambda a: tnp.concatenate([tnp.sin(a), tnp.cos(a)])[9:25], 16),
+    "padding": (lambda a: lax.pad(tnp.sin(a), 0.0, [(2, -2, 0), (-1, 1, 0)]), 16),
+    "reversal": (lambda a: tnp.sin(a)[::-1, ::-1], 16),
+    "product of matrices": (lambda a: tnp.sin(a @ B), 16),
+    "reduction": (lambda a: tnp.sum(tnp.sin(a)[:, :, None] * X, 2), 256),
+    "largest": (lambda a: tnp.max(tnp.sin(a)[:, :, None] * X, 2), 256),
+}
+COMPUTING = ("sin", "cos", "exp", "mul", "dot_general", "clamp")
+READ = {
+    "row": lambda a: a[3],
+    "column": lambda a: a[:, 3],
+    "diagonal": tnp.diagonal,
+    "strided": lambda a: a[1::8, 2],
+    "dynamic row": lambda a: lax.dynamic_index_in_dim(a, tnp.argmax(X) - 3, 0, False),
+    "two": lambda a: a[1] * a[:, 2],
+}
+
+
+@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize("made", PARTS)
+def test_parts(made, read):
+    f, n = PARTS[made]
+    jaxpr = after(lambda a: READ[read](f(a)), A)
+    # What is not followed by its rule: windows at unknown places, and diagonals across what is joined or padded.
+    opaque = made in ("concatenation", "padding") and read in ("dynamic row", "diagonal")
+    opaque |= made == "reversal" and read == "dynamic row"
+    computing = [eqn for eqn in jaxpr.eqns if str(eqn.primitive) in COMPUTING]
+    assert opaque or all(v.aval.size <= n for eqn in computing for v in eqn.outvars)
+
+
+def test_a_diagonal_of_a_product_is_a_batch():
+    assert names(after(lambda a: tnp.diagonal(a @ B), A)) == ["transpose", "dot_general"]
+    assert largest(after(lambda a: (a @ B)[:, 0], A)) == 16
+
+
+def test_off_diagonals():
+    for k in (-3, 2):
+        jaxpr = after(lambda x, k=k: tnp.diagonal(tnp.outer(x, x), k), X)
+        assert largest(jaxpr) <= 16 and names(jaxpr).count("mul") == 1
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: (tnp.sin(a), tnp.sin(a)[0]),
+        lambda a: tnp.sin(a)[1:],
+        lambda a: [tnp.sin(a[0])[k] for k in range(5)],
+    ],
+    ids=["all of it is wanted too", "most of it is", "many parts"],
+)
+def test_what_is_left_alone(f):
+    jaxpr = tl.make_jaxpr(lambda a: f(tnp.cos(a)))(A).jaxpr
+    assert names(after(lambda a: f(tnp.cos(a)), A)).count("sin") == names(jaxpr).count("sin")
+
+
+def test_a_window_stays_inside():
+    """Where the start is beyond the end, the window is moved: so is that of the operands."""
+    for start in (-5, 7, 100):
+        after(lambda x, i: lax.dynamic_slice(tnp.sin(x) * x, (i,), (4,)), X, np.int32(start))
+
+
+def test_reads_of_reads():
+    assert largest(after(lambda a: tnp.sin(a)[2:14][3:5].T[4], A)) <= 32
+    assert names(after(lambda x: tnp.outer(x, x)[:, 0][2:5] + 1, X)).count("mul") == 1
