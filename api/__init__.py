@@ -27,7 +27,8 @@ from tapeless.compiling import jit
 from tapeless.custom_reverse import custom_vjp
 from tapeless.custom_rules import custom_jvp
 from tapeless.describing import missing as _missing
-from tapeless.explanations import explain_control_flow
+from tapeless.explaining import explain
+from tapeless.explaining_control_flow import explain_control_flow
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
@@ -57,7 +58,7 @@ from tapeless.tracing import eval_shape, make_jaxpr
 from tapeless.vectorization import vmap
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
-_emit.passes.append(_simplify.simplified_if_asked)
+_emit.passes.append(_simplify.simplified)
 _core.set_evaluator(_dispatch.Evaluator())
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 
@@ -89,6 +90,7 @@ __all__ = [
     "errors",
     "eval_shape",
     "experimental",
+    "explain",
     "explain_control_flow",
     "from_dlpack",
     "grad",

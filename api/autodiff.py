@@ -23,7 +23,7 @@ from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.elementwise import conj, convert_element_type
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
 
 def grad(
@@ -189,7 +189,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     (Array(6., dtype=float32),)
     """
     f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
-    halves = unzip_jaxpr(linear, linear.linear_in)
+    halves = unzip_jaxpr(linear, linear.linear_in, whole=True)
     known = eval_jaxpr(halves.known, consts)
     residuals = known[len(known) - halves.residuals :]
 
@@ -212,12 +212,15 @@ def linear_program(
       args: pytrees of arrays or of anything with shape and dtype.
       argnums: in which arguments it is linear; all of them if None.
     Returns: the flat function, the structure of its arguments, the program with linear inputs, and its constants.
-    Raises: TypeError if such an argument is not inexact; LinearityError if the function is not linear.
+    Raises: TypeError if `fun` is no function, an argument no array, or such an argument not inexact; LinearityError
+      if the function is not linear.
     """
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a function, not {fun!r}.")
     chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
     flat, tree = pytree.flatten(tuple(args))
     is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
-    avals = [_type_of(x).strong() for x in flat]
+    avals = [_type_of(who, x).strong() for x in flat]
     for aval, linear in zip(avals, is_linear):
         if linear and not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
@@ -345,10 +348,15 @@ def _name(fun: Any) -> str:
 
 
 def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
-    """Positions counted from the front. Raises: ValueError if one is not that of an argument, or named twice."""
+    """Positions counted from the front.
+
+    Raises: TypeError if they are no ints; ValueError if one is not that of an argument, or named twice.
+    """
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for i in chosen:
-        if not isinstance(i, (int, np.integer)) or not -len(args) <= i < len(args):
+        if not isinstance(i, (int, np.integer)):
+            raise TypeError(f"{who}: argnums must be an int or a sequence of ints, not {argnums!r}.")
+        if not -len(args) <= i < len(args):
             raise ValueError(
                 f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
                 f"{len(args)} positional argument{'s' * (len(args) != 1)}."
@@ -364,7 +372,10 @@ def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_
     for path, leaf in pytree.leaves_with_path(arg):
         where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
         if not is_arraylike(leaf):
-            raise TypeError(f"{who}: {where} is {leaf!r} of type {type(leaf).__name__}, which is not an array.")
+            raise TypeError(
+                f"{who}: {where} is {leaf!r} of type {type(leaf).__name__}, which is not an array."
+                f"{conversion_hint(leaf)}"
+            )
         aval = aval_of(leaf)
         if holomorphic and not dtypes.is_complex(aval.dtype):
             raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
@@ -417,7 +428,8 @@ def _check_results(out: Any, leaves: Sequence[Any], name: str) -> None:
 
 def _split_aux(out: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(out, tuple) or len(out) != 2:
-        raise TypeError(f"with has_aux=True {name} must return (value, aux), but returned {out!r}.")
+        leaves, tree = pytree.flatten(out)
+        raise TypeError(f"with has_aux=True {name} must return (value, aux), but returned {structure(tree, leaves)}.")
     return out
 
 
@@ -467,5 +479,9 @@ def _cotangents(cotangent: Any, f: _Flat, avals: Sequence[ShapedArray], who: str
     ]
 
 
-def _type_of(x: Any) -> ShapedArray:
-    return aval_of(x) if is_arraylike(x) else ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+def _type_of(who: str, x: Any) -> ShapedArray:
+    if is_arraylike(x):
+        return aval_of(x)
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise TypeError(f"{who}: expected arrays, or their types, not {x!r} of type {type(x).__name__}.")
+    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))

@@ -18,8 +18,8 @@ class custom_vmap:
     """A function with a `vmap` rule of its own.
 
     Where no argument is mapped, it is the function, its derivatives too. Under `vmap` it is what its rule says, and
-    derivatives around it, `grad(vmap(f))`, are those of the rule. Inside, in `vmap(grad(f))`, reverse mode has to take
-    the function apart: what is mapped then is its derivative, by the rules of the operations it is made of.
+    derivatives are those of the rule, of any order and in both modes, around it, `grad(vmap(f))`, or inside,
+    `vmap(grad(f))`. In the latter, reverse mode computes the rule again for the derivative.
 
     Args:
       fun: a function of pytrees of arrays. Values it closes over must not be mapped.
@@ -71,7 +71,7 @@ class custom_vmap:
         key = tree, avals, config.trace_key()
         body = self._remembered.get(key)
         if body is None:
-            body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals)
+            body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals, True)
             body = body._replace(result=_types(body))
             if not any(isinstance(x, Tracer) for x in body.consts):
                 self._remembered[key] = body

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.differences import branches_error, carry_error, structure_error
+from tapeless.explorations import Exploration, explored, for_good
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
@@ -36,16 +37,35 @@ class Body(NamedTuple):
         program, _ = trace_to_jaxpr(converted, jaxpr.in_avals, what="control flow")
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
+    def taking(self, avals: Sequence[ShapedArray], first: int) -> "Body":
+        """With arguments of these types, from the one at `first` on, converted to those that it was traced for."""
+        jaxpr, start = self.jaxpr, len(self.consts) + first
+        own = jaxpr.in_avals
+        end = start + len(avals)
 
-def trace(who: str, fun: Callable[..., Any], call: Callable[..., Any], avals: Sequence[ShapedArray]) -> Body:
+        def converted(*xs: Any) -> tuple[Any, ...]:
+            carry = [as_type(x, aval) for x, aval in zip(xs[start:end], own[start:end])]
+            return eval_jaxpr(jaxpr, [*xs[:start], *carry, *xs[end:]])
+
+        program, _ = trace_to_jaxpr(converted, [*own[:start], *avals, *own[end:]], what="control flow")
+        return self._replace(jaxpr=program.replace(name=jaxpr.name))
+
+
+def trace(
+    who: str, fun: Callable[..., Any], call: Callable[..., Any], avals: Sequence[ShapedArray], remembered: bool = False
+) -> Body:
     """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
 
+    Args:
+      remembered: it is going to be used again elsewhere, so loops inside must not guess (see `explorations`).
     Raises: TypeError if a leaf of the result is not an array; whatever `fun` raises.
     """
     result: Any = None
 
     def flat(*xs: Any) -> list[Any]:
         nonlocal result
+        if not remembered:
+            Exploration.enter()
         result = call(*xs)
         check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", result)
         return pytree.leaves(result)
@@ -71,7 +91,20 @@ def check_arrays(what: str, tree: Any) -> None:
 def check_function(who: str, name: str, fun: Any) -> None:
     """Raises: TypeError if `fun` is not callable."""
     if not callable(fun):
-        raise TypeError(f"{who}: {name} must be a function, not {fun!r}.")
+        raise TypeError(f"{who}: {name} must be a function, not {_shown(fun)}.")
+
+
+def _shown(x: Any) -> str:
+    """A value in a message: of an array its type, which may be all that is known of it, and short."""
+    return f"an array {aval_of(x)}" if hasattr(x, "shape") and is_arraylike(x) else repr(x)
+
+
+def described(result: Any) -> str:
+    """What a function returned: its structure, and of a single array the type."""
+    tree = pytree.structure(result)
+    if tree is not pytree.LEAF:
+        return str(tree)
+    return f"one array, {aval_of(result)}" if is_arraylike(result) else f"{result!r} of type {type(result).__name__}"
 
 
 def as_type(x: Any, aval: ShapedArray) -> Any:
@@ -95,6 +128,8 @@ def settled(
 ) -> tuple[Body, list[Any]]:
     """The body of a loop, whose carry has one type for good, and the initial carry, flat and of that type.
 
+    Inside of a loop that is only explored the type is a guess, of one trace: see `explorations`.
+
     Args:
       fun: the user's function, whose fault it is.
       traced: the body for types of the carry.
@@ -103,21 +138,30 @@ def settled(
     Raises: TypeError if the body changes the structure of the carry, or the type of a leaf: every one is named.
     """
     leaves, avals = pytree.leaves(init), [aval_of(x) for x in pytree.leaves(init)]
-    end = first + len(avals)
+    end, around = first + len(avals), Exploration.here()
+    how = for_good if around else _exploring(avals)
     while True:
-        body = traced(avals)
+        body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
         after = carry_of(body.result)
         if pytree.structure(after) != pytree.structure(init):
             raise structure_error(who, fun, init, after)
         given = body.jaxpr.out_avals[first:end]
         wider = [_met(before, after) for before, after in zip(avals, given)]
-        if wider == avals:
+        if around and wider != avals:
+            around.guessed = True
+            body, avals = body.taking(wider, first), wider
+        if wider == avals and not guessed:
             break
-        avals = wider
+        how, avals = (for_good if wider == avals else _exploring(wider)), wider
     if not all(map(gives_way, given, avals)):
         raise carry_error(who, fun, init, avals, given, [gives_way(*pair) for pair in zip(given, avals)])
     outs = body.jaxpr.out_avals
     return body.giving([*outs[:first], *avals, *outs[end:]]), [as_type(x, aval) for x, aval in zip(leaves, avals)]
+
+
+def _exploring(avals: Sequence[ShapedArray]) -> Any:
+    """How to trace a body with this carry: the types of one that is not weak are not going to change."""
+    return explored if any(aval.weak_type for aval in avals) else for_good
 
 
 def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:

@@ -5,13 +5,17 @@ A policy is asked of every operation whose results the backward pass needs: `pol
 
 >>> def save_small(primitive, *operands, **params):
 ...     return all(x.size <= 1000 for x in operands)
+
+`budget` is none of these: it is given the whole program.
 """
 
 import functools
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from tapeless.interpreters.recompute import EXCLUDED, Policy, save_all, save_none
+from tapeless.interpreters.budgets import Budget
+from tapeless.interpreters.recompute import EXCLUDED, Policy, ProgramPolicy, save_all, save_none
 from tapeless.lowering import devices
 from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p
@@ -50,8 +54,12 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 
 @functools.cache
-def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Save what either policy saves."""
+def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Policy:
+    """Save what either policy saves.
+
+    Raises: TypeError if one is a budget, which cannot be asked of one operation.
+    """
+    _check_asked("save_from_both_policies", policy_1, policy_2)
 
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         first, second = (p(primitive, *operands, **params) for p in (policy_1, policy_2))
@@ -62,10 +70,33 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 @functools.cache
 def save_if(predicate: Callable[..., Any]) -> Policy:
-    """Save the results of operations of which `predicate(primitive, *operand_types, **params)` is true."""
+    """Save the results of operations of which `predicate(primitive, *operand_types, **params)` is true.
+
+    Raises: TypeError if `predicate` is not a function.
+    """
+    _check_asked("save_if", predicate)
     return _titled(
         lambda primitive, *operands, **params: bool(predicate(primitive, *operands, **params)), "save_if", (predicate,)
     )
+
+
+def budget(nbytes: int) -> ProgramPolicy:
+    """Save at most so many bytes, arguments not counted, and of all that fits what spares the most work.
+
+    It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint that of all examples together,
+    inside of a loop that of one step. The choice is greedy, by operations spared for a byte, and the same every time.
+
+    Args:
+      nbytes: an integer, not negative; 0 saves nothing.
+    Returns: a policy for `tl.checkpoint` and `tl.unzip`. It cannot be combined with others.
+    Raises: TypeError if `nbytes` is not an integer, ValueError if it is negative.
+    Source: Dantzig 1957, "Discrete-variable extremum problems", for the greedy order.
+    """
+    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+        raise TypeError(f"budget: expected a number of bytes, not {nbytes!r} of type {type(nbytes).__name__}.")
+    if operator.index(nbytes) < 0:
+        raise ValueError(f"budget: expected a number of bytes, not {nbytes!r}, which is negative.")
+    return Budget(operator.index(nbytes))
 
 
 def save_and_offload_only_these_names(
@@ -123,6 +154,13 @@ def _named(chosen: Callable[[str], bool], title: str, names: tuple[str, ...]) ->
     return _titled(policy, title, names)
 
 
+def _check_asked(who: str, *policies: Any) -> None:
+    for policy in policies:
+        if not callable(policy):
+            why = ", which sees whole programs" if isinstance(policy, ProgramPolicy) else ""
+            raise TypeError(f"{who}: expected a function that is asked of every operation, not {policy!r}{why}.")
+
+
 def _titled(policy: Any, title: str, given: tuple[Any, ...]) -> Policy:
     """A policy that prints as it was written."""
     shown = ", ".join(repr(x) if isinstance(x, str) else getattr(x, "__name__", repr(x)) for x in given)
@@ -144,6 +182,7 @@ def _refuse(who: str, src: str, dst: str) -> NoReturn:
 
 
 __all__ = [
+    "budget",
     "checkpoint_dots",
     "checkpoint_dots_with_no_batch_dims",
     "dots_saveable",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tapeless.arguments import Arguments
-from tapeless.interpreters.recompute import Policy, save_none
+from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr
@@ -142,7 +142,7 @@ class _Traced:
 def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:
     if not callable(fun):
         raise TypeError(f"checkpoint: expected a function, not {fun!r}.")
-    if policy is not None and not callable(policy):
+    if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
         raise TypeError(
             f"checkpoint: the policy must be a function of operations, not {policy!r}. tl.checkpoint_policies has some."
         )

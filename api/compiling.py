@@ -22,7 +22,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
 
 def jit(
@@ -74,13 +74,30 @@ def jit(
     return Jitted(fun, static, donated, device, inline, compiler_options)
 
 
+def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ClosedJaxpr:
+    """The program of a function for such arguments, or their types. `who` asks for it, in messages.
+
+    Raises: TypeError if an argument, or a result, is no array; whatever tracing `fun` raises.
+    """
+    none = Arguments((), ())
+    return Jitted(fun, none, none, None, False, None, who).trace(*args, **kwargs).jaxpr
+
+
 class Jitted:
     """A function compiled for every type of its arguments it has met."""
 
     def __init__(
-        self, fun: Any, static: "Arguments", donated: "Arguments", device: Any, inline: bool, options: Any
+        self,
+        fun: Any,
+        static: "Arguments",
+        donated: "Arguments",
+        device: Any,
+        inline: bool,
+        options: Any,
+        who: str = "jit",
     ) -> None:
         functools.update_wrapper(self, fun, updated=())
+        self._who = who
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._plain = not static and device is None
@@ -199,11 +216,11 @@ class Jitted:
             args, kwargs = self._static.put_back(args, kwargs, statics)
             result = self._fun(*args, **kwargs)
             outs, out_tree = pytree.flatten(result)
-            _check_results(outs, result, self._fun)
+            _check_results(outs, result, self._fun, self._who)
             out.append(out_tree)
             return outs
 
-        jaxpr, consts = trace_to_jaxpr(flat, avals, what="jit", function=self._fun)
+        jaxpr, consts = trace_to_jaxpr(flat, avals, what=self._who, function=self._fun)
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
         donated = self._donated.leaves(tree, self._static.positions(statics))
@@ -222,7 +239,7 @@ class Jitted:
             self._tree = tree
         for i, x in enumerate(leaves):
             if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
-                raise TypeError(_not_an_array(x, i, given, self._fun))
+                raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
         return statics, leaves, tree
 
 
@@ -263,17 +280,23 @@ def _is_wide(x: Any) -> bool:
     return not int(info.min) <= int(x) <= int(info.max)
 
 
-def _not_an_array(x: Any, i: int, given: Any, fun: Any) -> str:
+def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
     path = pytree.keystr(pytree.leaves_with_path(given)[i][0][1:])
+    advice = conversion_hint(x) or _ADVICE.get(who, _CLOSE_OVER)
     return (
-        f"jit: argument {path} of {core.describe_function(fun)} is {x!r} of type {type(x).__name__}, "
-        "which is not an array.\n  Make it static (static_argnums or static_argnames)."
+        f"{who}: argument {path} of {core.describe_function(fun)} is {x!r} of type {type(x).__name__}, "
+        f"which is not an array.{advice}"
     )
 
 
-def _check_results(outs: Sequence[Any], result: Any, fun: Any) -> None:
+_ADVICE = {"jit": "\n  Make it static (static_argnums or static_argnames)."}
+_CLOSE_OVER = "\n  Close over it: give a function of the arrays only."
+
+
+def _check_results(outs: Sequence[Any], result: Any, fun: Any, who: str) -> None:
     for x in outs:
         if not is_arraylike(x):
             raise TypeError(
-                f"jit: {core.describe_function(fun)} returned {x!r} of type {type(x).__name__}, which is not an array."
+                f"{who}: {core.describe_function(fun)} returned {x!r} of type {type(x).__name__}, "
+                "which is not an array."
             )

@@ -97,14 +97,30 @@ def _print(fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool) ->
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print: expected a format string, not {fmt!r} of type {type(fmt).__name__}.")
     if not skip_check:
-        _Check(fmt).format(fmt, *args, **kwargs)
+        _check_format(fmt, args, kwargs)
     options: Any = np.get_printoptions()
 
     def write(*args: Any, **kwargs: Any) -> None:
         with np.printoptions(**options):
-            sys.stdout.write(fmt.format(*args, **kwargs) + "\n")
+            sys.stdout.write(_formatted(fmt, args, kwargs) + "\n")
 
     _bind(write, f"print({fmt!r})", args, kwargs, ordered)
+
+
+def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    try:
+        _Check(fmt).format(fmt, *args, **kwargs)
+    except ValueError as error:
+        if str(error).startswith("debug.print: "):
+            raise
+        raise ValueError(f"debug.print: {fmt!r} is not a format string: {error}.") from None
+
+
+def _formatted(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    try:
+        return fmt.format(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"debug.print: {fmt!r} does not fit its values: {error}.") from None
 
 
 def _bind(function: Callable[..., Any], name: str, args: Any, kwargs: Any, ordered: bool) -> None:
@@ -158,11 +174,23 @@ class _Check(string.Formatter):
         except IndexError:
             n = len(args)
             raise IndexError(
-                f"debug.print: {self._fmt!r} prints value {key}, but there are {n}, counted from 0."
+                f"debug.print: {self._fmt!r} prints value {key}, counted from 0, but {n} {'is' if n == 1 else 'are'} "
+                f"given."
             ) from None
         except KeyError:
             names = ", ".join(kwargs) or "none"
             raise KeyError(f"debug.print: {self._fmt!r} prints {key!r}, but the values by name are: {names}.") from None
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Also says of a part of a value, `{x.name}` or `{x[0]}`, that it is not there."""
+        try:
+            return super().get_field(field_name, args, kwargs)
+        except (AttributeError, LookupError) as error:
+            if str(error).lstrip('"').startswith("debug.print: "):
+                raise
+            raise type(error)(
+                f"debug.print: {self._fmt!r} prints {field_name!r}, which is not there: {error.args[0]}."
+            ) from None
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         unused = [f"{i}" for i in range(len(args)) if i not in used_args]

@@ -41,15 +41,22 @@ def jacfwd(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    _check_chunk_size("jacfwd", chunk_size)
+    return _forward("jacfwd", fun, argnums, has_aux, holomorphic, chunk_size, fun)
+
+
+def _forward(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
+) -> Callable[..., Any]:
+    """What `jacfwd` returns. `who` is asked for it, and `of` is the function that was given, in messages."""
+    _check_chunk_size(who, chunk_size)
 
     @named("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen, rest = _differentiated("jacfwd", fun, argnums, args, kwargs, holomorphic, None)
-        _check_kind("jacfwd", "argument", chosen, fun, holomorphic)
+        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
+        _check_kind(who, "argument", chosen, of, holomorphic)
         values, push, *aux = linearize(rest, *chosen, has_aux=has_aux)
         if holomorphic:
-            _check_kind("jacfwd", "result", values, fun, holomorphic)
+            _check_kind(who, "result", values, of, holomorphic)
         outs, ins = _types(values), _types(chosen)
         columns = _of_basis(push, pytree.structure(chosen), ins, outs, -1, chunk_size)
         blocks = [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
@@ -81,13 +88,20 @@ def jacrev(
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    _check_chunk_size("jacrev", chunk_size)
+    return _reverse("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk_size)
+
+
+def _reverse(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, chunk_size: int | None
+) -> Callable[..., Any]:
+    """What `jacrev` returns. `who` is asked for it, in messages."""
+    _check_chunk_size(who, chunk_size)
 
     @named("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        chosen, rest = _differentiated("jacrev", fun, argnums, args, kwargs, holomorphic, allow_int)
+        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
         values, pull, *aux = vjp(rest, *chosen, has_aux=has_aux)
-        _check_kind("jacrev", "result", values, fun, holomorphic)
+        _check_kind(who, "result", values, fun, holomorphic)
         outs, ins = _types(values), _types(chosen)
         rows = _of_basis(pull, pytree.structure((values,)), outs, ins, 0, chunk_size)
         cut = [_cut(x, 0, [(y.shape, t.shape) for y in outs]) for x, t in zip(rows, ins)]
@@ -119,8 +133,8 @@ def hessian(
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    rows = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
-    return jacfwd(rows, argnums, has_aux, holomorphic, chunk_size=chunk_size)
+    rows = _reverse("hessian", fun, argnums, has_aux, holomorphic, False, chunk_size)
+    return _forward("hessian", rows, argnums, has_aux, holomorphic, chunk_size, fun)
 
 
 # ---- the linear map on a basis -------------------------------------------------------------------------------
@@ -190,12 +204,12 @@ def _types(tree: Any) -> list[ShapedArray]:
 
 
 def _differentiated(
-    who: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool | None
+    who: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool | None, of: Any
 ) -> tuple[tuple[Any, ...], Any]:
-    """The chosen arguments, and `fun` as a function of these."""
-    positions = canonical_argnums(who, argnums, args, fun)
+    """The chosen arguments, and `fun` as a function of these; messages name `of`."""
+    positions = canonical_argnums(who, argnums, args, of)
     for i in positions:
-        check_inputs(who, args[i], i, fun, holomorphic, allow_int)
+        check_inputs(who, args[i], i, of, holomorphic, allow_int)
 
     @functools.wraps(fun)
     def rest(*new: Any) -> Any:

@@ -1,5 +1,6 @@
 """Operations, branches, loops under the names of `jax.lax`: operands of one dtype and shape, nothing converted."""
 
+import sys as _sys
 import typing as _typing
 
 from tapeless import lax_linalg as linalg
@@ -185,6 +186,8 @@ from tapeless.tracer.primitives.windows import (
     select_and_gather_add,
     select_and_scatter_add,
 )
+
+_sys.modules[f"{__name__}.linalg"] = linalg  # as os.path is a module: no package is needed to import it by name
 
 __all__ = [
     "ConvDimensionNumbers",

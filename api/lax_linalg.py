@@ -1,5 +1,15 @@
-"""Triangular factors and systems, under the names of `jax.lax.linalg`."""
+"""Decompositions and triangular systems, under the names of `jax.lax.linalg`."""
 
+import typing as _typing
+
+from tapeless.describing import missing as _missing
+from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
+from tapeless.tracer.primitives.spectral import eigh, svd
 
-__all__ = ["cholesky", "triangular_solve"]
+__all__ = ["cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+
+    def __getattr__(name: str) -> _typing.NoReturn:
+        raise _missing("tapeless.lax.linalg", name)

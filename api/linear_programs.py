@@ -1,24 +1,24 @@
 """The linear half of a derivative as a program of its own: taken apart, checked, written out, and what it costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from tapeless import residuals
 from tapeless.autodiff import LinearMap, linear_program, zeros_among
-from tapeless.compiling import jit
+from tapeless.compiling import program_of
+from tapeless.costs import ProgramCost
 from tapeless.interpreters import cost as counting
 from tapeless.interpreters import linear_a, partial_eval, transpose
 from tapeless.interpreters import strict_form as strictness
-from tapeless.interpreters.cost import Cost
 from tapeless.interpreters.jvp import jvp_jaxpr
-from tapeless.interpreters.recompute import Policy, save_all
+from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_all
 from tapeless.residuals import Residuals
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 
 class Unzipped:
-    """A function's derivative in two halves, and what the first leaves for the second. Prints all three.
+    """A function's derivative in two halves, and what the first leaves for the second. Prints these three.
 
     primal: arguments -> results, tape.
     linear: tape ; tangents of the inexact arguments -> tangents of those results that have any.
@@ -42,15 +42,20 @@ class Unzipped:
     __repr__ = __str__
 
 
-def unzip(fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False) -> Unzipped:
+def unzip(
+    fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
+) -> Unzipped:
     """The derivative of a function, taken apart: what is computed once, and the linear program that waits.
 
     Args:
-      primals: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are inexact.
+      primals, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are
+        inexact.
       policy: which values the tape has, one of `tl.checkpoint_policies` or a function
         `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
       strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
-    Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then.
+    Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.tape`; prints.
+    Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then;
+      TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
     Source: Radul et al. 2023, section 5.
 
     >>> import tapeless.numpy as tnp
@@ -62,16 +67,27 @@ def unzip(fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, 
         ḣ:~f32[] = add ḟ ġ
       in ; ḣ }
     """
+    if not callable(fun):
+        raise TypeError(f"unzip: expected a function and its arguments, not {fun!r}.")
+    check_policy("unzip", policy)
     if strict and policy is not None:
         raise ValueError("unzip: a policy has no say in the strict form, whose tape has all values.")
-    closed = jit(fun).trace(*primals).jaxpr
+    closed, names = program_of("unzip", fun, primals, kwargs), residuals.argument_names(fun, primals, kwargs)
+    residuals.check_differentiable("unzip", fun, closed, names)
+    return unzip_program(closed, names, policy, strict)
+
+
+def unzip_program(
+    closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
+) -> Unzipped:
+    """What `unzip` makes of a function, of its program, with names for the inputs that are not constants."""
     if strict:
         halves, consts = _strict_halves(closed), closed.consts
     else:
         program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
-        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
+        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all, whole=True)
         consts = (*outer, *closed.consts)
-    tape = residuals.residuals_of(halves, len(consts), residuals.argument_names(fun, primals, {}), policy)
+    tape = residuals.residuals_of(halves, len(consts), names, policy)
     primal = ClosedJaxpr(halves.known, consts)
     return Unzipped(primal, halves.linear, tape, linear_a.transpose if strict else _transposed)
 
@@ -131,52 +147,88 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
     if linear is not None:
         *_, program, consts = linear_program("strict_form", fun, args, linear)
         return strictness.strict_form(program, zeros_among(consts))
-    return strictness.strict_form(_program("strict_form", fun, args))
+    (program,) = _programs("strict_form", fun, args)
+    return strictness.strict_form(program.jaxpr)
 
 
-def cost(fun: Any, *args: Any) -> Cost:
-    """Scalar operations of a program, by kind: `nonlinear`, `adds`, `multiplies`, `drops` and `moved`; its `size`.
+def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
+    """Scalar operations of a program, by kind, in two models; what it moves; its size; its tape; and XLA's figures.
 
     Args:
-      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args.
-    Returns: a `Cost`, with the sum of all operations as `.work`.
-    Source: Radul et al. 2023, section 7: the model is in docs/linear_programs.md.
+      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
+        and kwargs, which may be types (`tl.ShapeDtypeStruct`).
+    Returns: a `ProgramCost`, which prints: `.work` and the like in the strict scalar model, and all again in `.sparse`,
+      where operations on what is known to be zero are not counted; `.tape_bytes`; `.xla` compiles the program.
+    Raises: TypeError if `fun` is neither a program nor a function; whatever tracing it raises.
+    Source: Radul et al. 2023, section 7; Bernstein et al. 2020, section 6, for the sparse model.
 
-    >>> cost(lambda x: x * x + 1, 1.0).work
-    2
+    >>> cost(lambda x: x * x + 1, 1.0)
+                strict  sparse
+    nonlinear        2       2
+    adds             0       0
+    multiplies       0       0
+    drops            0       0
+    work             2       2
+    moved 0 scalars, 0 bytes
+    program size 7, tape 4 bytes
     """
-    if isinstance(fun, Unzipped):
-        return counting.cost(fun.primal.jaxpr) + counting.cost(fun.linear)
-    return counting.cost(_program("cost", fun, args))
+    return ProgramCost(_programs("cost", fun, args, kwargs))
 
 
 def work(program: Any) -> int:
     """Scalar operations of a program, or of both halves of `unzip`: 1 for each scalar of a nonlinear result, for each
     linear addition and scaling, and for each linear scalar that is dropped.
 
+    Raises: TypeError if it is not a program. Source: Radul et al. 2023, section 7.
+
     >>> work(unzip(lambda x: x * x, 1.0))
     4
     """
-    return cost(program).work
+    return sum(counting.work(p.jaxpr) for p in _programs("work", program))
 
 
 def program_size(program: Any) -> int:
-    """Equations of a program, and references to its variables; programs that it calls are counted once."""
-    if isinstance(program, Unzipped):
-        return counting.program_size(program.primal.jaxpr) + counting.program_size(program.linear)
-    return counting.program_size(_program("program_size", program, ()))
+    """Equations of a program, and references to its variables; programs that it calls are counted once.
+
+    Those of a derivative are in proportion to the function's, but for one thing: a call lists the residuals of all that
+    is called inside of it, so that n calls, each in the body of the next, have n² / 2 names in these lists.
+
+    Raises: TypeError if it is not a program.
+    """
+    return sum(counting.program_size(p.jaxpr) for p in _programs("program_size", program))
 
 
-def tape_bytes(unzipped: Unzipped) -> int:
-    """Bytes of the arrays that the primal half of `unzip` leaves for the linear one."""
+def tape_bytes(unzipped: Any) -> int:
+    """Bytes of the arrays that the primal half of `unzip` leaves for the linear one.
+
+    Raises: TypeError if it is not what `unzip` returns.
+    """
+    if not isinstance(unzipped, Unzipped):
+        raise TypeError(f"tape_bytes: expected what tl.unzip returns, not an object of type {type(unzipped).__name__}.")
     return unzipped.tape.nbytes
 
 
-def _program(who: str, fun: Any, args: Sequence[Any]) -> Jaxpr:
-    if isinstance(fun, Jaxpr):
-        return fun
-    if isinstance(fun, (ClosedJaxpr, LinearMap)):
-        return fun.jaxpr
+def check_policy(who: str, policy: Any) -> None:
+    """Raises: TypeError if it is neither None nor one of `tl.checkpoint_policies` nor a function."""
+    if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
+        raise TypeError(f"{who}: expected a policy of tl.checkpoint_policies, or a function, not {policy!r}.")
+
+
+def _programs(
+    who: str, fun: Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
+) -> list[ClosedJaxpr]:
+    """A program, or the two of `unzip`, with the constants that tracing met; that of a function if args are given."""
+    if isinstance(fun, Unzipped):
+        return [fun.primal, ClosedJaxpr(fun.linear)]
+    if isinstance(fun, (Jaxpr, LinearMap)):
+        return [ClosedJaxpr(fun if isinstance(fun, Jaxpr) else fun.jaxpr)]
+    if isinstance(fun, ClosedJaxpr):
+        return [fun]
+    if args is None:
+        raise TypeError(
+            f"{who}: expected a program, not {fun!r:.80}.\n"
+            "  tl.make_jaxpr(f)(*args) is that of a function, tl.unzip(f, *args) are those of its derivative."
+        )
     if not callable(fun):
         raise TypeError(f"{who}: expected a program or a function and its arguments, not {fun!r}.")
-    return jit(fun).trace(*args).jaxpr.jaxpr
+    return [program_of(who, fun, args, kwargs or {})]

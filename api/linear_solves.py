@@ -1,11 +1,12 @@
 """Solutions of equations, differentiated by what they solve and not by how they were found."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from tapeless.autodiff import jvp
+from tapeless.autodiff import jvp, typed
 from tapeless.bodies import as_type, check_arrays, check_function, trace
 from tapeless.custom_rules import custom_jvp
+from tapeless.describing import structure
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero, instantiate
@@ -13,7 +14,7 @@ from tapeless.tracer import core, marking, pytree
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import neg
 from tapeless.tracer.primitives.linear_solve import System, linear_solve
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 Flat = Callable[..., Any]
 
@@ -42,12 +43,30 @@ def custom_linear_solve(
     for name, f in (("matvec", matvec), ("solve", solve)):
         check_function("custom_linear_solve", name, f)
     check_arrays("custom_linear_solve: b{}", b)
+    return _linear_solve(_Given("custom_linear_solve", "b"), matvec, b, solve, transpose_solve, symmetric, has_aux)
+
+
+def _linear_solve(
+    given: "_Given",
+    matvec: Any,
+    b: Any,
+    solve: Any,
+    transpose_solve: Any,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """`custom_linear_solve`; messages speak of what is `given`, which is like b."""
     leaves, tree = pytree.flatten(b)
-    avals = [aval_of(x).strong() for x in leaves]
-    program, consts = _program(matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
+
+    def found(x: Any) -> Any:
+        found = solve(matvec, x)
+        return _split(given, solve, found)[0] if has_aux else found
+
+    avals = _types(given, b, (matvec, matvec), (solve, found))
+    program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
     linear = marking.marked(program, (*[False] * len(consts), *[True] * len(avals)))
     check_linear(linear)
-    solved, of_solve, aux = _solver(solve, program, consts, avals, b, has_aux)
+    solved, of_solve, aux = _solver(given, solve, program, consts, avals, b, has_aux)
     groups: list[Sequence[Any]] = [consts, (), of_solve, ()]
     vecmat = transpose_solved = None
     if symmetric:
@@ -55,7 +74,7 @@ def custom_linear_solve(
     elif transpose_solve is not None:
         every = (True,) * len(avals)
         vecmat, _ = transpose.transpose_jaxpr(linear, every, wanted=every)
-        transpose_solved, groups[3], _ = _solver(transpose_solve, vecmat, consts, avals, b, has_aux)
+        transpose_solved, groups[3], _ = _solver(given, transpose_solve, vecmat, consts, avals, b, has_aux)
         groups[1] = consts
     outs = linear_solve(
         System(program, vecmat, solved, transpose_solved), groups, [as_type(x, a) for x, a in zip(leaves, avals)]
@@ -64,15 +83,46 @@ def custom_linear_solve(
     return (x, pytree.unflatten(aux, outs[len(avals) :])) if has_aux else x
 
 
-def _program(fun: Any, flat: Flat, avals: Sequence[ShapedArray], b: Any) -> tuple[Jaxpr, tuple[Any, ...]]:
+class _Given(NamedTuple):
+    """What a solution must be like, for messages: an argument of a function of this module."""
+
+    who: str
+    name: str
+
+
+_OF_GUESS = _Given("custom_root", "initial_guess")
+
+
+def _types(given: _Given, b: Any, *functions: tuple[Any, Any]) -> list[ShapedArray]:
+    """The types of the leaves of a solution: weak where those of `b` are, if each function leaves that so.
+
+    Args:
+      given: what `b` is.
+      functions: the user's function, for messages, and what is called.
+    """
+    leaves, tree = pytree.flatten(b)
+    avals = [aval_of(x) for x in leaves]
+    while any(aval.weak_type for aval in avals):
+        bodies = [trace(given.who, fun, lambda *xs, f=f: f(pytree.unflatten(tree, xs)), avals) for fun, f in functions]
+        outs = [body.jaxpr.out_avals for body in bodies]
+        found = [a if all(len(o) > i and o[i] == a for o in outs) else a.strong() for i, a in enumerate(avals)]
+        if found == avals:
+            break
+        avals = found
+    return avals
+
+
+def _program(
+    given: _Given, fun: Any, flat: Flat, avals: Sequence[ShapedArray], b: Any
+) -> tuple[Jaxpr, tuple[Any, ...]]:
     """The program of a function that gives what `b` is like. Raises: TypeError if it does not."""
-    body = trace("custom_linear_solve", fun, flat, avals)
-    _check_like(fun, body.result, b, avals)
+    body = trace(given.who, fun, flat, avals)
+    _check_like(given, fun, body.result, b, avals)
     return body.giving(avals).jaxpr, body.consts
 
 
 def _solver(
-    solve: Any, matvec: Jaxpr, consts: Sequence[Any], avals: Sequence[ShapedArray], b: Any, has_aux: bool
+    given: _Given, solve: Any, matvec: Jaxpr, consts: Any, avals: Sequence[ShapedArray], b: Any, has_aux: bool
 ) -> tuple[Jaxpr, tuple[Any, ...], Any]:
     """The program of a solver, its constants, and the structure of what it gives besides."""
     tree, n, aux = pytree.structure(b), len(consts), None
@@ -81,27 +131,53 @@ def _solver(
         nonlocal aux
 
         def apply(x: Any) -> Any:
-            return pytree.unflatten(tree, eval_jaxpr(matvec, [*xs[:n], *pytree.leaves(x)]))
+            return pytree.unflatten(tree, eval_jaxpr(matvec, [*xs[:n], *_operands(given.who, x, b, avals)]))
 
         found = solve(apply, pytree.unflatten(tree, xs[n:]))
-        x, others = found if has_aux else (found, ())
-        _check_like(solve, x, b, avals)
+        x, others = _split(given, solve, found) if has_aux else (found, ())
+        _check_like(given, solve, x, b, avals)
         aux = pytree.structure(others)
         return [as_type(leaf, aval) for leaf, aval in zip(pytree.leaves(x), avals)], others
 
-    body = trace("custom_linear_solve", solve, of_flat, [*map(aval_of, consts), *avals])
+    body = trace(given.who, solve, of_flat, [*map(aval_of, consts), *avals])
     return body.jaxpr, (*body.consts, *consts), aux
 
 
-def _check_like(fun: Any, given: Any, b: Any, avals: Sequence[ShapedArray]) -> None:
-    """Raises: TypeError if what `fun` gives is not of the structure and types of `b`."""
-    who = f"custom_linear_solve: {core.describe_function(fun)}"
-    if pytree.structure(given) != pytree.structure(b):
-        raise TypeError(f"{who} gives {pytree.structure(given)}, but b has the structure {pytree.structure(b)}.")
-    for (path, x), aval in zip(pytree.leaves_with_path(given), avals):
+def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    """Leaves of what a solver calls its function with. Raises: TypeError if they are not like those of `b`."""
+    if pytree.structure(x) != pytree.structure(b):
+        raise TypeError(
+            f"{who}: the function of a solver takes {pytree.structure(b)}, but was called with {pytree.structure(x)}."
+        )
+    leaves = [
+        (f"{who}: what a solver calls its function with{pytree.keystr(p)}", v) for p, v in pytree.leaves_with_path(x)
+    ]
+    return [typed(v, aval, what, "the function") for (what, v), aval in zip(leaves, avals)]
+
+
+def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[ShapedArray]) -> None:
+    """Raises: TypeError if what `fun` found is not of the structure and types of `b`."""
+    who, want = f"{given.who}: {core.describe_function(fun)}", pytree.structure(b)
+    if pytree.structure(found) != want:
+        raise TypeError(f"{who} gives {pytree.structure(found)}, but {given.name} has the structure {want}.")
+    for (path, x), aval in zip(pytree.leaves_with_path(found), avals):
+        where = f"{given.name}{pytree.keystr(path)} is {aval}"
+        if not is_arraylike(x):
+            raise TypeError(f"{who} gives {x!r} of type {type(x).__name__} where {where}.")
         have = aval_of(x)
         if have.shape != aval.shape or (have.dtype != aval.dtype and not have.weak_type):
-            raise TypeError(f"{who} gives {have} where b{pytree.keystr(path)} is {aval}.")
+            raise TypeError(f"{who} gives {have} where {where}.")
+
+
+def _split(given: _Given, solve: Any, found: Any) -> tuple[Any, Any]:
+    """(x, aux). Raises: TypeError if the solver gives something else."""
+    if isinstance(found, tuple) and len(found) == 2:
+        return found
+    leaves, tree = pytree.flatten(found)
+    raise TypeError(
+        f"{given.who}: with has_aux=True {core.describe_function(solve)} must return (x, aux), but returned "
+        f"{structure(tree, leaves)}."
+    )
 
 
 def custom_root(
@@ -129,27 +205,39 @@ def custom_root(
         check_function("custom_root", name, fun)
     check_arrays("custom_root: initial_guess{}", initial_guess)
     leaves, tree = pytree.flatten(initial_guess)
-    avals = [aval_of(x).strong() for x in leaves]
-    program, consts = _program(f, lambda *xs: f(pytree.unflatten(tree, xs)), avals, initial_guess)
+
+    def found_root(x: Any) -> Any:
+        found = solve(f, x)
+        return _split(_OF_GUESS, solve, found)[0] if has_aux else found
+
+    avals = _types(_OF_GUESS, initial_guess, (f, f), (solve, found_root))
+    program, consts = _program(_OF_GUESS, f, lambda *xs: f(pytree.unflatten(tree, xs)), avals, initial_guess)
 
     def applied(consts: Sequence[Any], x: Any) -> Any:
-        return pytree.unflatten(tree, eval_jaxpr(program, [*consts, *pytree.leaves(x)]))
+        return pytree.unflatten(
+            tree, eval_jaxpr(program, [*consts, *_operands("custom_root", x, initial_guess, avals)])
+        )
 
     @custom_jvp
     def root(consts: Sequence[Any], guess: Any) -> Any:
-        return solve(lambda x: applied(consts, x), guess)
+        found = solve(lambda x: applied(consts, x), guess)
+        x = _split(_OF_GUESS, solve, found)[0] if has_aux else found
+        _check_like(_OF_GUESS, solve, x, initial_guess, avals)
+        return found
 
     def derivative(primals: Any, tangents: Any) -> Any:
         found = root(*primals)
         (consts, _), (moved, _) = primals, tangents
         x, others = found if has_aux else (found, None)
         _, right = jvp(lambda *cs: applied(cs, x), tuple(consts), tuple(moved))
-        t = custom_linear_solve(
+        t = _linear_solve(
+            _OF_GUESS,
             lambda v: jvp(lambda y: applied(consts, y), (x,), (v,))[1],
             pytree.tree_map(neg, right),
             tangent_solve,
-            transpose_solve=tangent_solve,
+            tangent_solve,
         )
+        t = pytree.tree_map(lambda v, y: as_type(v, aval_of(y).tangent()), t, x)
         return found, ((t, pytree.tree_map(_zero, others)) if has_aux else t)
 
     root.defjvp(derivative)

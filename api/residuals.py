@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tapeless.compiling import jit
+from tapeless.compiling import program_of
 from tapeless.interpreters import recompute
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import Unzipped, unzip_jaxpr
-from tapeless.interpreters.recompute import Policy
-from tapeless.tracer import dtypes, pytree
+from tapeless.interpreters.recompute import Policy, ProgramPolicy
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
@@ -35,7 +35,7 @@ class Residual:
     @property
     def nbytes(self) -> int:
         """Its size."""
-        return self.aval.size * self.aval.dtype.itemsize
+        return self.aval.nbytes
 
     def __str__(self) -> str:
         if self.argument is not None:
@@ -72,15 +72,17 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Resid
       args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); all that are inexact count as
         differentiated.
     Returns: a list of `Residual`, with `.nbytes` and `.recomputed`, which prints.
-    Raises: whatever tracing `fun` raises.
+    Raises: TypeError if `fun` cannot be called; whatever tracing `fun` raises.
 
     >>> import tapeless.numpy as tnp
     >>> saved_residuals(lambda x: tnp.sin(x) * 2, tnp.ones(3)).nbytes
     12
     """
-    closed = jit(fun).trace(*args, **kwargs).jaxpr
+    if not callable(fun):
+        raise TypeError(f"saved_residuals: expected a function and its arguments, not {fun!r}.")
+    closed = program_of("saved_residuals", fun, args, kwargs)
     program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
-    halves = unzip_jaxpr(program, program.linear_in)
+    halves = unzip_jaxpr(program, program.linear_in, whole=True)
     return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
 
 
@@ -88,6 +90,19 @@ def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
     """Which inputs of a program count as differentiated: all that are inexact, but not its constants."""
     n = len(closed.consts)
     return tuple(i >= n and dtypes.is_inexact(v.aval.dtype) for i, v in enumerate(closed.jaxpr.invars))
+
+
+def check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequence[str]) -> None:
+    """Raises: TypeError if there is no argument that `fun` can be differentiated in; `names` are those of all."""
+    if any(differentiated(closed)):
+        return
+    name = getattr(fun, "__name__", type(fun).__name__)
+    if not names:
+        raise TypeError(f"{who}: {name} was called with no arrays to be differentiated in.")
+    given = zip(names, closed.in_avals[len(closed.consts) :], strict=True)
+    leaves = " and ".join(f"{argument.removeprefix('the ')} of {name} is {aval}" for argument, aval in given)
+    one = "it" if len(names) == 1 else "one"
+    raise TypeError(f"{who}: {leaves}, and integers have no derivative.\n  Convert {one} with astype(float).")
 
 
 def residuals_of(halves: Unzipped, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
@@ -108,7 +123,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 
 @dataclass(frozen=True)
-class _Origin:
+class Origin:
     """Where a variable of a program comes from: an input of it, or an equation in it or in a program that it calls."""
 
     atom: Atom
@@ -117,30 +132,47 @@ class _Origin:
 
 
 def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None) -> Residual:
-    origin = _origin(known, v, policy)
+    origin = origin_of(known, v, policy)
     eqn = origin.eqn
     if eqn is None:
         return Residual(v.aval, argument=names.get(origin.atom, "a constant"))
-    avals = [x.aval for x in eqn.invars]
-    chosen = origin.policy is not None and origin.policy(eqn.primitive, *avals, **eqn.params)
+    chosen = origin.policy is not None and _may_save(origin.policy, eqn)
     policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
     return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy)
 
 
-def _origin(jaxpr: Jaxpr, v: Atom, policy: Policy | None) -> _Origin:
-    eqn = next((eqn for eqn in jaxpr.eqns if v in eqn.outvars), None)
+def _may_save(policy: Policy, eqn: Equation) -> bool:
+    if isinstance(policy, ProgramPolicy):
+        return True
+    return bool(policy(eqn.primitive, *[x.aval for x in eqn.invars], **eqn.params))
+
+
+def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
+    """Where a variable comes from, looking into the programs that compute it."""
+    eqn = _equations_by_result(jaxpr).get(v)
     if eqn is None:
-        return _Origin(v)
+        return Origin(v)
     inner = eqn.params.get("jaxpr")
     if inner is None:
-        return _Origin(v, eqn, policy)
-    inside = _origin(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))
+        return Origin(v, eqn, policy)
+    inside = origin_of(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))
     if inside.eqn is not None:
         return inside
     is_call = len(inner.invars) == len(eqn.invars) and v.aval == inside.atom.aval
     if is_call and isinstance(inside.atom, Var):
-        return _origin(jaxpr, eqn.invars[inner.invars.index(inside.atom)], policy)
-    return _Origin(v, eqn, policy)
+        return origin_of(jaxpr, eqn.invars[inner.invars.index(inside.atom)], policy)
+    return Origin(v, eqn, policy)
+
+
+def _equations_by_result(jaxpr: Jaxpr) -> dict[Atom, Equation]:
+    """For every variable that is computed, by which equation. Remembered for as long as `jaxpr` lives."""
+    found = _by_result.setdefault(jaxpr, {})
+    if not found:
+        found.update((v, eqn) for eqn in jaxpr.eqns for v in eqn.outvars)
+    return found
+
+
+_by_result = core.program_cache()
 
 
 def _computed_again(linear: Jaxpr) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless import invariants
-from tapeless.bodies import Body, check_arrays, check_function, settled, trace
+from tapeless.bodies import Body, check_arrays, check_function, described, settled, trace
 from tapeless.tracer import core, pytree
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives import control_flow as primitives
@@ -66,7 +66,7 @@ def _pair(f: Any, result: Any) -> tuple[Any, Any]:
     if isinstance(result, (tuple, list)) and len(result) == 2:
         return result[0], result[1]
     raise TypeError(
-        f"scan: {core.describe_function(f)} must return a pair (carry, y), but returned {pytree.structure(result)}."
+        f"scan: {core.describe_function(f)} must return a pair (carry, y), but returned {described(result)}."
     )
 
 

@@ -43,8 +43,8 @@ def vmap(
       spmd_axis_name: the axis, or a tuple of axes, of a device mesh that the examples are spread over. It is kept with
         the mapped axis, and means something to sharded arrays only: on one device it changes nothing.
     Returns: a function of the same arguments with the mapped axis, giving the results with it.
-    Raises: ValueError if sizes of mapped axes differ, each argument named, `in_axes` does not fit, or there is no such
-      `control_flow`; TypeError for what cannot be a name.
+    Raises: ValueError if sizes of mapped axes differ, each argument named, `in_axes` or `out_axes` does not fit, or
+      there is no such `control_flow`; TypeError for what cannot be a name.
 
     >>> import tapeless.numpy as tnp
     >>> vmap(tnp.dot)(tnp.ones((2, 3)), tnp.ones((2, 3)))
@@ -72,9 +72,9 @@ def vmap(
 
         with batching.choosing(control_flow):
             outs, out_dims = batching.vmap(flat_fun, flat, dims, size, fun, axis_name, spmd_axis_name)
-        wanted = pytree.broadcast_prefix(
-            out_axes, pytree.unflatten(out_tree, outs), _is_none, who="vmap", name="out_axes"
-        )
+        result = pytree.unflatten(out_tree, outs)
+        wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
+        _check_out_axes(fun, result, out_dims, wanted)
         return pytree.unflatten(out_tree, [_placed(x, d, w, size, fun) for x, d, w in zip(outs, out_dims, wanted)])
 
     return batched
@@ -137,6 +137,24 @@ def _described(args: Any, kwargs: Any, dims: Sequence[int | None], given: Any) -
             aval = aval_of(x)
             parts.append(f"argument {pytree.keystr(path[1:])} has {aval.shape[d]} ({aval}, axis {d})")
     return ", ".join(parts) + "."
+
+
+def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: Sequence[Any]) -> None:
+    """Raises: TypeError, ValueError if the mapped axis cannot be where it is wanted in a leaf of the result."""
+    for i, (x, d, w) in enumerate(zip(pytree.leaves(result), dims, wanted)):
+        if w is None:
+            continue
+        if not isinstance(w, (int, np.integer)):
+            raise TypeError(f"vmap: out_axes must be ints or None, not {w!r}.")
+        aval = aval_of(x)
+        n = aval.ndim - (d is not None)
+        if not -n - 1 <= w <= n:
+            path, one = pytree.leaves_with_path(result)[i][0], [k for j, k in enumerate(aval.shape) if j != d]
+            raise ValueError(
+                f"vmap: out_axes={w} names no axis of the result{pytree.keystr(path)} of "
+                f"{core.describe_function(fun)}, which is {aval.update(shape=tuple(one))} for one example.\n"
+                f"  The mapped axis can be {-n - 1} to {n}."
+            )
 
 
 def _placed(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any:

@@ -7,11 +7,11 @@ coefficient: choosing between linear values is scaling them by 0 or 1 and adding
 Knowingly simple: what several readers leave of a value is counted as if they read different parts of it; indices are
 taken to be as different as they can be; adding to zeros that an array holds is adding; a complex number is one scalar;
 of branches the dearest counts, of a `while` one step.
-Source: Radul et al. 2023, section 7; seeds.md 2.3.
+Source: Radul et al. 2023, section 7.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from math import prod
 from operator import add as plus
@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import strict_form
-from tapeless.interpreters.zero import instantiate
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
+from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives import (
     bits,
     checkpoint,
@@ -31,8 +31,10 @@ from tapeless.tracer.primitives import (
     contraction,
     control_flow,
     custom,
+    factorization,
     linalg,
     linear_solve,
+    spectral,
     windows,
 )
 from tapeless.tracer.primitives import elementwise as e
@@ -40,7 +42,6 @@ from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
-from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
 
@@ -53,6 +54,7 @@ class Cost:
     multiplies: int = 0
     drops: int = 0
     moved: int = 0
+    moved_bytes: int = 0
     size: int = 0
 
     @property
@@ -65,20 +67,21 @@ class Cost:
 
     def times(self, n: int) -> "Cost":
         """Of n repetitions, in a program that is no longer."""
-        return Cost(n * self.nonlinear, n * self.adds, n * self.multiplies, n * self.drops, n * self.moved, self.size)
+        repeated = {f.name: n * getattr(self, f.name) for f in fields(Cost)}
+        return Cost(**{**repeated, "size": self.size})
 
     def __str__(self) -> str:
         kinds = [f"{f.name} {getattr(self, f.name)}" for f in fields(Cost)]
-        return f"work {self.work}: {', '.join(kinds[:4])}; {', '.join(kinds[4:])}"
+        return f"work {self.work}: {', '.join(kinds[:4])}; {kinds[4]}, {kinds[6]}"
 
 
 def cost(jaxpr: Jaxpr) -> Cost:
     """The cost of running a program once. Remembered for as long as it lives."""
     cache = _costs.setdefault(jaxpr, {})
     if None not in cache:
-        parts = [_equation(eqn) for eqn in jaxpr.eqns]
+        parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
         found = reduce(plus, parts, Cost(drops=_dropped(jaxpr)))
-        cache[None] = Cost(found.nonlinear, found.adds, found.multiplies, found.drops, found.moved, program_size(jaxpr))
+        cache[None] = replace(found, size=program_size(jaxpr))
     return cache[None]
 
 
@@ -142,19 +145,30 @@ carrying: Table[Callable[[Equation], Cost]] = Table("cost of programs")
 moving: Table[None] = Table("movement")
 
 
-def _equation(eqn: Equation) -> Cost:
+def equation_cost(eqn: Equation) -> Cost:
+    """What one equation costs, with the programs that it carries; without what nobody reads of its results."""
     programs = list(subjaxprs(eqn.params))
     if programs:
         row = carrying.get(eqn.primitive)
         return row(eqn) if row else reduce(plus, map(cost, programs))
-    moved = sum(_sizes(eqn.outvars)) if eqn.primitive in moving else 0
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
         adds, multiplies = linear[eqn.primitive](eqn) if eqn.primitive in linear else Arithmetic()
-        return Cost(adds=adds, multiplies=multiplies, moved=moved)
+        return moved(eqn) + Cost(adds=adds, multiplies=multiplies)
     row = nonlinear.get(eqn.primitive)
-    return Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)), moved=moved)
+    return moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
+
+
+def moved(eqn: Equation) -> Cost:
+    """What an equation that only moves or names its operands moves: scalars, and bytes."""
+    if eqn.primitive not in moving:
+        return Cost()
+    return Cost(moved=sum(_sizes(eqn.outvars)), moved_bytes=sum(map(_bytes, eqn.outvars)))
+
+
+def _bytes(v: Atom) -> int:
+    return v.aval.size * v.aval.dtype.itemsize
 
 
 def _reads(eqn: Equation, k: int) -> int:
@@ -198,9 +212,9 @@ for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_f
 
 
 def _kept(eqn: Equation, k: int) -> int:
-    """Of what is padded: without what negative padding cuts off."""
+    """Of what is padded: without what negative padding cuts off. The padding value, if there is a place for it."""
     if k:
-        return _operand(eqn, k)
+        return min(_operand(eqn, k), _result(eqn) - _kept(eqn, 0))
     config = zip(eqn.invars[0].aval.shape, eqn.params["padding_config"])
     return prod([_kept_along(n, low, high, gap) for n, (low, high, gap) in config])
 
@@ -368,6 +382,34 @@ def _substitution(eqn: Equation) -> Arithmetic:
     return Arithmetic(below, below + _result(eqn))
 
 
+def _cholesky(eqn: Equation) -> int:
+    """Of n columns, each less its projections on those before: n³ / 3."""
+    n = eqn.invars[0].aval.shape[-1]
+    return _operand(eqn) * (n + 2) // 3 if n else 0
+
+
+def _decomposition(count: Callable[..., int]) -> Callable[[Equation], int]:
+    """Of m x n matrices, of which m is not the lesser: what one takes, by Golub and Van Loan 2013."""
+
+    def cost(eqn: Equation) -> int:
+        *batch, m, n = eqn.invars[0].aval.shape
+        return prod(batch) * count(max(m, n), min(m, n), **eqn.params)
+
+    return cost
+
+
+def _singular_values(m: int, n: int, *, compute_uv: bool = True, **_: Any) -> int:
+    return 6 * m * n * n + 20 * n**3 if compute_uv else 4 * m * n * n - 4 * n**3 // 3
+
+
+nonlinear[linalg.cholesky_p] = _cholesky
+for _primitive in (factorization.lu_p, factorization.det_p):
+    nonlinear[_primitive] = _decomposition(lambda m, n: m * n * n - n**3 // 3)
+nonlinear[factorization.qr_p] = _decomposition(lambda m, n, **_: 4 * (m * n * n - n**3 // 3))
+nonlinear[spectral.eigh_p] = _decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
+nonlinear[spectral.svd_p] = _decomposition(_singular_values)
+nonlinear[factorization.pinv_p] = _decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n)
+nonlinear[factorization.adjugate_p] = _decomposition(lambda _, n: 2 * n**3)  # unless the matrix is singular
 _computes(linalg.triangular_solve_p, _substitution)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
@@ -377,12 +419,14 @@ reads[contraction.conv_general_dilated_p] = _conv_reads
 
 
 def _custom_linear(eqn: Equation) -> Arithmetic:
-    """Of the program that it is the transpose of, and by what that has more inputs than results."""
+    """Of a user's program; of the transpose of one, that by as much more as it has more results than inputs."""
     n, pull = eqn.params["n"], eqn.params["pull"]
-    avals = [*[v.aval for v in eqn.invars[:n]], *pull.out_avals]
-    back, _ = trace_to_jaxpr(lambda *xs: list(map(instantiate, pull.backward(xs[:n], xs[n:]))), avals, function=pull)
-    more = sum(_sizes(eqn.outvars)) - sum(_sizes(eqn.invars[n:]))
-    return Arithmetic(max(cost(back).work - more, 0))
+    jaxpr = getattr(pull, "jaxpr", None)
+    if jaxpr is None:  # the map to zeros
+        return Arithmetic()
+    found = cost(mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])).work
+    more = sum(_sizes(eqn.outvars)) - sum(_sizes(eqn.invars[n:])) if pull.transposed else 0
+    return Arithmetic(max(found - more, 0))
 
 
 carrying[control_flow.scan_p] = lambda eqn: cost(eqn.params["jaxpr"]).times(eqn.params["length"])

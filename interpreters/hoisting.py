@@ -4,7 +4,6 @@ A scan's residual that no step changes is computed once, before the loop; one th
 read from the operand. Branches put their residuals into common slots, one for each type.
 """
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from tapeless.interpreters.partial_eval import Unzipped
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr, map_subjaxprs
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
@@ -61,20 +60,10 @@ def apart(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _apart(eqn: Equation) -> Equation:
-    params = {name: _apart_in(value) for name, value in eqn.params.items()}
+    params = map_subjaxprs(apart, eqn.params)
     if params.get("prevent_cse"):
-        params["prevent_cse"] = False
-    return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
-
-
-def _apart_in(value: Any) -> Any:
-    """A param, the programs in it with checkpoints that need no barriers."""
-    if isinstance(value, Jaxpr):
-        return apart(value)
-    if isinstance(value, tuple):
-        items = tuple([apart(x) if isinstance(x, Jaxpr) else x for x in value])
-        return value if all(map(operator.is_, items, value)) else items
-    return value
+        params = {**params, "prevent_cse": False}
+    return eqn if params is eqn.params else eqn.replace(params=params)
 
 
 class Branches(NamedTuple):

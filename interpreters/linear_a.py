@@ -1,7 +1,7 @@
 """Linear A: the three transformations of programs in strict form, rule by rule and without any shortcut.
 
 No zero is symbolic, and no code is dead: what the transforms that are used do is measured against this.
-Source: Radul et al. 2023, sections 4 to 6; seeds.md 2.2.
+Source: Radul et al. 2023, sections 4 to 6.
 """
 
 from collections.abc import Sequence

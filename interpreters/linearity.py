@@ -4,7 +4,7 @@ A program is read once, forwards, and what is found of each value is one of four
 it is linear, or it is a truth value or an integer that some equation made of linear values (or stands beside one, as
 what `sort` gives), which does no harm until it is used. Sums need operands that are linear or zero, products one linear
 factor.
-Source: Radul et al. 2023, section 3, "Linear A"; seeds.md 2.1.
+Source: Radul et al. 2023, section 3, "Linear A".
 """
 
 from collections.abc import Callable, Sequence

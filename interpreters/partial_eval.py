@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import recompute
 from tapeless.interpreters.linearity import checked_linear
 from tapeless.interpreters.recompute import Policy, save_all
-from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.simplify import carried, simplified
 from tapeless.interpreters.structure import Structure, hoisted, spreading
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
@@ -42,19 +41,25 @@ class Unzipped(NamedTuple):
 
 
 def unzip_jaxpr(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all, waiting: tuple[bool, ...] | None = None
+    jaxpr: Jaxpr,
+    linear_in: tuple[bool, ...],
+    policy: Policy = save_all,
+    waiting: tuple[bool, ...] | None = None,
+    *,
+    whole: bool = False,
 ) -> Unzipped:
     """Split a program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
 
     Args:
       policy: which residuals are saved.
       waiting: results that are to be linear even if they are known, being zero then: a loop's carry.
+      whole: whether it is not the body of an equation: what comes in are tangents then, which are finite.
     """
     cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy, waiting)
+    key = (linear_in, policy, waiting, whole)
     if key not in cache:
-        whole = _unzip(jaxpr, linear_in, waiting or (False,) * len(jaxpr.outvars))
-        cache[key] = whole if policy is save_all else _recomputing(whole, policy)
+        halves = _unzip(jaxpr, linear_in, waiting or (False,) * len(jaxpr.outvars), whole)
+        cache[key] = halves if policy is save_all else _recomputing(halves, policy)
     return cache[key]
 
 
@@ -83,7 +88,7 @@ class UnzipTrace(Trace):
                 break
         else:
             outs = self.parent.process(primitive, args, params)
-            if primitive in spreading and config.simplify:
+            if primitive in spreading:
                 self._structure.remember(primitive, args, params, outs[0])
             return outs
         rule = rules.get(primitive)
@@ -142,9 +147,8 @@ class UnzipTrace(Trace):
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
         jaxpr = _with_inputs(jaxpr, values, self._inputs)
-        if config.simplify:
-            with core.under(self.parent):
-                jaxpr = hoisted(simplified(checked(jaxpr)), values)
+        with core.under(self.parent):
+            jaxpr = hoisted(simplified(checked(jaxpr)), values)
         closed = _with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
@@ -175,13 +179,15 @@ def _with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) ->
     return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...]) -> Unzipped:
+def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], whole: bool) -> Unzipped:
     known = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(known, jaxpr)
     args = [
         trace.input(aval) if linear else known.input(aval)
         for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
     ]
+    if not whole:
+        carried.update([x.var for x in args if isinstance(x, LinearTracer)])
     with core.new_trace(known), core.new_trace(trace):
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
@@ -198,9 +204,9 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...])
     return Unzipped(program, linear, linear_out, n)
 
 
-def _recomputing(whole: Unzipped, policy: Policy) -> Unzipped:
-    known, linear, residuals = recompute.by_policy(whole.known, whole.linear, whole.residuals, policy)
-    return Unzipped(known, linear, whole.linear_out, residuals)
+def _recomputing(halves: Unzipped, policy: Policy) -> Unzipped:
+    known, linear, residuals = recompute.by_policy(halves.known, halves.linear, halves.residuals, policy)
+    return Unzipped(known, linear, halves.linear_out, residuals)
 
 
 _unzipped = core.program_cache()

@@ -2,7 +2,8 @@
 
 A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
 does not save is computed again, in the linear half, from what it does save and from the inputs. Of a primitive that
-carries a program the policy is asked about the equations inside, if the primitive has a rule here.
+carries a program the policy is asked about the equations inside, if the primitive has a rule here. A `ProgramPolicy`
+sees the whole program, and chooses among its equations.
 Source: Radul et al. 2023, section 5; policies as in JAX.
 """
 
@@ -17,7 +18,28 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.types import ShapedArray
 
-Policy = Callable[..., Any]  # policy(primitive, *operand_avals, **params): may its results be saved?
+
+class Choice(NamedTuple):
+    """A policy for one program: the equations whose results are saved, and choices for the programs inside others."""
+
+    saved: frozenset[Equation] = frozenset()
+    inside: frozenset[tuple[Equation, "Choice"]] = frozenset()
+
+    def within(self, eqn: Equation) -> "Choice":
+        """The choice for the programs that an equation carries."""
+        return dict(self.inside).get(eqn, Choice())
+
+
+class ProgramPolicy:
+    """A policy that is given the program before it decides, instead of being asked of each equation."""
+
+    def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> "Asked":
+        """A policy for one program, of which the variables `wanted` are needed later."""
+        raise NotImplementedError
+
+
+Asked = Callable[..., Any] | Choice  # policy(primitive, *operand_avals, **params): may its results be saved?
+Policy = Callable[..., Any] | ProgramPolicy
 
 
 class Excluded:
@@ -68,7 +90,9 @@ def by_policy(known: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxp
       known: known inputs -> results, n residuals. linear: the residuals ; linear inputs -> linear results.
     Returns: the two programs for the residuals that are saved, and the number of these.
     """
-    return _moved(known, linear, split(known, known.outvars[len(known.outvars) - n :], policy))
+    wanted = known.outvars[len(known.outvars) - n :]
+    chosen = policy.of(known, wanted) if isinstance(policy, ProgramPolicy) else policy
+    return (known, linear, n) if chosen is save_all else _moved(known, linear, split(known, wanted, chosen))
 
 
 def _moved(known: Jaxpr, linear: Jaxpr, plan: "Plan") -> tuple[Jaxpr, Jaxpr, int]:
@@ -102,7 +126,7 @@ class Plan(NamedTuple):
     wanted: tuple[Atom, ...]
 
 
-def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Policy) -> Plan:
+def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Plan:
     """What to save and what to compute again, so that the variables `wanted` can be had later."""
     walk = _Walk(policy, wanted)
     eqns = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
@@ -121,7 +145,7 @@ names: Table[None] = Table("naming")
 class _Walk:
     """Equations are visited backwards: who needs a value is known when its equation is reached."""
 
-    def __init__(self, policy: Policy, wanted: Sequence[Atom]) -> None:
+    def __init__(self, policy: Asked, wanted: Sequence[Atom]) -> None:
         self._policy = policy
         self.needed: set[Atom] = set(wanted)
         self._again: list[Equation] = []
@@ -157,14 +181,15 @@ class _Walk:
     def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:
         excluded = not self._excluded.isdisjoint(eqn.outvars)
         if eqn.primitive in rules and not excluded:
-            return rules[eqn.primitive](eqn, wanted, self._policy)
+            inside = self._policy.within(eqn) if isinstance(self._policy, Choice) else self._policy
+            return rules[eqn.primitive](eqn, wanted, inside)
         if "io" in effects(eqn):
             return eqn, None  # to compute it again would be to do it again
         return eqn, None if not excluded and _is_saveable(eqn, self._policy) else eqn
 
     def _visit_name(self, eqn: Equation) -> None:
         (x,), (named,) = eqn.invars, eqn.outvars
-        verdict = self._policy(eqn.primitive, x.aval, **eqn.params)
+        verdict = not isinstance(self._policy, Choice) and self._policy(eqn.primitive, x.aval, **eqn.params)
         if verdict:
             self._named[x] = named
             return
@@ -184,8 +209,10 @@ class _Walk:
                 self._stand_ins[v] = self._named[v]
 
 
-def _is_saveable(eqn: Equation, policy: Policy) -> bool:
+def _is_saveable(eqn: Equation, policy: Asked) -> bool:
     """Whether the policy saves the results; of programs inside, if it would save everything there."""
+    if isinstance(policy, Choice):
+        return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))
     if programs:
         return all(_is_saveable(inner, policy) for program in programs for inner in program.eqns)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters import hoisting, recompute
 from tapeless.interpreters.partial_eval import Unzipped
-from tapeless.interpreters.recompute import Plan, Policy
+from tapeless.interpreters.recompute import Asked, Plan
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
@@ -17,7 +17,7 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 Two = tuple[Equation, Equation | None]
 
 
-def call(eqn: Equation, wanted: Sequence[Var], policy: Policy) -> Two:
+def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     """The rule of a primitive that calls a program, its param `jaxpr`."""
     parts = _parts(eqn.params["jaxpr"], 0, 0, _positions(eqn, wanted), policy)
     if parts.again is None:
@@ -28,7 +28,7 @@ def call(eqn: Equation, wanted: Sequence[Var], policy: Policy) -> Two:
     return _with_program(eqn, parts.known, eqn.invars, outvars), _with_program(eqn, parts.again, operands, computed)
 
 
-def loop(eqn: Equation, wanted: Sequence[Var], policy: Policy) -> Two:
+def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     """The rule of a primitive that runs a program over elements: its params are those of `scan`."""
     n_consts, n_carry, length = (eqn.params[name] for name in ("n_consts", "n_carry", "length"))
     parts = _parts(eqn.params["jaxpr"], n_consts, n_carry, _positions(eqn, wanted), policy)
@@ -44,7 +44,7 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Policy) -> Two:
     return known, _with_program(eqn, parts.again, operands, [*carried, *computed], **counts)
 
 
-def choice(eqn: Equation, wanted: Sequence[Var], policy: Policy) -> Two:
+def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     """The rule of a primitive that runs one of its `branches`: what they save they put into common slots."""
     branches, positions = eqn.params["branches"], _positions(eqn, wanted)
     plans = [recompute.split(branch, [branch.outvars[i] for i in positions], policy) for branch in branches]
@@ -91,7 +91,7 @@ class _Parts(NamedTuple):
     carried: tuple[int, ...] = ()
 
 
-def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Policy) -> _Parts:
+def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
     """Of the results at `positions`. Remembered for as long as the program lives: the same objects every time."""
     cache = _remembered.setdefault(jaxpr, {})
     key = (n_consts, n_carry, positions, policy)
@@ -100,7 +100,7 @@ def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...]
     return cache[key]
 
 
-def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Policy) -> _Parts:
+def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
     plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
     computed = _computed(jaxpr, positions, plan)
     if not computed:
@@ -124,7 +124,7 @@ def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...]
 
 
 def _plan(
-    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Policy
+    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> tuple[Plan, list[int]]:
     """How to have the results, and which of the carry that takes: what a step reads, the step before must give."""
     carried: set[int] = set()

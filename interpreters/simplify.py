@@ -3,13 +3,15 @@
 Transposition preserves work, so every guarantee about gradients is bought here, on the linear program. Passes over a
 program, one after another until none finds anything:
 - rules, one table of them, each of which knows a shorter way to compute an equation, by what its operands are;
+- writes (`writes`): a choice between an array and what was written into it chooses what is written;
 - parts (`parts`): what is read of a value in parts only is computed in these parts only;
 - contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
 - masks (`masks`), in linear programs: what a choice discards is not multiplied by a coefficient that may be infinite.
 No pass adds work, counted in elements computed; each takes time linear in the length of the program.
-Source: seeds.md 3.4 to 3.6, after Bernstein et al. 2020; design.md 3.8.
+Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,10 +19,9 @@ import numpy as np
 
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
-from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules, Table
@@ -43,15 +44,13 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
     return cache[None] or jaxpr
 
 
-def simplified_if_asked(jaxpr: Jaxpr) -> Jaxpr:
-    """`simplified` if `config.simplify` is set, else the program as it is."""
-    return simplified(jaxpr) if config.simplify else jaxpr
-
-
 # rule(writer, *operands, **params) -> what the result is, an atom (or one for each result), or None: as it was.
 rules = Rules("simplify")
 # Rules that have nothing to say unless an operand is a literal, or made by one of these primitives.
 looks_at: Table[frozenset[Primitive]] = Table("simplify")
+_NOTHING = frozenset[Primitive]()
+# Linear inputs of programs that equations carry: those of a whole program are finite, of these nothing is known.
+carried: weakref.WeakSet[Var] = weakref.WeakSet()
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
 programs: list[Callable[[Jaxpr], Jaxpr]] = []
 
@@ -72,7 +71,10 @@ class Writer:
     def rewritten(self) -> Jaxpr:
         """The whole program, by the rules."""
         for eqn in self.jaxpr.eqns:
-            self.visit(eqn)
+            if self._idle(eqn):
+                self.keep(eqn)
+            else:
+                self.visit(eqn)
         return self.finish()
 
     def visit(self, eqn: Equation) -> None:
@@ -83,27 +85,30 @@ class Writer:
             self._same.update((v, zeros(self, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
-        if rule is not None and self._promising(now) and not (eqn.primitive.carries_programs and effects(eqn)):
+        if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
             self.place = eqn.source
             found = rule(self, *now.invars, **eqn.params)
             if found is not None and self.replace(eqn, found):
                 return
         if eqn.primitive.carries_programs:
-            params = _inside(eqn)
+            params = map_subjaxprs(simplified, eqn.params)
             if params is not eqn.params:
                 self.changed, now = True, now.replace(params=params)
         self.keep(now)
 
-    def _promising(self, eqn: Equation) -> bool:
-        """Whether the rule of an equation may have anything to say: a look at what its operands are, for speed."""
-        wanted = looks_at.get(eqn.primitive)
-        if wanted is None:
-            return True
-        made = self._made
+    def _idle(self, eqn: Equation) -> bool:
+        """Whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
+        wanted = looks_at.get(eqn.primitive, _NOTHING if eqn.primitive not in rules else None)
+        if wanted is None or self.sparser or eqn.primitive.carries_programs:
+            return False
+        same, made = self._same, self._made
         for v in eqn.invars:
-            if type(v) is Literal or ((before := made.get(v)) is not None and before.primitive in wanted):  # type: ignore[arg-type]
-                return True
-        return False
+            if type(v) is Literal:
+                if wanted:
+                    return False
+            elif v in same or ((before := made.get(v)) is not None and before.primitive in wanted):  # type: ignore[arg-type]
+                return False
+        return True
 
     def renamed(self, eqn: Equation) -> Equation:
         """An equation of the old program, reading variables of the new one."""
@@ -146,7 +151,7 @@ class Writer:
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
         """The equation that computes a variable, if it is one of this primitive."""
-        eqn = self._made.get(v) if type(v) is Var else None
+        eqn = self.definition(v)
         return eqn if eqn is not None and eqn.primitive is primitive else None
 
     def definition(self, v: Atom) -> Equation | None:
@@ -223,36 +228,22 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
 
 
 def _simplify(jaxpr: Jaxpr) -> Jaxpr:
-    before = jaxpr
+    before = Writer(jaxpr).rewritten()
     for _ in range(ROUNDS):
-        after = Writer(before).rewritten()
+        after = before
         for run in programs:
             after = run(after)
         if after is before:
             break
-        before = after
+        before = Writer(after).rewritten()
+        if before is after:
+            break
     return jaxpr if before is jaxpr else checked(before)
 
 
 def _is_of_zeros(eqn: Equation) -> bool:
     """Whether an equation that was linear has no linear operand any more."""
     return any(v.linear for v in eqn.outvars) and not any(v.linear for v in eqn.invars) and bool(eqn.invars)
-
-
-def _inside(eqn: Equation) -> dict[str, Any]:
-    """The params of an equation, with programs among them simplified."""
-    new = {name: _simplified_in(value) for name, value in eqn.params.items()}
-    return new if any(new[name] is not value for name, value in eqn.params.items()) else eqn.params
-
-
-def _simplified_in(value: Any) -> Any:
-    """A param: a program, several, or something else."""
-    if type(value) is Jaxpr:
-        return simplified(value)
-    if type(value) is not tuple or not any(type(item) is Jaxpr for item in value):
-        return value
-    items = tuple([_simplified_in(item) for item in value])
-    return value if all(a is b for a, b in zip(items, value)) else items
 
 
 _simplified = core.program_cache()

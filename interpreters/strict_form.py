@@ -3,11 +3,11 @@
 In strict form every linear value is read exactly once: `dup` makes two of one, `drop` disposes of one, `lzero` is the
 zero of a type; `lit` is a literal with a name. Values that are not linear are shared freely, but those never read are
 dropped too. Programs in strict form are written, checked, transformed (interpreters/linear_a.py) and counted, not run.
-Source: Radul et al. 2023, section 3; seeds.md 2.1.
+Source: Radul et al. 2023, section 3.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from tapeless.interpreters import jvp, linearity
 from tapeless.interpreters.linearity import Fact, linear_operands
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.source import Source
 
 
@@ -122,7 +122,7 @@ def _with_literals_named(jaxpr: Jaxpr) -> Jaxpr:
 
 def _with_strict_programs(eqn: Equation) -> dict[str, Any]:
     linear_out = tuple([v.linear for v in eqn.outvars])
-    return {name: _mapped(value, partial(_strict_inside, linear_out=linear_out)) for name, value in eqn.params.items()}
+    return map_subjaxprs(partial(_strict_inside, linear_out=linear_out), eqn.params)
 
 
 def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
@@ -136,12 +136,6 @@ def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
     if linear_out not in cache:
         cache[linear_out] = strict_form(jaxpr, [True] * len(jaxpr.invars), linear_out)
     return cache[linear_out]
-
-
-def _mapped(value: Any, f: Callable[[Jaxpr], Jaxpr]) -> Any:
-    if isinstance(value, tuple) and any(isinstance(item, Jaxpr) for item in value):
-        return tuple([_mapped(item, f) for item in value])
-    return f(value) if isinstance(value, Jaxpr) else value
 
 
 def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:

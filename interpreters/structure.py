@@ -6,7 +6,7 @@ simplified. What is left of these equations after that, but for broadcasts, is n
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.tracer import passes, source
@@ -20,6 +20,7 @@ from tapeless.tracer.types import aval_of
 
 # Primitives that structure is seen through: True if they make it, of what they repeat or of nothing.
 spreading: Table[bool] = Table("spreading")
+DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows
 
 
 class Made(NamedTuple):
@@ -31,13 +32,21 @@ class Made(NamedTuple):
     source: Source | None
 
 
-class Structure:
-    """The known values of one trace that have structure; it keeps none of them alive."""
+class _Noted(NamedTuple):
+    """A value, how it was made, and by how many operations one after another."""
 
-    __slots__ = ("_made",)
+    value: weakref.ref[Any]
+    made: Made
+    depth: int
+
+
+class Structure:
+    """The known values of one trace that have structure; it keeps alive what those that live were made of."""
+
+    __slots__ = ("__weakref__", "_made")
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[weakref.ref[Any], Made]] = {}
+        self._made: dict[int, _Noted] = {}
 
     def remember(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Any) -> None:
         """Note how a value was made, if it has structure."""
@@ -48,13 +57,26 @@ class Structure:
             some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
         else:
             some = bool(arrays) and all(self.of(x) is not None for x in arrays)
-        if some:
-            self._made[id(out)] = weakref.ref(out), Made(primitive, args, params, source.current())
+        depth = 1 + max([self._made[id(x)].depth for x in arrays if self.of(x) is not None], default=0)
+        if some and (depth <= DEPTH or spreading[primitive]):
+            made = Made(primitive, args, params, source.current())
+            self._made[id(out)] = _Noted(weakref.ref(out, self._forgetting(id(out))), made, min(depth, DEPTH))
 
     def of(self, x: Any) -> Made | None:
         """How a value was made, if it has structure."""
         found = self._made.get(id(x))
-        return found[1] if found is not None and found[0]() is x else None
+        return found.made if found is not None and found.value() is x else None
+
+    def _forgetting(self, key: int) -> Callable[[Any], None]:
+        """What to do once a value has died."""
+        own = weakref.ref(self)  # not itself: what it keeps alive would wait for the collector
+
+        def forget(_: Any) -> None:
+            structure = own()
+            if structure is not None:
+                structure._made.pop(key, None)
+
+        return forget
 
 
 def hoisted(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
@@ -69,8 +91,9 @@ def hoisted(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}
     rest = jaxpr.replace(eqns=[eqn for eqn in jaxpr.eqns if eqn not in done])
-    for v in passes.used_variables(passes.dead_code(rest)):
-        if v in made and made[v] in done:
+    used = passes.used_variables(passes.dead_code(rest))
+    for v, eqn in made.items():  # in order: programs must not depend on where variables lie in memory
+        if v in used and eqn in done:
             _compute(v, made, values)
     return passes.dead_code(rest)
 

@@ -3,14 +3,14 @@
 One cotangent flows from every linear result to the linear inputs. Cotangents accumulate in place in the
 functional sense: a rule may return an `Update`, which is applied to the running cotangent, instead of a
 dense array that is mostly zeros. That is what makes transposition preserve work.
-Source: Radul et al. 2023, section 6 and theorem 7.1; rules as in seeds.md 2.2.
+Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.linearity import checked_linear
-from tapeless.interpreters.simplify import simplified_if_asked
+from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
@@ -18,6 +18,7 @@ from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.source import Source
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -157,24 +158,25 @@ def never(ct: Any, *args: Any, **params: Any) -> Any:
 
 
 class _Cotangent:
-    """A running cotangent: a dense part, or none yet, and updates that wait for it."""
+    """A running cotangent: a dense part, or none yet, and updates that wait for it, with the lines they are from."""
 
     __slots__ = ("_dense", "_updates")
 
     def __init__(self) -> None:
         self._dense: Any = None
-        self._updates: list[Update] = []
+        self._updates: list[tuple[Update, Source | None]] = []
 
     def add(self, ct: Any) -> None:
         if type(ct) is Update:
-            self._updates.append(ct)
+            self._updates.append((ct, source.current()))
         else:
             self._dense = ct if self._dense is None else add(self._dense, ct)
 
     def value(self) -> Any:
         total = self._dense
-        for update in self._updates:
-            total = update.dense() if total is None else update.onto(total)
+        for update, place in self._updates:
+            with source.at(place):
+                total = update.dense() if total is None else update.onto(total)
         self._dense, self._updates = total, []
         return total
 
@@ -265,7 +267,7 @@ def _transpose_jaxpr(
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    return checked_linear(simplified_if_asked(built)), tuple(type(ct) is not Zero for ct in pulled)
+    return checked_linear(simplified(built)), tuple(type(ct) is not Zero for ct in pulled)
 
 
 _transposed = core.program_cache()

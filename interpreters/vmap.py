@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import axes, core
+from tapeless.tracer import axes, core, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
@@ -99,7 +99,10 @@ class BatchTrace(Trace):
         rule = (collectives if named and primitive in collectives else rules)[primitive]
         with self._rule_running():
             outs, dims = rule(self.size, [x for x, _ in pairs], [d for _, d in pairs], **params)
-        return tuple([x if d is None else BatchTracer(self, x, d) for x, d in zip(outs, dims)])
+        return tuple([x if d is None else self._computed(x, d) for x, d in zip(outs, dims)])
+
+    def _computed(self, x: Any, dim: int) -> "BatchTracer":
+        return BatchTracer(self, x, dim, None if isinstance(x, Tracer) else source.current())
 
     @contextmanager
     def _rule_running(self) -> Generator[None]:
@@ -124,15 +127,18 @@ class BatchTrace(Trace):
 class BatchTracer(Tracer):
     """A value with the mapped axis at `dim`; its type is that of one example."""
 
-    __slots__ = ("aval", "dim", "value")
+    __slots__ = ("aval", "dim", "made", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+    def __init__(self, trace: BatchTrace, value: Any, dim: int, made: source.Source | None = None) -> None:
         self.trace, self.value, self.dim = trace, value, dim
+        self.made = made  # where it was computed, if the value does not know it
         aval = aval_of(value)
         self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
 
     def where(self) -> str:
-        return self.value.where() if isinstance(self.value, Tracer) else ""
+        if isinstance(self.value, Tracer):
+            return self.value.where()
+        return self.made.describe() if self.made else ""
 
 
 rules = Rules("vmap")  # rule(size, args, dims, **params) -> results, dims

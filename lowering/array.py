@@ -266,7 +266,8 @@ _scalars: dict[Any, DeviceArray] = {}
 def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """A number as an array. The last few hundred are kept: `x * 2.0` in a loop transfers nothing."""
     # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
-    key = (value if value and not isinstance(value, (complex, np.complexfloating)) else repr(value), aval, device)
+    plain = aval.dtype.kind in "iu" or (value and not isinstance(value, (complex, np.complexfloating)))
+    key = (value if plain else repr(value), aval, device)
     found = _scalars.pop(key, None)
     if found is None or found.is_deleted():
         if type(value) is int and dtypes.is_integer(aval.dtype):

@@ -7,6 +7,7 @@ release is a change to this file. Three rules of jaxlib's bear on all of lowerin
 - many of its checks are missing: we hand it checked arguments (buffers are compared by size in bytes only).
 """
 
+import functools
 import importlib
 import os
 from collections.abc import Sequence
@@ -123,3 +124,19 @@ def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any]
 def memory_field(stats: Any, name: str) -> Any:
     """A field of an executable's memory statistics, None on releases that do not have it."""
     return getattr(stats, name, None)
+
+
+# ---- LAPACK
+
+
+@functools.cache
+def load_lapack() -> None:
+    """Make LAPACK's routines known to XLA: a program that calls one of them before this ends the process.
+
+    They are SciPy's, whose loading takes a good part of a second: hence not before some program needs them.
+    """
+    lapack = importlib.import_module("jaxlib.lapack")
+    for platform, targets in lapack.registrations().items():
+        for name, capsule, api in targets:
+            xc.register_custom_call_target(name, capsule, platform=platform, api_version=api)
+    lapack._lapack.initialize()

@@ -7,7 +7,7 @@ that is new but writes the same module as one before is not compiled again.
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._primitives: dict[Any, Executable] = {}
-        self._functions: dict[Any, tuple[Any, ...]] = {}
+        self._functions: dict[Any, _Compiled] = {}
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
@@ -98,15 +98,23 @@ class Evaluator:
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
         avals, bufs, device = _operands(args)
-        key = (f, device, config.default_bits, avals, *params.items())
+        key = (f, device, config.trace_key(), avals, *params.items())
         found = self._functions.get(key)
         if found is None:
             found = self._functions[key] = _compile_function(f, avals, params, device)
-        run, consts, single, jaxpr = found
-        outs = run.call([*consts, *bufs])
-        if config.debug_nans:
-            check_nans_in(jaxpr, outs, [*map(DeviceArray, consts), *args])
-        return outs[0] if single else tuple(outs)
+        outs = found.run([*found.consts, *bufs])
+        if found.checked is not None:
+            check_nans_in(found.checked, outs, [*map(DeviceArray, found.consts), *args])
+        return outs[0] if found.single else tuple(outs)
+
+
+class _Compiled(NamedTuple):
+    """A compiled function of arrays; is its result one array; the program, if nan is looked for in it."""
+
+    run: Callable[[list[Any]], list[DeviceArray]]
+    consts: list[Any]
+    single: bool
+    checked: Jaxpr | None
 
 
 def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
@@ -116,7 +124,7 @@ def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
     return Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
 
 
-def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> tuple[Any, ...]:
+def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> _Compiled:
     single = False
 
     def flat(*xs: Any) -> Any:
@@ -126,7 +134,8 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
         return (outs,) if single else outs
 
     jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
-    return executable(jaxpr, device), [buffer_on(c, device) for c in consts], single, jaxpr
+    run = executable(jaxpr, device).call
+    return _Compiled(run, [buffer_on(c, device) for c in consts], single, jaxpr if config.debug_nans else None)
 
 
 _aval, _buf = attrgetter("aval"), attrgetter("buf")

@@ -50,7 +50,7 @@ class _Module:
     """The functions written so far, and the source lines they refer to."""
 
     def __init__(self, name: str, platform: str) -> None:
-        self._settles = platform == "cpu"
+        self._platform, self._settles = platform, platform == "cpu"
         self._name = "".join(c if c.isalnum() else "_" for c in name)
         self._titles: dict[Any, str] = {}
         self._inlined: set[Jaxpr] = set()
@@ -68,7 +68,7 @@ class _Module:
     def _function(
         self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset(), looping: Looping = None
     ) -> str:
-        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles)
+        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
         if looping is not None:
             f.looping = True

@@ -52,18 +52,21 @@ class Function:
         inlined: set[Any],
         callbacks: list[Any],
         settles: bool = False,
+        platform: str = "cpu",
     ) -> None:
         self.looping, self.settles = False, settles  # is a loop's body being written? see `settling`
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
         self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
+        self.platform = platform
         self.lines: list[str] = []
+        self.source: Any = None
         self.place = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
 
     def at(self, source: Any) -> None:
         """Operations to come belong to a line of the user's."""
-        self.place = self._location(source)
+        self.source, self.place = source, self._location(source)
 
     def fresh(self, n: int = 1) -> list[str]:
         """New names."""

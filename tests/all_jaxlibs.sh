@@ -21,7 +21,7 @@ for stack in "${stacks[@]}"; do
         failed+=("$stack")
         continue
     fi
-    venv="$venvs/py$version-$jaxlib"
+    venv="$venvs/py$version${jaxlib#jaxlib}"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     rm -rf "$work/source"
     mkdir "$work/source"

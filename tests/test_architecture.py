@@ -1,4 +1,4 @@
-"""The layering and the sizes that design.md promises, read off the source tree itself.
+"""The layering and the sizes the project keeps to, read off the source tree itself.
 
 tracer imports none of ours; interpreters and lowering import tracer and never each other; api imports all three;
 nobody imports api; only lowering imports jaxlib. One family of primitives has one file name in three places. The tree
@@ -103,7 +103,7 @@ def modules_in(folder: str) -> list[Module]:
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring, which style.md wants long."""
+    """Lines of a function without its docstring, which are to be as long as it takes."""
     first = function.body[0]
     docstring = first if ast.get_docstring(function) is not None else None
     return function.end_lineno - function.lineno + 1 - (docstring.end_lineno - docstring.lineno + 1 if docstring else 0)

@@ -94,6 +94,27 @@ def test_arrays_are_passed_both_ways():
         ours = jnp.asarray(np.asarray(tnp.arange(3.0))) * 2
         assert isinstance(ours, jax.Array) and ours.tolist() == [0, 2, 4]
         assert np.from_dlpack(tl.from_dlpack(jnp.arange(3.0))).tolist() == [0, 1, 2]
+        assert isinstance(tnp.asarray(jnp.arange(3.0)), tl.Array)
+    """)
+
+
+@with_jax
+def test_arrays_of_the_other_are_refused():
+    run("""
+        import jax, jax.numpy as jnp, tapeless as tl, tapeless.numpy as tnp
+        x, f = jnp.float32(3), lambda x: tnp.sin(x)
+        for call, message in (
+            (tnp.sin, "sin: argument 0 must be an array or a number, not ArrayImpl: Array(3., dtype=float32)."),
+            (tl.grad(f), "grad: argument 0 of <lambda> is Array(3., dtype=float32) of type ArrayImpl, "
+                "which is not an array."),
+        ):
+            try:
+                call(x)
+            except TypeError as error:
+                help = "\\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
+                assert str(error) == message + help, error
+            else:
+                raise AssertionError("not refused")
     """)
 
 

@@ -12,7 +12,10 @@ from tests.messages import raises
 
 NAMESPACES = [
     "tapeless",
-    *(f"tapeless.{name}" for name in "numpy lax random tree testing debug experimental".split()),
+    *(
+        f"tapeless.{name}"
+        for name in "numpy numpy.linalg lax lax.linalg random tree testing debug experimental".split()
+    ),
 ]
 PROMISED = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape custom_jvp stop_gradient device_put
@@ -69,7 +72,9 @@ def test_promised_names():
     assert [name for name in PROMISED_RANDOM if name not in tapeless.random.__all__] == []
 
 
-@pytest.mark.parametrize("name", ["tapeless", "tapeless.numpy", "tapeless.lax"])
+@pytest.mark.parametrize(
+    "name", ["tapeless", "tapeless.numpy", "tapeless.numpy.linalg", "tapeless.lax", "tapeless.lax.linalg"]
+)
 def test_what_is_not_there(name: str):
     module = importlib.import_module(name)
     message = (

@@ -159,6 +159,48 @@ def multiplies(x):
 
 
 @loop
+def keeps_the_greatest(x):
+    return tnp.sum(over(x, lambda i, buffer: buffer.at[i].max(x[i] * x[i - 1]), 0.3 * x))
+
+
+@loop
+def keeps_the_least_of_a_recurrence(x):
+    return tnp.sum(over(x, lambda i, b: b.at[i].min(tnp.sin(b[i - 1]) + x[i]), 2 * x, 1))
+
+
+@loop
+def multiplies_what_was_written(x):
+    return tnp.sum(over(x, lambda i, b: b.at[i].multiply(tnp.sin(b[i - 1])), 2 * x, 1))
+
+
+@loop_forwards
+def writes_or_not(x):
+    def body(i, carry):
+        s, buffer = carry
+        s = tnp.sin(0.5 * s + x[i])
+        return s, tnp.where(s < 0.7, buffer.at[i].set(s), buffer)
+
+    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+
+
+@loop_forwards
+def recurrence_or_not(x):
+    def body(i, b):
+        return tnp.where(x[i] < 0.7, b.at[i].set(tnp.sin(b[i - 1]) + x[i]), b)
+
+    return tnp.sum(over(x, body, zeros(x), 1))
+
+
+@loop_forwards
+def adds_in_a_scan_or_not(x):
+    def body(b, step):
+        i, element = step
+        return tnp.where(element < 0.7, b, b.at[i].add(0.5 * b[i - 1])), element
+
+    return tnp.sum(lax.scan(body, 2 * x, (np.arange(x.shape[0], dtype=np.int32), x))[0])
+
+
+@loop
 def writes_rows(x):
     def body(i, buffer):
         return buffer.at[i].set(0.5 * tnp.sin(buffer[i - 1]) + x[i])

@@ -15,8 +15,6 @@ import tapeless.numpy as tnp
 from tapeless.interpreters import cost
 from tapeless.interpreters.simplify import simplified
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 SIZES = (1000, 4000, 16000)
 
 

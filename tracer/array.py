@@ -66,7 +66,7 @@ class Array:
     @property
     def nbytes(self) -> int:
         """Size of the elements in bytes."""
-        return self.aval.size * self.aval.dtype.itemsize
+        return self.aval.nbytes
 
     @property
     def itemsize(self) -> int:

@@ -59,9 +59,6 @@ class Config:
     default_bits: width of Python scalars, random numbers and what `zeros`, `arange`, ... create: 32 or 64.
     debug_nans: whether a result that holds a NaN is an error that names the operation.
     check_programs: whether every program that is built is type-checked; the tests do.
-    simplify: whether programs are simplified before they are transposed and compiled (interpreters/simplify.py). Reads
-      of parts, sums of products and masks sink into what they are of, so that derivatives of structured arrays cost
-      what they cost on paper, and no nan comes back from behind a choice. Set it before anything is traced.
     """
 
     __slots__ = ()
@@ -69,7 +66,6 @@ class Config:
     default_bits = Field(32, (32, 64))
     debug_nans = Field(False, (False, True))
     check_programs = Field(False, (False, True))
-    simplify = Field(False, (False, True))
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process. JAX's `jax_enable_x64` and `jax_debug_nans` are understood too.

@@ -15,7 +15,10 @@ _NONE: Effects = frozenset()
 
 def effects(eqn: Equation) -> Effects:
     """What an equation does besides its results, in programs that it carries too; empty if it is pure."""
-    own = _NONE if eqn.primitive.effect is None else _own(eqn.primitive.effect, eqn)
+    primitive = eqn.primitive
+    if primitive.effect is None and not primitive.carries_programs:
+        return _NONE
+    own = _NONE if primitive.effect is None else _own(primitive.effect, eqn)
     return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
 
 

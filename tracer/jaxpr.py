@@ -8,7 +8,8 @@ A `Jaxpr` is closed: what it needs it takes as an input or holds as a literal. `
 for the first inputs, the constants that tracing met.
 """
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +25,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 class Var:
     """A variable of one program: its type, and whether it is linear."""
 
-    __slots__ = ("aval", "linear")
+    __slots__ = ("__weakref__", "aval", "linear")
 
     def __init__(self, aval: ShapedArray, linear: bool = False) -> None:
         self.aval, self.linear = aval, linear
@@ -166,6 +167,21 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Jaxpr):
                 yield item
+
+
+def map_subjaxprs(f: Callable[[Jaxpr], Jaxpr], params: dict[str, Any]) -> dict[str, Any]:
+    """An equation's params with `f` applied to the programs among them; the same object if nothing changes."""
+    new = {name: _mapped(f, value) for name, value in params.items()}
+    return params if all(map(operator.is_, new.values(), params.values())) else new
+
+
+def _mapped(f: Callable[[Jaxpr], Jaxpr], value: Any) -> Any:
+    if isinstance(value, Jaxpr):
+        return f(value)
+    if not isinstance(value, tuple):
+        return value
+    items = tuple([f(item) if isinstance(item, Jaxpr) else item for item in value])
+    return value if all(map(operator.is_, items, value)) else items
 
 
 def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:

@@ -33,16 +33,24 @@ class Names:
         self._given[var] = name
         return name
 
+    def share(self, var: Any, other: Any) -> None:
+        """Let a variable have the name of another, which is the same value in another program."""
+        self._given[var] = self(other)
+
     def typed(self, var: Any) -> str:
         return f"{self(var)}:{var.aval.str_short()}"
 
 
 def jaxpr_text(jaxpr: Any, n_consts: int = 0) -> str:
     """The whole program; its first `n_consts` inputs are constants and stand in brackets."""
-    inner = _functions(jaxpr)
-    titles = {program: f"@{title}" for program, title in inner.items()}
-    texts = [f"{titles[program]} = {_program(program, titles)}" for program in inner]
+    titles = titles_inside(jaxpr)
+    texts = [f"{title} = {_program(program, titles)}" for program, title in titles.items()]
     return "\n".join([*texts, _program(jaxpr, titles, n_consts)])
+
+
+def titles_inside(jaxpr: Any) -> dict[Any, str]:
+    """The programs that a program carries, innermost first, with what they are called: `@body`."""
+    return {program: f"@{title}" for program, title in _functions(jaxpr).items()}
 
 
 def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] | None = None) -> str:

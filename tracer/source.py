@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType
 
+_LONGEST = 160  # characters of a line that messages quote: who has longer ones finds them by the number
 _roots = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _ours: dict[int, tuple[CodeType, bool]] = {}
@@ -54,7 +55,7 @@ class Source:
 
     def describe(self) -> str:
         """`model.py:41 (loss), y = sin(h)`: for error messages."""
-        text = f", {self.text}" if self.text else ""
+        text = f", {_quoted(self.text)}" if self.text else ""
         return f"{self} ({self.function}){text}"
 
 
@@ -121,6 +122,10 @@ def _source_folders() -> tuple[str, ...]:
 def _installed_root() -> tuple[str, ...]:
     root = _roots[0]
     return (root,) if os.path.basename(root) == "tapeless" else ()
+
+
+def _quoted(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _short_path(file: str) -> str:

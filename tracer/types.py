@@ -68,6 +68,11 @@ class ShapedArray:
             found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
         return found
 
+    @property
+    def nbytes(self) -> int:
+        """Size of its elements in bytes."""
+        return self.size * self.dtype.itemsize
+
     def strong(self) -> "ShapedArray":
         """This type, not weak."""
         return self.update(weak_type=False) if self.weak_type else self
@@ -100,7 +105,7 @@ def aval_of(value: Any) -> ShapedArray:
     Raises: TypeError if `value` is none of these.
     """
     aval = getattr(value, "aval", None)
-    if aval is not None:
+    if type(aval) is ShapedArray:  # arrays of JAX have an aval, too
         return aval
     kind = type(value)
     if kind in _PYTHON_SCALARS:
@@ -125,4 +130,14 @@ _numpy_scalar_types: dict[type, ShapedArray] = {}
 
 def is_arraylike(value: Any) -> bool:
     """Whether `aval_of` accepts `value`."""
-    return hasattr(value, "aval") or isinstance(value, (bool, int, float, complex, np.generic, np.ndarray))
+    ours = type(getattr(value, "aval", None)) is ShapedArray
+    return ours or isinstance(value, (bool, int, float, complex, np.generic, np.ndarray))
+
+
+def conversion_hint(value: Any) -> str:
+    """What to do with a value that is no array of ours but could become one, as a line of its own; else nothing."""
+    if isinstance(value, (list, tuple)):
+        return "\n  Write tnp.array(...) around a list: it is copied to the device."
+    if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
+        return "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
+    return ""

@@ -11,6 +11,7 @@ from tapeless.interpreters.rules import (
     custom,
     custom_vmap,
     elementwise,
+    factorization,
     indexing,
     linalg,
     linear_solve,
@@ -19,6 +20,7 @@ from tapeless.interpreters.rules import (
     shape,
     sorting,
     special,
+    spectral,
     windows,
 )
 
@@ -33,6 +35,7 @@ __all__ = [
     "custom",
     "custom_vmap",
     "elementwise",
+    "factorization",
     "indexing",
     "linalg",
     "linear_solve",
@@ -41,5 +44,6 @@ __all__ = [
     "shape",
     "sorting",
     "special",
+    "spectral",
     "windows",
 ]

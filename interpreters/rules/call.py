@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tapeless.interpreters import jvp, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters import budgets, jvp, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero
@@ -75,5 +75,6 @@ partial_eval.rules[c.jit_p] = _jit_partial_eval
 transpose.accumulating[c.jit_p] = _jit_transpose
 vmap.rules[c.jit_p] = _jit_vmap
 recompute.rules[c.jit_p] = recompute_programs.call
+budgets.rules[c.jit_p] = budgets.call
 
 _narrow = core.program_cache()

@@ -7,7 +7,7 @@ second computation waits for the cotangents: a barrier ties to them what it star
 
 from typing import Any
 
-from tapeless.interpreters import jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters import budgets, jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_known
 from tapeless.interpreters.transpose import is_linear
@@ -76,6 +76,7 @@ partial_eval.rules[c.checkpoint_p] = _checkpoint_partial_eval
 transpose.accumulating[c.checkpoint_p] = _checkpoint_transpose
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
 recompute.rules[c.checkpoint_p] = recompute_programs.call
+budgets.rules[c.checkpoint_p] = budgets.call
 
 # ---- name ----------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import (
+    budgets,
     choices,
     hoisting,
     jvp,
@@ -439,6 +440,8 @@ transpose.rules[c.while_p] = _while_transpose
 transpose.accumulating[c.cond_p] = _cond_transpose
 recompute.rules[c.scan_p] = recompute_programs.loop
 recompute.rules[c.cond_p] = recompute_programs.choice
+budgets.rules[c.scan_p] = budgets.loop
+budgets.rules[c.cond_p] = budgets.choice
 vmap.rules[c.scan_p] = _scan_vmap
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap

@@ -1,21 +1,25 @@
 """How functions with a vmap rule of their own transform.
 
-The derivative of such a function has a rule too, the derivative of the rule, for as long as it is forward mode; what
-is unzipped is the program of one example, and its rule is forgotten.
+The derivative of such a function has a rule too, the derivative of the rule, and so have both halves of one that is
+unzipped and the transpose of the linear one. A half cannot hand the residuals of the rule over: how many examples there
+will be, and whether, is not known yet. So the linear half is given the known inputs besides the residuals, and of many
+examples its rule begins again from these; of one, it is an ordinary program.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
+from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.tracer import dtypes
-from tapeless.tracer.jaxpr import Jaxpr
-from tapeless.tracer.primitives import call
+from tapeless.tracer import dtypes, marking, passes
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Flags = tuple[bool, ...]
+Pairs = Sequence[tuple[Any, bool]]  # values, and whether they have the mapped axis, first
 
 
 class _Pushed:
@@ -23,6 +27,7 @@ class _Pushed:
 
     def __init__(self, rule: Any, n: int, some: Flags, some_out: Flags, of_consts: Sequence[Any]) -> None:
         self._rule, self._n, self._some, self._some_out, self._of_consts = rule, n, some, some_out, list(of_consts)
+        self.tangents = sum(some_out)  # so many of the results, the last, are tangents
         self.__name__ = f"jvp_{rule.__name__}"
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
@@ -67,29 +72,153 @@ def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_
     return outs, tuple([next(out_tangents) if yes else Zero(aval_of(y).tangent()) for y, yes in zip(outs, some_out)])
 
 
-def _custom_vmap_partial_eval(trace: Any, args: Any, *, jaxpr: Jaxpr, **_: Any) -> Any:
-    return partial_eval.rules[call.jit_p](trace, args, jaxpr=jaxpr)
+# ---- unzip and transpose ---------------------------------------------------------------------------------------
 
 
-def _custom_vmap_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
-    return transpose.accumulating[call.jit_p](cts, totals, *args, jaxpr=jaxpr)
+class _Part:
+    """The rule of a part of a function: some of its arguments, in an order of their own -> some of its results.
+
+    rule: that of the function. linear_in, linear_out: which of its inputs, the first `n_consts` of them constants, and
+    which of its results wait for the linear part.
+    """
+
+    def __init__(self, rule: Any, linear_in: Flags, linear_out: Flags, n_consts: int) -> None:
+        self.rule, self.linear_in, self.linear_out, self.n_consts = rule, linear_in, linear_out, n_consts
+        self.known = len(linear_in) - sum(linear_in)
+        self.__name__: str = rule.__name__
+
+    def whole(self, size: int, known: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
+        """The function's own rule, applied to values with whether they are mapped."""
+        mine, waiting = iter(known), iter(linear)
+        pairs = [next(waiting) if yes else next(mine) for yes in self.linear_in]
+        _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
+        given = pairs[self.n_consts :]
+        return self.rule(size, [x for x, _ in given], [m for _, m in given])
+
+
+class _Known(_Part):
+    """Known inputs -> known results, residuals; the latter are those of the program of one example."""
+
+    def __init__(self, part: _Part, jaxpr: Jaxpr, waiting: Sequence[ShapedArray]) -> None:
+        super().__init__(part.rule, part.linear_in, part.linear_out, part.n_consts)
+        self._jaxpr, self._waiting = jaxpr, waiting
+
+    def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        out_mapped: list[bool] = []
+        n = len(self.linear_out) - sum(self.linear_out)
+        residuals = passes.rearranged(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
+
+        def outs(*xs: Any) -> list[Any]:
+            zeros = [(instantiate(Zero(aval)), False) for aval in self._waiting]
+            results, flags = self.whole(size, list(zip(xs, mapped)), zeros)
+            out_mapped[:] = [m for m, waits in zip(flags, self.linear_out) if not waits]
+            return [y for y, waits in zip(results, self.linear_out) if not waits]
+
+        # As a program, without what it computes only of the zeros.
+        program, consts = trace_to_jaxpr(outs, [aval_of(x) for x in args], what="vmap", function=self.rule)
+        results = eval_jaxpr(passes.dead_code(program), [*consts, *args])
+        dims = tuple([0 if yes else None for yes in mapped])
+        kept = eval_jaxpr(vmap.batch_jaxpr(residuals, size, dims), args)
+        return [*results, *kept], [*out_mapped, *[True] * len(kept)]
+
+
+class _Waiting(_Part):
+    """Residuals, known inputs, linear inputs -> linear results. Of many examples it is the rule that knows them."""
+
+    linear = True
+
+    def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        pairs = list(zip(args, mapped))[len(args) - len(self.linear_in) :]
+        outs, flags = self.whole(size, pairs[: self.known], pairs[self.known :])
+        chosen = [(y, m) for y, m, waits in zip(outs, flags, self.linear_out) if waits]
+        return [y for y, _ in chosen], [m for _, m in chosen]
+
+
+class _Transposed:
+    """The rule of a transposed function: residuals, known inputs, cotangents of some results -> those of all inputs."""
+
+    linear = True
+
+    def __init__(self, rule: _Waiting, nonzero: Flags, waiting: Sequence[ShapedArray]) -> None:
+        self._rule, self._nonzero, self._waiting = rule, nonzero, waiting
+        self.__name__ = f"transpose_{rule.__name__}"
+
+    def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        n = len(args) - sum(self._nonzero)
+        fixed, flags, cts = args[:n], list(mapped[:n]), zip(args[n:], mapped[n:])
+
+        def pushed(*xs: Any) -> list[Any]:
+            outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._waiting)])
+            chosen = [(y, m) for y, m, some in zip(outs, out_mapped, self._nonzero) if some]
+            return [vmap.materialized(y, 0 if m else None, size) for y, m in chosen]
+
+        avals = [aval.update(shape=(size, *aval.shape)) for aval in self._waiting]
+        program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
+        linear_in = (*[False] * (len(consts) + n), *[True] * len(avals))
+        linear = linearity.checked_linear(marking.marked(passes.dead_code(program), linear_in), [*consts, *fixed])
+        every = (True,) * len(avals)
+        pulled, _ = transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars), wanted=every)
+        given = [vmap.materialized(ct, 0 if m else None, size) for ct, m in cts]
+        return list(eval_jaxpr(pulled, [*consts, *fixed, *given])), [True] * len(avals)
+
+
+def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
+    """Two functions with rules: what is known, and what waits, which takes all known inputs too, for its rule."""
+    linear_in = tuple(map(trace.is_linear, args))
+    tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
+    tangent = tuple([i >= len(jaxpr.outvars) - tangents for i in range(len(jaxpr.outvars))])
+    halves = partial_eval.unzip_jaxpr(jaxpr, linear_in, waiting=tangent)
+    known, waiting = [[x for x, waits in zip(args, linear_in) if waits is linear] for linear in (False, True)]
+    part = _Part(rule, linear_in, halves.linear_out, n_consts)
+    of_known = _Known(part, halves.known, [aval_of(x) for x in waiting])
+    outs = c.custom_vmap(of_known, halves.known, [], known)
+    n = len(outs) - halves.residuals
+    unused = [aval_of(x) for x in known]
+    residuals = range(halves.residuals)
+    program = passes.rearranged(
+        halves.linear,
+        [*residuals, *unused, *range(halves.residuals, len(halves.linear.invars))],
+        range(len(halves.linear.outvars)),
+    )
+    params = {"rule": _Waiting(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
+    linear = iter(trace.record(c.custom_vmap_p, [*outs[n:], *known, *waiting], params))
+    done = iter(outs[:n])
+    return tuple([next(linear) if waits else next(done) for waits in halves.linear_out])
+
+
+def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
+    """A function with a rule again, the transpose of the rule."""
+    nonzero, linear_in = tuple([type(ct) is not Zero for ct in cts]), tuple(map(transpose.is_linear, args))
+    if not isinstance(rule, _Waiting):  # a user's, whose arguments have another order
+        rule = _Waiting(rule, linear_in, (True,) * len(cts), n_consts)
+    avals = [x.aval for x in args if transpose.is_linear(x)]
+    program = transpose.transpose_jaxpr(jaxpr, nonzero, wanted=(True,) * len(avals))[0]
+    given = [*[x for x in args if not transpose.is_linear(x)], *[ct for ct in cts if type(ct) is not Zero]]
+    pulled = iter(c.custom_vmap(_Transposed(rule, nonzero, avals), program, [], given))
+    return tuple([next(pulled) if transpose.is_linear(x) else None for x in args])
+
+
+# ---- vmap ------------------------------------------------------------------------------------------------------
 
 
 def _custom_vmap_vmap(size: int, args: Any, dims: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
-    for x, d in zip(args[:n_consts], dims):
-        if d is not None:
-            raise TypeError(
-                f"custom_vmap: {rule.__name__} closes over a value that is mapped, {aval_of(x)}, axis {d}, which its "
-                "rule is not given.\n  Pass it as an argument."
-            )
+    _check_not_given(rule, list(zip(args, dims))[:n_consts])
     given, of_given = args[n_consts:], dims[n_consts:]
     fronted = [x if d is None else vmap.to_front(x, d) for x, d in zip(given, of_given)]
     outs, mapped = rule(size, fronted, [d is not None for d in of_given])
     return outs, [0 if yes else None for yes in mapped]
 
 
+def _check_not_given(rule: Any, consts: Sequence[tuple[Any, Any]]) -> None:
+    for x, d in consts:
+        if d is not None:
+            raise TypeError(
+                f"custom_vmap: {rule.__name__} closes over a value that is mapped, {aval_of(x)}, axis {d}, which its "
+                "rule is not given.\n  Pass it as an argument."
+            )
+
+
 jvp.rules[c.custom_vmap_p] = _custom_vmap_jvp
 partial_eval.rules[c.custom_vmap_p] = _custom_vmap_partial_eval
-transpose.accumulating[c.custom_vmap_p] = _custom_vmap_transpose
+transpose.rules[c.custom_vmap_p] = _custom_vmap_transpose
 vmap.rules[c.custom_vmap_p] = _custom_vmap_vmap
-recompute.rules[c.custom_vmap_p] = recompute_programs.call

@@ -5,7 +5,7 @@ first. What writes a part reads it. Where windows may overlap the derivative fol
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -237,6 +237,8 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
         (out,) = primitive.bind(*primals, **params)
         if type(t) is Zero and type(t_updates) is Zero:
             return (out,), zeros_of((aval_of(out),))
+        if params["unique_indices"]:
+            return (out,), (_extreme_tangent(primals, tangents, out, loses, params),)
         wins = _one_where_not(loses(operand, out), out)
         updates_win = _one_where_not(loses(updates, _read(out, indices, aval_of(updates), **params)), out)
         share = div(full_like(out, 1), i.scatter_add(wins, indices, updates_win, **params))
@@ -247,6 +249,24 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
         return (out,), (tangent,)
 
     jvp.rules[primitive] = rule
+
+
+def _extreme_tangent(primals: Any, tangents: Any, out: Any, loses: Callable[[Any, Any], Any], params: Any) -> Any:
+    """The tangent of scatter_min and scatter_max, if no two windows overlap: it is that of the operand but for what is
+    written, so it is written in place. Nothing else is looked at."""
+    operand, indices, updates = primals
+    t, _, t_updates = tangents
+
+    def read(x: Any) -> Any:
+        return _read(x, indices, aval_of(updates), **params)
+
+    before, after = read(operand), read(out)
+    kept, won = _one_where_not(loses(before, after), out), _one_where_not(loses(updates, after), out)
+    both = add(kept, won)
+    moved = [] if type(t) is Zero else [mul(read(t), div(kept, both))]
+    moved += [] if type(t_updates) is Zero else [mul(t_updates, div(won, both))]
+    whole = _zeros(aval_of(out)) if type(t) is Zero else t
+    return i.scatter(whole, indices, reduce(add, moved), **params)
 
 
 def _one_where_not(lost: Any, like: Any) -> Any:

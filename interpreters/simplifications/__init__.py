@@ -7,11 +7,14 @@ from tapeless.interpreters.simplifications import (
     control_flow,
     elementwise,
     masks,
+    masks_inside,
+    masks_of,
     parts,
     parts_of,
     plans,
     reduction,
     shape,
+    writes,
 )
 
 __all__ = [
@@ -20,11 +23,14 @@ __all__ = [
     "control_flow",
     "elementwise",
     "masks",
+    "masks_inside",
+    "masks_of",
     "parts",
     "parts_of",
     "plans",
     "reduction",
     "shape",
+    "writes",
 ]
 
-simplify.programs += [masks.sunk, parts.narrowed, contractions.factored]
+simplify.programs += [writes.chosen_first, masks.sunk, parts.narrowed, contractions.factored]

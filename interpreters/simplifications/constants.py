@@ -1,10 +1,11 @@
-"""What is known of the elements of a value: that they are all one number."""
+"""What is known of the elements of a value: that they are all one number; and counts, as numbers to multiply by."""
 
 from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters.simplify import Writer, literal
+from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
@@ -27,3 +28,20 @@ def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
     """A value of this type whose elements are all one number."""
     scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
+
+
+def count(w: Writer, n: int, aval: ShapedArray) -> Literal | None:
+    """The number that a value of this type is multiplied by in the place of adding it up n times, negative or not.
+
+    Integers wrap around, as their sums do. None if a float is not exactly n, or is complex and may be infinite: as
+    complex numbers, 2 (inf + i) is inf + nan i.
+    """
+    dtype = aval.dtype
+    if dtypes.is_integer(dtype):
+        limits = dtypes.iinfo(dtype)
+        return literal((n - int(limits.min)) % 2**limits.bits + int(limits.min), aval)
+    if not dtypes.is_inexact(dtype) or (dtypes.is_complex(dtype) and not w.linear):
+        return None
+    with np.errstate(over="ignore"):
+        found = literal(n, aval)
+    return found if complex(found.value) == n else None

@@ -4,8 +4,9 @@ The operands of a contraction or a sum are followed through products, broadcasts
 other contractions. Every axis that is met becomes an index: what is found is a sum, over some of the indices, of
 products of factors that have some of them each, which a `Plan` computes otherwise. A mask `i = j` makes one of two
 indices the other. It is written down if that halves the elements computed, or is one contraction: for less, who wrote
-the program may have had a reason.
-Source: seeds.md 3.4 to 3.6, Bernstein et al. 2020.
+the program may have had a reason. Partial sums must neither leave the range of the dtype nor be much larger than what
+they are parts of: nothing is done in dtypes of few exponents, nor to differences that are exact.
+Source: Bernstein et al. 2020.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.plans import Factor, Labels, Plan, Product
 from tapeless.interpreters.simplify import Writer
+from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
@@ -28,6 +30,7 @@ from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.rules import Rules
 
 BUDGET = 32  # equations that are followed from one
+RANGE = 1e30  # what a float must be able to hold: with less, like 65504 of float16, partial sums are soon infinite
 FACTORS = 8  # of one product, at most: with more, others than the first are left as they are
 
 
@@ -62,13 +65,14 @@ def factored(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _kinds(eqns: Sequence[Equation], before: dict[Atom, _Kind]) -> dict[Atom, _Kind]:
-    """Of all values that are worth following, why: found forwards, so that no search is in vain for long."""
-    kinds = dict(before)
+    """Of more values that are worth following, why: found forwards, so that no search is in vain for long."""
+    kinds: dict[Atom, _Kind] = {}
     for eqn in eqns:
         rule = _kind_of.get(eqn.primitive)
-        kind = rule(eqn, [kinds.get(x) for x in eqn.invars]) if rule else None
-        if kind is not None:
-            kinds[eqn.outvars[0]] = kind
+        if rule is not None:
+            kind = rule(eqn, [kinds.get(x) or before.get(x) for x in eqn.invars])
+            if kind is not None:
+                kinds[eqn.outvars[0]] = kind
     return kinds
 
 
@@ -85,6 +89,8 @@ class _Search:
 
     def found(self) -> Atom | None:
         """The result by less work, or None."""
+        if not _is_wide(self.aval.dtype):
+            return None
         out = self.labels(self.aval.shape)
         products = self._root(out)
         if not products or not self.structured or any(len(p.factors) > FACTORS for p in products):
@@ -130,6 +136,10 @@ class _Search:
         return prod([self.sizes[k] for k in labels])
 
 
+def _is_wide(dtype: Any) -> bool:
+    return not dtypes.is_inexact(dtype) or float(dtypes.finfo(dtype).max) > RANGE
+
+
 # ---- what is followed: rule(search, eqn, labels) -> products, or None ------------------------------------------
 
 
@@ -172,6 +182,8 @@ def _add(search: _Search, eqn: Equation, labels: Labels) -> list[Product] | None
     sides = [search.expand(x, labels) if x.aval.shape == eqn.outvars[0].aval.shape else None for x in eqn.invars]
     if any(side is None or not all(_is_sparse(p, labels) for p in side) for side in sides):
         return None
+    if not search.w.linear and dtypes.is_inexact(search.aval.dtype) and all(map(_has_exact, sides)):  # type: ignore[arg-type]
+        return None
     left, right = sides
     negative = eqn.primitive is e.sub_p
     return [*left, *[p._replace(negative=p.negative != negative) for p in right]]  # type: ignore[misc,union-attr]
@@ -179,6 +191,11 @@ def _add(search: _Search, eqn: Equation, labels: Labels) -> list[Product] | None
 
 def _is_sparse(p: Product, labels: Labels) -> bool:
     return bool(p.equal) or all(set(f.labels) != set(labels) for f in p.factors)
+
+
+def _has_exact(side: Sequence[Product]) -> bool:
+    """Whether an addend was not rounded: with another it may cancel to what rounded sums of each would drown."""
+    return any(sum(type(f.value) is Var for f in p.factors) < 2 for p in side)
 
 
 def _select(search: _Search, eqn: Equation, labels: Labels) -> list[Product] | None:

@@ -43,12 +43,12 @@ def _later(primitive: Primitive, w: Writer, operands: tuple[Atom, ...], params: 
     if not any(made):
         return None
     arrays = [k for k, x in enumerate(operands) if x.aval.shape]
-    (of_all,) = primitive.type(tuple([x.aval for x in operands]), params)
     small = [eqn.invars[0] if eqn is not None else x for eqn, x in zip(made, operands)]
     if all(made[k] is not None for k in arrays):
         forms = {(made[k].params["dims"], small[k].aval.shape) for k in arrays if small[k].aval.shape}  # type: ignore[union-attr]
         if len(forms) <= 1:
             dims = next(iter(forms))[0] if forms else ()
+            (of_all,) = primitive.type(tuple([x.aval for x in operands]), params)
             return w.write(broadcast_in_dim_p, w.write(primitive, *small, **params), shape=of_all.shape, dims=dims)
     scalars = [k for k in arrays if made[k] is not None and not small[k].aval.shape]
     if not scalars:
@@ -138,10 +138,12 @@ def _convert(w: Writer, x: Atom, *, dtype: Any, weak_type: bool) -> Atom | None:
 def _converted(x: Literal, aval: ShapedArray) -> Literal | None:
     """A number in another dtype, if it is one of that."""
     value = np.asarray(x.value)
+    if "c" in (value.dtype.kind, aval.dtype.kind):
+        return None
     with np.errstate(all="ignore"):
         there = value.astype(aval.dtype)
         back = there.astype(value.dtype)
-    return literal(there, aval) if back == value and aval.dtype.kind != "c" else None
+    return literal(there, aval) if back == value else None
 
 
 def _select_n(w: Writer, which: Atom, *cases: Atom) -> Atom | None:

@@ -51,9 +51,18 @@ free: Table[None] = Table("free")  # primitives that compute nothing
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
     """The pass: a program that computes no elements that nobody reads."""
-    if not any(eqn.primitive in views for eqn in jaxpr.eqns):
-        return jaxpr
-    return _Narrowing(jaxpr).run()
+    return _Narrowing(jaxpr).run() if _promising(jaxpr) else jaxpr
+
+
+def _promising(jaxpr: Jaxpr) -> bool:
+    """Whether a part is read of something that is computed."""
+    inputs = set(jaxpr.invars)
+    for eqn in jaxpr.eqns:
+        if eqn.primitive in views:
+            x = eqn.invars[0]
+            if x.aval.size > eqn.outvars[0].aval.size and x not in inputs:
+                return True
+    return False
 
 
 class _Narrowing:
@@ -131,7 +140,7 @@ class _Narrowing:
             return False
         for r, p in zip(self._readings.pop(eqn.outvars[0]), parts):
             operands = [self._part(x, view) for x, view in zip(eqn.invars, p.operands, strict=True)]
-            self._write(eqn, lambda p=p, operands=operands: p.write(self._w, *operands), r.into)
+            self._write(self._place[eqn], lambda p=p, operands=operands: p.write(self._w, *operands), r.into)
         self._changed = True
         return True
 
@@ -154,12 +163,9 @@ class _Narrowing:
             for eqn in r.before:
                 self._kept[eqn] = self._place[eqn]
             if not r.before:
-                self._write_at(place, lambda r=r: read(self._w, v, r.view), r.into)
+                self._write(place, lambda r=r: read(self._w, v, r.view), r.into)
 
-    def _write(self, eqn: Equation, write: Callable[[], Atom], into: Var) -> None:
-        self._write_at(self._place[eqn], write, into)
-
-    def _write_at(self, place: int, write: Callable[[], Atom], into: Var) -> None:
+    def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n = len(self._w.eqns)
         self._same[into] = made = write()
         self._w.sparser |= into.linear and not made.linear

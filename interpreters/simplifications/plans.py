@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.views import Axis, View, read, spread
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
@@ -198,9 +198,10 @@ class Plan:
             least = min(self._terms, key=lambda t: self._size(t.labels), default=None)
             self.steps += 1
             self.cost += 0 if least is None else self._size(least.labels)
-            if not _is_exact(self._factor, self._aval.dtype):
+            number = count(self._w, self._factor, self._aval)
+            if number is None:
                 self.cost = math.inf
-            number = literal(self._factor, self._aval)
+                return
             scaled = _Term((), lambda: number) if least is None else self._times(least, number)
             self._terms = [*[t for t in self._terms if t is not least], scaled]
 
@@ -224,10 +225,3 @@ class Plan:
 
 def _is_one(x: Atom) -> bool:
     return type(x) is Literal and not x.aval.shape and np.asarray(x.value) == 1
-
-
-def _is_exact(n: int, dtype: Any) -> bool:
-    """Whether a count is a number of this dtype."""
-    if dtypes.is_integer(dtype):
-        return 0 <= n <= dtypes.iinfo(dtype).max
-    return complex(dtype.type(n)) == n

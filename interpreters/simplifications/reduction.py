@@ -3,11 +3,9 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from tapeless.interpreters import simplify
-from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer import dtypes
+from tapeless.interpreters.simplifications.constants import count
+from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.elementwise import mul_p
 from tapeless.tracer.primitives.operands import without
@@ -38,20 +36,14 @@ def _sum_of_broadcast(w: Writer, before: Any, axes: tuple[int, ...]) -> Atom | N
     if any(x.aval.shape[k] != shape[dims[k]] for k in own):
         return None
     n = math.prod([shape[a] for a in axes if a not in dims])
-    if n == 0 or not _is_exact(n, x.aval.dtype):
+    times = count(w, n, x.aval) if n != 1 else None
+    if n == 0 or (times is None and n != 1):
         return None
     summed = w.write(reduce_sum_p, x, axes=own) if own else x
-    scaled = w.write(mul_p, literal(n, summed.aval), summed) if n != 1 else summed
+    scaled = w.write(mul_p, times, summed) if times is not None else summed
     left = without(range(len(shape)), axes)
     kept = tuple([left.index(d) for d in dims if d not in axes])
     return w.write(broadcast_in_dim_p, scaled, shape=tuple([shape[d] for d in left]), dims=kept)
-
-
-def _is_exact(n: int, dtype: Any) -> bool:
-    """Whether a count is a number of this dtype."""
-    if dtypes.is_integer(dtype):
-        return n <= dtypes.iinfo(dtype).max
-    return dtype != np.dtype(bool) and complex(dtype.type(n)) == n
 
 
 simplify.rules[reduce_sum_p] = _reduce_sum

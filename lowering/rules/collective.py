@@ -4,7 +4,6 @@ from typing import Any, NoReturn
 
 from tapeless.lowering import emit
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer import source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import collective as c
 
@@ -12,8 +11,7 @@ from tapeless.tracer.primitives import collective as c
 def _unresolved(primitive: Primitive) -> Any:
     def rule(f: Function, outs: Any, *operands: Value, axis_names: c.Names, **_: Any) -> NoReturn:
         names = " and ".join(map(repr, axis_names))
-        here = source.describe_here()
-        reached = f" It was reached from {here}." if here else ""
+        reached = f"\n  It was reached from {f.source.describe()}." if f.source else ""
         raise NameError(
             f"{primitive}: the axis {names} is not bound where the program runs.{reached}\n"
             "  Compile it inside of the vmap that has this axis_name, or map the whole program."

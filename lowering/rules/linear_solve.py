@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.lowering import dispatch, emit
+from tapeless.lowering import dispatch, emit, ordering
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.jaxpr import Atom, Equation, Var
+from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import linear_solve as c
 from tapeless.tracer.types import aval_of
 
@@ -24,5 +26,13 @@ def _run_linear_solve(*operands: Any, system: Any, counts: Any) -> Any:
     return dispatch.run(c.System(*system).solve, _solver(operands, counts))
 
 
+def _order_linear_solve(eqn: Equation, token: Atom, out: Var) -> Equation:
+    """As a call of the solver, which is all that runs."""
+    solve = ordering.threaded(c.System(*eqn.params["system"]).solve)
+    operands = _solver(eqn.invars, eqn.params["counts"])
+    return Equation(call.jit_p, (token, *operands), {"jaxpr": solve}, (out, *eqn.outvars), eqn.source)
+
+
 emit.rules[c.linear_solve_p] = _linear_solve
 dispatch.inline[c.linear_solve_p] = _run_linear_solve
+ordering.rules[c.linear_solve_p] = _order_linear_solve

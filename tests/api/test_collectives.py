@@ -471,12 +471,20 @@ def test_error_not_resolved():
     """A program that was traced under an axis is compiled where there is none."""
     traced = []
 
+    def total(y):
+        return lax.psum(2 * y, "i")
+
     def f(x):
-        traced.append(tl.jit(lambda y: lax.psum(y, "i")).trace(tl.ShapeDtypeStruct((3,), np.float32)))
+        traced.append(tl.jit(total).trace(tl.ShapeDtypeStruct((3,), np.float32)))
         return x
 
     mapped(f)(X)
-    with pytest.raises(NameError, match=r"^psum: the axis 'i' is not bound where the program runs\."):
+    said = (
+        "psum: the axis 'i' is not bound where the program runs.\n"
+        f"  It was reached from {place(total, 'lax.psum')}.\n"
+        "  Compile it inside of the vmap that has this axis_name, or map the whole program."
+    )
+    with raises(NameError, said):
         traced[0].lower().as_text()
 
 

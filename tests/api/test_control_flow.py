@@ -391,3 +391,68 @@ def test_nan_in_a_loop_names_the_line(under: Any):
         with raises(FloatingPointError, f"nan in the result of 'log', at {place(logarithm, 'tnp.log')}."):
             under(lambda p, x: lax.cond(p, lambda x: logarithm(0, x)[0], lambda x: x, x))(True, -1.0)
         assert lax.cond(False, lambda x: logarithm(0, x)[0], lambda x: x, -1.0) == -1
+
+
+# ---- how often bodies are traced -------------------------------------------------------------------------------
+
+
+def nested(depth, x, seen, wrap=lambda f: f):
+    """Loops in one another, each with a bare 0.0 as its carry, which becomes a float64 with the innermost."""
+
+    def body(c, e):
+        if depth == 0:
+            seen.append(e.dtype)
+            return c + e, e * c
+        inner, ys = wrap(lambda x: nested(depth - 1, x, seen, wrap))(x)
+        return c + inner, ys
+
+    return lax.scan(body, 0.0, x)
+
+
+@pytest.mark.parametrize("depth", range(5))
+def test_nested_loops_are_traced_once_for_each_level(depth):
+    seen = []
+    x = np.arange(1.0, 3.0)
+    total, ys = nested(depth, x, seen)
+    assert len(seen) <= depth + 2
+    assert total.dtype == ys.dtype == np.float64
+    np.testing.assert_array_equal(total, 3.0 * 2**depth)
+    assert (
+        tl.make_jaxpr(lambda x: nested(depth, x, []))(x).out_avals[0].strong()
+        == tl.make_jaxpr(lambda: np.zeros(()))().out_avals[0]
+    )
+
+
+@pytest.mark.parametrize("wrap", [tl.jit, tl.checkpoint, lambda f: lambda x: tl.vmap(f)(x[None])[0]])
+def test_what_is_remembered_is_not_guessed(wrap):
+    """The programs of functions inside are those for the types that there are in the end."""
+    f = wrap(lambda x: lax.scan(lambda c, e: (c + e, c), 0.0, x)[0])
+
+    def body(c, e):
+        return c + f(x), e
+
+    x = np.array([1.0, 1e-12])
+    total, _ = lax.scan(body, 0.0, x)
+    np.testing.assert_array_equal(total, 2 * (1 + 1e-12))
+    assert np.asarray(f(x)).dtype == np.float64
+
+
+def test_kinds_of_loops_in_one_another():
+    seen = []
+    x = np.float64(1e-12) * np.ones(())
+
+    def inner(_, s):
+        seen.append(None)
+        return s + x
+
+    def middle(state):
+        n, s = state
+        return n + 1, s + lax.fori_loop(0, 2, inner, 1.0)
+
+    def outer(s, _):
+        _, t = lax.while_loop(lambda state: state[0] < 2, middle, (0, 1.0))
+        return lax.cond(s > 0, lambda s: s + t, lambda s: s, s), None
+
+    total, _ = tl.jit(lambda: lax.scan(outer, 1.0, length=2))()
+    np.testing.assert_allclose(total, 7 + 8e-12, rtol=1e-15)
+    assert len(seen) <= 6

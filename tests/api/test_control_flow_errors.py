@@ -99,6 +99,13 @@ def text(carry, x):
 def test_scan_of_a_wrong_function():
     with raises(TypeError, f"scan: {place(three)} must return a pair (carry, y), but returned PyTreeDef((*, *, *))."):
         lax.scan(three, 0.0, X)
+    for returned, shown in ((X, "one array, float32[3,2]"), (1.0, "one array, float32[]"), ("x", "'x' of type str")):
+
+        def alone(carry, x, returned=returned):
+            return returned
+
+        with raises(TypeError, f"scan: {place(alone)} must return a pair (carry, y), but returned {shown}."):
+            lax.scan(alone, 0.0, X)
     label = "[1]['label']"
     with raises(TypeError, f"scan: the result{label} of {place(text)} is 'x' of type str, which is not an array."):
         lax.scan(text, 0.0, X)
@@ -226,6 +233,8 @@ def test_predicates_and_indices():
         lax.cond([True], one, two, X)
     with raises(TypeError, "cond: the predicate must be a boolean or a real number, not complex64[]."):
         lax.cond(1j, one, two, X)
+    with raises(TypeError, "cond: true_fun must be a function, not an array float32[3,2]."):
+        lax.cond(True, X, X)
     with raises(TypeError, "cond: true_fun must be a function, not 1."):
         lax.cond(True, 1, two, X)
     with raises(TypeError, "cond: operand [1]['k'] is 'x' of type str, which is not an array."):

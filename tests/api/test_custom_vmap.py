@@ -76,7 +76,7 @@ def test_derivatives(under):
     close(under(tl.grad(f, (0, 1)))(0.5, 3.0), (3.0, 0.5))
     of_rule = (-np.sin(X) * Y, np.cos(X))
     close(under(tl.grad(lambda x, y: tnp.sum(tl.vmap(f)(x, y)), (0, 1)))(X, Y), of_rule)
-    close(under(tl.vmap(tl.grad(f, (0, 1))))(X, Y), (Y, X))
+    close(under(tl.vmap(tl.grad(f, (0, 1))))(X, Y), of_rule)
     pushed = under(lambda x, y: tl.jvp(tl.vmap(f), (x, y), (y, x)))(X, Y)
     close(pushed, (np.cos(X) * Y, of_rule[0] * Y + of_rule[1] * X))
     inside = under(tl.vmap(lambda x, y: tl.jvp(f, (x, y), (y, x))))(X, Y)
@@ -92,9 +92,77 @@ def test_derivatives(under):
 
 
 @under
+def test_reverse_mode_inside(under):
+    """Of many examples it is the rule that is differentiated, wherever the derivative is taken."""
+    f, calls = product()
+    value, gradient = under(tl.vmap(tl.value_and_grad(f)))(X, Y)
+    close((value, gradient), (np.cos(X) * Y, -np.sin(X) * Y))
+    assert {call[0] for call in calls} == {3}
+    close(under(tl.vmap(tl.grad(f), (0, None)))(X, 3.0), -3 * np.sin(X))
+    close(under(tl.vmap(tl.grad(f, 1), (None, 0)))(np.array(0.5), Y), np.cos(0.5) * np.ones(3))
+    close(under(tl.vmap(tl.grad(lambda x: tnp.sin(f(x, 3.0)) * x)))(X), _of_sine(X))
+    close(under(tl.vmap(tl.grad(tl.jit(f))))(X, Y), -np.sin(X) * Y)
+    close(under(tl.vmap(tl.grad(tl.checkpoint(lambda x, y: f(x, y)))))(X, Y), -np.sin(X) * Y)
+    close(under(tl.vmap(tl.jacfwd(f)))(X, Y), -np.sin(X) * Y)
+    pushed = under(tl.vmap(lambda x, y, t: tl.linearize(lambda x: f(x, y), x)[1](t)))(X, Y, Y)
+    close(pushed, -np.sin(X) * Y * Y)
+    table = np.stack([X, 2 * X])
+    close(under(tl.vmap(tl.vmap(tl.grad(f), (0, None)), (0, None)))(table, 2.0), -2 * np.sin(table))
+
+
+def _of_sine(x):
+    inner = 3 * np.cos(x)
+    return np.sin(inner) - np.cos(inner) * 3 * np.sin(x) * x
+
+
+@under
+def test_second_order_inside(under):
+    f, _ = product()
+    close(under(tl.vmap(tl.grad(tl.grad(f))))(X, Y), -np.cos(X) * Y)
+    close(under(tl.vmap(tl.hessian(f, (0, 1))))(X, Y), ((-np.cos(X) * Y, -np.sin(X)), (-np.sin(X), np.zeros(3))))
+    close(under(tl.grad(lambda x: tnp.sum(tl.vmap(tl.grad(f))(x, Y))))(X), -np.cos(X) * Y)
+    close(under(tl.vmap(lambda x: tl.jvp(tl.grad(f), (x, 3.0), (1.0, 0.0))[1]))(X), -3 * np.cos(X))
+
+
+@under
+def test_reverse_mode_inside_with_results_of_all_kinds(under):
+    @custom_vmap
+    def f(x, k):
+        return {"a": x * x, "k": k + 1, "mean": x}
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, xs, ks):
+        return {"a": xs**3, "k": ks + 1, "mean": tnp.mean(xs)}, {"a": True, "k": in_batched[1], "mean": False}
+
+    def total(x, k):
+        out = f(x, k)
+        return out["a"] * 2 + out["mean"], out["k"]
+
+    gradient, k = under(tl.vmap(tl.grad(total, has_aux=True)))(X, np.arange(3))
+    close(k, np.arange(1, 4))
+    close(gradient, 6 * X**2 + 1)  # of the mean every example has its own cotangent, and a third of all three
+
+
+@under
+def test_sequential_vmap_inside(under):
+    f = sequential_vmap(lambda x, y: tnp.sin(x) * y)
+    close(under(tl.vmap(tl.grad(f), (0, None)))(X, 2.0), 2 * np.cos(X))
+    close(under(tl.vmap(tl.grad(f, (0, 1))))(X, Y), (np.cos(X) * Y, np.sin(X)))
+
+
+@under
 def test_linear_transpose(under):
     f, _ = product()
     close(under(lambda ct: tl.linear_transpose(lambda x: f(x, 3.0), 1.0)(ct))(0.5), (1.5,))
+
+    @custom_vmap
+    def g(x, y):
+        return x * y
+
+    g.def_vmap(lambda axis_size, in_batched, x, y: (7 * x * y, True))
+    pulled = under(tl.vmap(lambda ct, y: tl.linear_transpose(lambda x: g(x, y), np.array(1.0))(ct)))(X, Y)
+    close(pulled, (7 * X * Y,))
+    close(under(tl.vmap(lambda ct: tl.linear_transpose(lambda y: g(3.0, y), np.array(1.0))(ct)))(X), (21 * X,))
 
 
 @under

@@ -87,6 +87,16 @@ def test_options_first(options, printed):
 # ---- what is wrong -------------------------------------------------------------------------------------------
 
 
+def test_formats_that_python_refuses():
+    with raises(ValueError, "debug.print: '{' is not a format string: Single '{' encountered in format string."):
+        tl.debug.print("{", 1.0)
+    for call in (tl.debug.print, tl.jit(lambda fmt, x: tl.debug.print(fmt, x), static_argnums=0)):
+        with pytest.raises(
+            ValueError, match=r"^debug.print: '{:d}' does not fit its values: Unknown format code 'd' for"
+        ):
+            call("{:d}", 1.0)
+
+
 def test_formats_that_do_not_fit():
     with raises(
         ValueError,
@@ -94,8 +104,15 @@ def test_formats_that_do_not_fit():
         "these places are filled when tracing: pass a plain string.",
     ):
         tl.jit(lambda x: tl.debug.print("x", x, y=x))(1)
-    with raises(IndexError, "debug.print: '{} {}' prints value 1, but there are 1, counted from 0."):
+    with raises(IndexError, "debug.print: '{} {}' prints value 1, counted from 0, but 1 is given."):
         tl.debug.print("{} {}", 1)
+    with raises(IndexError, "debug.print: '{2}' prints value 2, counted from 0, but 0 are given."):
+        tl.debug.print("{2}")
+    with raises(
+        AttributeError,
+        "debug.print: '{x.y}' prints 'x.y', which is not there: 'float' object has no attribute 'y'.",
+    ):
+        tl.debug.print("{x.y}", x=1.5)
     with raises(KeyError, "\"debug.print: '{x}' prints 'x', but the values by name are: y, z.\""):
         tl.debug.print("{x}", y=1, z=2)
     with raises(TypeError, "debug.print: expected a format string, not 3 of type int."):

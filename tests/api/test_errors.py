@@ -207,6 +207,45 @@ def test_shapes_and_dtypes(under, f, kind, message):
         under(f)(A)
 
 
+@pytest.mark.parametrize("reshape", [tnp.reshape, lambda x, shape: tnp.asarray(x).reshape(*shape)])
+def test_two_lengths_left_open(reshape):
+    with raises(ValueError, "reshape: only one length of the shape (-1, -1) may be -1."):
+        reshape(np.ones(4), (-1, -1))
+
+
+class Foreign:
+    """An array of another library that does not know ours."""
+
+    def __dlpack__(self):
+        raise NotImplementedError
+
+    def __radd__(self, other):
+        return NotImplemented
+
+    def __rmul__(self, other):
+        return "its own answer"
+
+    def __repr__(self):
+        return "Foreign(1.)"
+
+
+@pytest.mark.parametrize("under", [lambda f: f, tl.jit, tl.grad])
+@pytest.mark.parametrize(
+    ("symbol", "f"), [("+", lambda x: x + Foreign()), ("<", lambda x: x < Foreign()), ("==", lambda x: x == Foreign())]
+)
+def test_array_of_another_library_on_the_right(under, symbol, f):
+    message = (
+        f"{symbol}: the left operand is float32[], the right one is not an array or a number, but Foreign: Foreign(1.)."
+        "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
+    )
+    with raises(TypeError, message):
+        under(f)(tnp.float32(1.0))
+
+
+def test_another_library_may_answer():
+    assert tnp.float32(1.0) * Foreign() == "its own answer"
+
+
 # ---- grad -----------------------------------------------------------------------------------------------------
 
 
@@ -288,7 +327,6 @@ def test_gradient_of_a_complex_function():
         (2, "grad: argnums=2 names argument 2, but f was called with 2 positional arguments."),
         (-3, "grad: argnums=-3 names argument -3, but f was called with 2 positional arguments."),
         ((0, 2), "grad: argnums=(0, 2) names argument 2, but f was called with 2 positional arguments."),
-        ("x", "grad: argnums='x' names argument 'x', but f was called with 2 positional arguments."),
         ((0, -2), "grad: argnums=(0, -2) names an argument of f twice."),
     ],
 )
@@ -298,6 +336,12 @@ def test_wrong_argnums_of_grad(argnums, message):
 
     with raises(ValueError, message):
         tl.grad(f, argnums)(1.0, 2.0)
+
+
+@pytest.mark.parametrize("argnums", ["x", 1.5, None, (0, "y")])
+def test_argnums_that_are_no_numbers(argnums):
+    with raises(TypeError, f"grad: argnums must be an int or a sequence of ints, not {argnums!r}."):
+        tl.grad(lambda x, y: x * y, argnums)(1.0, 2.0)
 
 
 def test_arguments_by_name_are_not_differentiated():
@@ -354,8 +398,11 @@ def test_tangent_that_does_not_fit():
 
 
 def test_aux_that_is_missing():
-    with raises(TypeError, "with has_aux=True halves must return (value, aux), but returned JVPTracer<~f32[]>."):
+    with raises(TypeError, "with has_aux=True halves must return (value, aux), but returned float32[]."):
         tl.grad(halves, has_aux=True)(1.0)
+    message = "with has_aux=True <lambda> must return (value, aux), but returned {'y': float32[], 'z': float32[]}."
+    with raises(TypeError, message):
+        tl.vjp(lambda x: {"y": x, "z": x}, 1.0, has_aux=True)
 
 
 # ---- transposing what is not linear ---------------------------------------------------------------------------
@@ -467,6 +514,8 @@ def leak(what):
         ("linearize", lambda x: tl.linearize(leaking, x)),
         ("jit", lambda x: tl.grad(tl.jit(leaking))(x)),
         ("linear_transpose", lambda x: tl.linear_transpose(leaking, x)),
+        ("vmap", lambda x: tl.vmap(leaking)(x[None])),
+        ("vmap", lambda x: tl.jit(tl.vmap(leaking))(x[None])),
     ],
 )
 @pytest.mark.parametrize("under", [lambda f: f(), lambda f: tl.jit(f)(), lambda f: tl.grad(lambda x: f() * x)(1.0)])
@@ -607,6 +656,34 @@ def test_nan_that_comes_up_in_the_backward_pass():
 def test_no_nan_no_error():
     assert tl.jit(tl.grad(logarithm))(2.0) == 0.5
     assert np.isnan(tl.jit(lambda x: x)(np.nan))  # nothing was computed
+
+
+# ---- the user's line ------------------------------------------------------------------------------------------
+
+
+def long_line(x):
+    # fmt: off
+    return x if x > 0 else x + 1000000000000000 + 1000000000000000 + 1000000000000000 + 1000000000000000 + 1000000000000000 + 1000000000000000 + 1000000000000000  # noqa: E501
+    # fmt: on
+
+
+def test_long_lines_are_cut():
+    at, text = place(long_line, "return x").split(", ")
+    assert len(text) > 160
+    message = refusal("truth value", "bool[]", long_line, "return x", CHOICE, f"  It was computed at {at}, {text}.\n")
+    with raises(tl.errors.TracerBoolConversionError, message.replace(text, f"{text[:160]}...")):
+        tl.jit(long_line)(1.0)
+
+
+def test_long_lines_of_residuals_are_cut():
+    def f(x):
+        # fmt: off
+        return tnp.sin(x)  # ....................................................................................................................................................  # noqa: E501
+        # fmt: on
+
+    (kept,) = tl.saved_residuals(f, 1.0)
+    at, text = place(f, "tnp.sin").split(", ")
+    assert str(kept) == f"float32[] from cos at {at}, {text[:160]}..."
 
 
 # ---- our own mistakes, and what must not be seen --------------------------------------------------------------

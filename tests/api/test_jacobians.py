@@ -230,6 +230,11 @@ WRONG = [
         "  Convert it with astype(float), choose others with argnums=, or pass allow_int=True for float0 zeros.",
     ),
     (
+        lambda: tl.hessian(whole)(np.arange(3)),
+        "hessian: argument 0 of whole is int64[3], and integers have no derivative.\n"
+        "  Convert it with astype(float), choose others with argnums=.",
+    ),
+    (
         lambda: tl.jacfwd(whole)(Z),
         f"jacfwd: the argument [0] of {place(whole)} is complex128[3], but must be real.\n"
         "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp.",

@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tests.messages import place, raises
 
 RNG = np.random.default_rng(0)
 A = 4 * np.eye(3) + 0.3 * RNG.normal(size=(3, 3))
@@ -186,3 +187,104 @@ def test_minimum_found_by_conjugate_gradients_has_all_derivatives():
     np.testing.assert_allclose(
         tl.hessian(lambda b: tnp.sum(minimum(b) ** 2))(tnp.array(B)), 2 * np.linalg.inv(m @ m), rtol=1e-7, atol=EXACT
     )
+
+
+def halving(matvec, b):
+    return b / 2.0
+
+
+def doubled(b):
+    return lax.custom_linear_solve(lambda x: 2.0 * x, b, halving, symmetric=True)
+
+
+def square_root(a, guess):
+    def solve(f, x):
+        return lax.fori_loop(0, 6, lambda _, x: x - f(x) / (2.0 * x), x)
+
+    return lax.custom_root(lambda x: x * x - a, guess, solve, lambda g, y: y / g(1.0))
+
+
+def test_numbers_stay_weak():
+    """A solution for bare numbers gives way to what it meets, as numbers do; derivatives too."""
+    narrow = tnp.ones(2, tnp.bfloat16)
+    for f, x in ((doubled, 3.0), (lambda a: square_root(a, 1.0), 2.0)):
+        assert tl.eval_shape(f, x).weak_type
+        for run in (f, tl.jit(f), tl.grad(f), tl.jit(tl.grad(f)), lambda x, f=f: tl.jvp(f, (x,), (1.0,))[1]):
+            assert (run(x) * narrow).dtype == tnp.bfloat16
+    np.testing.assert_allclose(tl.grad(lambda a: square_root(a, 1.0))(2.0), 0.5 / np.sqrt(2), rtol=1e-6)  # of float32
+
+
+def test_types_that_are_given_stay_strong():
+    narrow = tnp.ones(2, tnp.bfloat16)
+    assert (doubled(np.ones((), np.float32)) * narrow).dtype == np.float32
+    assert (square_root(np.ones((), np.float32), 1.0) * narrow).dtype == np.float32
+    assert (square_root(2.0, np.ones((), np.float32)) * narrow).dtype == np.float32
+    weight = np.full((), 2.0, np.float32)
+    x = lax.custom_linear_solve(lambda x: weight * x, 3.0, lambda matvec, b: b / weight, symmetric=True)
+    assert (x * narrow).dtype == np.float32
+
+
+def test_solvers_call_with_numbers_and_are_told_of_other_types():
+    def root(a, one):
+        def newton(f, x):
+            return lax.fori_loop(0, 20, lambda _, x: x - f(x) / (2 * x), x)
+
+        return lax.custom_root(lambda x: x * x - a, a, newton, lambda g, y: y / g(one))
+
+    two = np.array(2.0)
+    np.testing.assert_allclose(tl.grad(root)(two, 1.0), 0.5 / np.sqrt(2), rtol=1e-14)
+    message = "custom_root: what a solver calls its function with is float64[3], but the function asks for float64[]."
+    with raises(TypeError, message):
+        tl.grad(root)(two, np.ones(3))
+
+
+# ---- roots of what does not fit -------------------------------------------------------------------------------
+
+
+def same(x):
+    return x
+
+
+def twice(x):
+    return x, x
+
+
+def positive(x):
+    return x > 0
+
+
+def given(f, x):
+    return x
+
+
+def given_twice(f, x):
+    return x, x
+
+
+def first(f, x):
+    return x[:1]
+
+
+def test_what_roots_refuse():
+    guess = np.ones(3, np.float32)
+    trees = "gives PyTreeDef((*, *)), but initial_guess has the structure PyTreeDef(*)."
+    for f, solve, message in (
+        (twice, given, f"custom_root: {place(twice)} {trees}"),
+        (positive, given, f"custom_root: {place(positive)} gives bool[3] where initial_guess is float32[3]."),
+        (same, given_twice, f"custom_root: {place(given_twice)} {trees}"),
+        (same, first, f"custom_root: {place(first)} gives float32[1] where initial_guess is float32[3]."),
+        (same, lambda f, x: "a", "custom_root: {} gives 'a' of type str where initial_guess is float32[3]."),
+    ):
+        with raises(TypeError, message.format(place(solve))):
+            lax.custom_root(f, guess, solve, given)
+    with raises(TypeError, f"custom_root: {place(given_twice)} {trees}"):
+        tl.grad(lambda a: lax.custom_root(lambda x: x - a, guess, given, given_twice).sum())(guess)
+
+
+def test_solvers_must_give_what_is_besides():
+    message = f"with has_aux=True {place(given)} must return (x, aux), but returned float32[3]."
+    guess = np.ones(3, np.float32)
+    with raises(TypeError, f"custom_root: {message}"):
+        lax.custom_root(same, guess, given, given, has_aux=True)
+    with raises(TypeError, f"custom_linear_solve: {message}"):
+        lax.custom_linear_solve(same, guess, given, has_aux=True)

@@ -278,12 +278,25 @@ def test_error_axes():
         tl.vmap(identity, in_axes=({"a": 0},))({"b": X})
 
 
+def pair_of(x):
+    return x, {"a": x}
+
+
 def test_error_out_axes():
     text = f"vmap: out_axes is None for a result of {place(identity)} that differs between examples: float64[2,3]."
     with raises(ValueError, text):
         tl.vmap(identity, out_axes=None)(X)
-    with raises(ValueError, "axis 3 is out of range for an array of 2 axes."):
+    text = (
+        f"vmap: out_axes=3 names no axis of the result of {place(identity)}, which is float64[3] for one example.\n"
+        "  The mapped axis can be -2 to 1."
+    )
+    with raises(ValueError, text):
         tl.vmap(identity, out_axes=3)(X)
+    other = f"result[1]['a'] of {place(pair_of)}"
+    with raises(ValueError, text.replace("=3", "=-3").replace("result of " + place(identity), other)):
+        tl.vmap(pair_of, out_axes=(0, {"a": -3}))(X)
+    with raises(TypeError, "vmap: out_axes must be ints or None, not 'x'."):
+        tl.vmap(identity, out_axes="x")(X)
 
 
 def test_error_not_an_array():

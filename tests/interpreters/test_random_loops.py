@@ -37,7 +37,10 @@ class Program(NamedTuple):
 
 LOOPS = ("fori", "fori", "scan", "reverse", "unroll", "while")
 PLACES = ("here", "before", "affine", "table")
-LEAVES = ("read", "input", "set", "add", "mul", "swap", "mix", "where", "where_number", "window", "overwrite")
+LEAVES = (
+    *("read", "input", "set", "add", "mul", "max", "min", "swap", "mix", "where", "where_number", "window"),
+    *("overwrite", "where_swap", "where_most"),
+)
 NESTED = ("cond", "parity", "inner", "call", "checkpoint")
 
 
@@ -87,7 +90,12 @@ class Unrolled:
         if self.lib is not np:
             return getattr(buffer.at[i], how)(value)
         copy = buffer.copy()
-        copy[i] = {"set": value, "add": copy[i] + value, "multiply": copy[i] * value}[how]
+        if how in ("max", "min") and copy[i] != value:  # of one value twice, either may be taken
+            self.margin = min(self.margin, abs(float(copy[i]) - float(value)))
+        copy[i] = {
+            "set": value, "add": copy[i] + value, "multiply": copy[i] * value,
+            "max": max(copy[i], value), "min": min(copy[i], value),
+        }[how]  # fmt: skip
         return copy
 
     def window(self, buffer: Any, i: Any) -> Any:
@@ -251,6 +259,16 @@ def _where(m: Any, s: State, k: int, b: int, at: Any, *_: Any) -> State:
     return put_buffer(s, b, m.where(m.above(s.numbers[1 - k], 0.2), written, s.buffers[b]))
 
 
+def _where_swap(m: Any, s: State, k: int, b: int, at: Any, other: Any, *_: Any) -> State:
+    swapped = _swap(m, s, k, b, at, other).buffers[b]
+    return put_buffer(s, b, m.where(m.above(s.numbers[k], 0.2), s.buffers[b], swapped))
+
+
+def _where_most(m: Any, s: State, k: int, b: int, at: Any, other: Any, *_: Any) -> State:
+    written = m.put(m.put(s.buffers[b], at, "max", 0.7 * s.numbers[k]), other, "multiply", s.numbers[1 - k])
+    return put_buffer(s, b, m.where(m.above(s.numbers[1 - k], 0.2), written, s.buffers[b]))
+
+
 def _where_number(m: Any, s: State, k: int, b: int, at: Any, *_: Any) -> State:
     return put_number(s, k, m.where(m.above(s.buffers[b][at], 0.1), 0.7 * s.numbers[k], s.buffers[b][at]))
 
@@ -291,9 +309,13 @@ INSTRUCTIONS: dict[str, Callable[..., State]] = {
     "set": _writing("set"),
     "add": _writing("add"),
     "mul": _writing("multiply"),
+    "max": _writing("max"),
+    "min": _writing("min"),
     "swap": _swap,
     "mix": _mix,
     "where": _where,
+    "where_swap": _where_swap,
+    "where_most": _where_most,
     "where_number": _where_number,
     "window": _window,
     "overwrite": _overwrite,

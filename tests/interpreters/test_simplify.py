@@ -17,8 +17,6 @@ from tapeless.tracer.primitives.elementwise import add_p, convert_element_type_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p
 from tests.interpreters.structured_programs import arguments, program
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 # Sums of up to 64 products of numbers of the size of 1, in any order, a few times over.
 close = {"rtol": 1e-8, "atol": 1e-8}
 

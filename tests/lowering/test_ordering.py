@@ -10,6 +10,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.lowering import ordering
 from tapeless.tracer.check import check
+from tests.messages import place, raises
 
 X = np.float32(1)
 
@@ -63,3 +64,68 @@ def test_a_program_that_is_called_twice_is_rewritten_once():
     program = ordering.in_order(tl.make_jaxpr(lambda x: f(f(x)))(X).jaxpr)
     first, second = program.eqns
     assert first.params["jaxpr"] is second.params["jaxpr"]
+
+
+def solved(x):
+    """x / 2 by a solver that tells of each step, in order."""
+
+    def solve(matvec, b):
+        return lax.fori_loop(0, 3, lambda i, y: b - matvec(note(y)) + y, b)
+
+    return lax.custom_linear_solve(lambda y: 2.0 * y, x, solve, symmetric=True)
+
+
+def test_solvers_are_called_with_the_token():
+    program = ordering.in_order(tl.make_jaxpr(lambda x: note(solved(note(x))))(X).jaxpr)
+    check(program)
+    chained = [eqn for eqn in program.eqns if ordering.TOKEN in [v.aval for v in eqn.outvars]]
+    assert [str(eqn.primitive) for eqn in chained] == ["io_callback", "jit", "io_callback"]
+
+
+def test_solvers_with_ordered_effects_run_in_order():
+    seen = []
+
+    def told(x):
+        tl.debug.callback(lambda y: seen.append(float(y)), x, ordered=True)
+        return x
+
+    def solve(matvec, b):
+        return lax.fori_loop(0, 2, lambda i, y: (b - matvec(told(y))) / 4 + y, b)
+
+    def f(x):
+        told(-1.0)
+        y = lax.custom_linear_solve(lambda y: 2.0 * y, x, solve, symmetric=True)
+        told(-2.0)
+        return y
+
+    for run, backwards in ((f, []), (tl.jit(f), []), (tl.jit(tl.grad(f)), [1.0, 0.75])):
+        seen.clear()
+        run(X)
+        tl.effects_barrier()
+        assert seen == [-1.0, 1.0, 0.75, -2.0, *backwards]
+
+
+def asked(x):
+    return np.asarray(x)
+
+
+def backward(r, ct):
+    return (ct * tl.io_callback(asked, tl.ShapeDtypeStruct((), np.float32), r, ordered=True),)
+
+
+def test_a_backward_rule_run_forwards_cannot_keep_an_order():
+    f = tl.custom_vjp(tnp.sin)
+    f.defvjp(lambda x: (tnp.sin(x), tnp.cos(x)), backward)
+
+    def pushed(x):
+        return tl.jvp(f, (x,), (x,))[1]
+
+    np.testing.assert_allclose(tl.jit(tl.grad(f))(X), np.cos(X), rtol=1e-6)  # of float32
+    said = (
+        f"custom_vjp: forward mode runs the backward rule backward transposed, where io_callback at "
+        f"{place(backward, 'io_callback')} cannot keep its order among other ordered effects.\n"
+        f"  It was reached from {place(pushed, 'tl.jvp')}.\n"
+        "  Use ordered=False in the rule, or give a rule for forward mode (tl.custom_jvp)."
+    )
+    with raises(NotImplementedError, said):
+        tl.jit(pushed)(X)

@@ -26,7 +26,7 @@ from tapeless.tracer.numpy import (
 from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.primitives import bits
-from tapeless.tracer.types import is_arraylike
+from tapeless.tracer.types import conversion_hint, is_arraylike
 
 Method = Callable[..., Any]
 
@@ -45,6 +45,8 @@ def _operator(symbol: str, f: Method, reflected: str) -> Method:
             except (TypeError, ValueError) as error:
                 _say_as_written(error, symbol)
                 raise
+        if _is_foreign(other):
+            return _answered(symbol, self, other, reflected)
         if (symbol in _EQUALITIES and not isinstance(other, (list, tuple))) or _may_answer(other, reflected):
             return NotImplemented
         raise TypeError(f"{symbol}: the left operand is {self.aval}, the right one {_no_operand(other)}")
@@ -86,9 +88,22 @@ def _may_answer(x: Any, method: str) -> bool:
     return type(x).__module__ != "builtins" and answer is not getattr(object, method, None)
 
 
+def _is_foreign(x: Any) -> bool:
+    """Whether x is an array of another library."""
+    return hasattr(type(x), "__array__") or hasattr(type(x), "__dlpack__")
+
+
+def _answered(symbol: str, x: Array, other: Any, method: str) -> Any:
+    """What `other` says to `x op other`. Raises: TypeError with advice if it has no answer; Python would have none."""
+    answer = getattr(type(other), method, None)
+    found = NotImplemented if answer is None else answer(other, x)
+    if found is NotImplemented:
+        raise TypeError(f"{symbol}: the left operand is {x.aval}, the right one {_no_operand(other)}")
+    return found
+
+
 def _no_operand(x: Any) -> str:
-    help = "\n  Write tnp.array(...) around a list: it is copied to the device." if isinstance(x, (list, tuple)) else ""
-    return f"is not an array or a number, but {type(x).__name__}: {x!r:.80}.{help}"
+    return f"is not an array or a number, but {type(x).__name__}: {x!r:.80}.{conversion_hint(x)}"
 
 
 def _say_as_written(error: Exception, symbol: str) -> None:

@@ -16,7 +16,7 @@ from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
@@ -69,14 +69,10 @@ def check_arrays(name: str, *xs: Any) -> None:
     """Raise TypeError for the first of `xs` that is neither an array nor a number."""
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
-            hint = "\n  Write tnp.array(...) around a list: it is copied to the device." if _is_list(x) else ""
             raise TypeError(
-                f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}.{hint}"
+                f"{name}: argument {i} must be an array or a number, not {type(x).__name__}: {x!r:.80}."
+                f"{conversion_hint(x)}"
             )
-
-
-def _is_list(x: Any) -> bool:
-    return isinstance(x, (list, tuple))
 
 
 def operand(name: str, x: Any) -> Any:

@@ -37,9 +37,11 @@ def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape with -1 replaced."""
     aval = x.aval
     found = static_ints(shape, "reshape", "shape")
+    if found.count(-1) > 1:
+        raise ValueError(f"reshape: only one length of the shape {found} may be -1.")
     if -1 in found:
         rest = math.prod(n for n in found if n != -1)
-        if found.count(-1) > 1 or rest <= 0 or aval.size % rest:
+        if rest <= 0 or aval.size % rest:
             raise ValueError(f"reshape: {aval} has {aval.size} elements, which do not make an array of shape {found}.")
         return tuple(aval.size // rest if n == -1 else n for n in found)
     if math.prod(found) != aval.size or min(found, default=0) < 0:

@@ -12,6 +12,7 @@ from tapeless.tracer.numpy.arithmetic import real, select, subtract, true_divide
 from tapeless.tracer.numpy.indexing import take_along_axis
 from tapeless.tracer.numpy.logic import choose_between, isnan
 from tapeless.tracer.numpy.matrices import diagonal
+from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
@@ -183,8 +184,8 @@ def std(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """Standard deviation over axes: the square root of `var`."""
-    return lax.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
+    """Standard deviation over axes: the square root of `var`, with derivative 0 where that is 0."""
+    return root_of_squares(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def nanvar(
@@ -214,7 +215,7 @@ def nanstd(
     where: ArrayLike | None = None,
 ) -> Array:
     """Standard deviation over axes of the elements that are not nan."""
-    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+    return root_of_squares(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
 # ---- quantiles -----------------------------------------------------------------------------------------------

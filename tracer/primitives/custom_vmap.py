@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tapeless.tracer import marking
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
@@ -14,7 +15,8 @@ def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[A
 
     Args:
       rule: `rule(size, args, mapped) -> (results, mapped)` for args, and results, with the mapped axis first where
-        `mapped` says so; `rule.__name__` names the function in messages.
+        `mapped` says so; `rule.__name__` names the function in messages. A rule with `linear` true promises that all
+        results are linear where some inputs are, also those that for one example are zero.
       jaxpr: constants, args -> results, for one example.
       consts: what the function closes over, which the rule is not given.
     """
@@ -25,4 +27,11 @@ def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: in
     return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
 
 
+def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[dict[str, Any], list[bool]]:
+    program = marking.marked(jaxpr, linear_in)
+    every = getattr(rule, "linear", False)
+    return {"rule": rule, "jaxpr": program, "n_consts": n_consts}, [every or v.linear for v in program.outvars]
+
+
 custom_vmap_p = Primitive("custom_vmap", _custom_vmap_type, remember=False)
+marking.rules[custom_vmap_p] = _mark

@@ -22,7 +22,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     Raises: TypeError if x has another dtype, ValueError if it is not a square matrix.
     Source: StableHLO spec, cholesky.
     """
-    _check_square("cholesky", aval_of(x), f"{aval_of(x)}")
+    check_square("cholesky", aval_of(x), f"{aval_of(x)}")
     if symmetrize_input:
         half = constant(0.5, aval_of(x).update(shape=(), weak_type=False))
         x = mul(add(x, adjoint(x)), half)
@@ -37,7 +37,7 @@ def adjoint(x: ArrayLike) -> Array:
 
 
 def _cholesky_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
-    _check_square("cholesky", x, f"{x}")
+    check_square("cholesky", x, f"{x}")
     return (x.strong(),)
 
 
@@ -74,7 +74,7 @@ def triangular_solve(
 
 def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> tuple[ShapedArray, ...]:
     given = f"{a} and {b}"
-    _check_square("triangular_solve", a, given)
+    check_square("triangular_solve", a, given)
     if a.dtype != b.dtype:
         raise TypeError(f"triangular_solve: the operands differ in dtype: {given}. Convert with astype.")
     if b.ndim != a.ndim or b.shape[:-2] != a.shape[:-2]:
@@ -88,8 +88,20 @@ def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, *
 triangular_solve_p = Primitive("triangular_solve", _triangular_solve_type)
 
 
-def _check_square(who: str, x: ShapedArray, given: str) -> None:
+def check_square(who: str, x: ShapedArray, given: str) -> None:
+    """Raise ValueError if x is not a square matrix, TypeError if it has no dtype of LAPACK's."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{who}: the matrix must be square, [.., n, n]: {given}.")
+    _check_dtype(who, x, given)
+
+
+def check_matrix(who: str, x: ShapedArray) -> None:
+    """Raise ValueError if x has fewer than two axes, TypeError if it has no dtype of LAPACK's."""
+    if x.ndim < 2:
+        raise ValueError(f"{who}: a matrix has at least two axes, [.., m, n]: {x}.")
+    _check_dtype(who, x, f"{x}")
+
+
+def _check_dtype(who: str, x: ShapedArray, given: str) -> None:
     if not dtypes.is_inexact(x.dtype) or dtypes.bits_of(x.dtype) < 32:
         raise TypeError(f"{who}: the matrix must be of 32-bit or 64-bit floating point, or complex: {given}.")

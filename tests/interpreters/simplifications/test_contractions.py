@@ -5,10 +5,9 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
-
-pytestmark = pytest.mark.usefixtures("simplifying")
 
 M = np.zeros((3, 16, 16))
 SMALL = {
@@ -94,3 +93,30 @@ def test_integers_and_narrow_floats():
         jaxpr = tl.make_jaxpr(lambda x: tnp.sum(tnp.outer(x, x) @ x))(x).jaxpr
         assert jaxpr.out_avals[0].dtype == dtype
         assert tl.jit(lambda x: tnp.sum(tnp.outer(x, x) @ x))(x) == 6 * 14
+
+
+def test_counts_wrap_around_as_sums_do():
+    """300 is no int8, and neither is -1 a uint8."""
+    for dtype in (np.int8, np.uint8):
+        x = np.arange(3).astype(dtype)
+
+        def f(x):
+            spread = lax.broadcast_in_dim(x, (3, 300), (0,))
+            return lax.reduce_sum(lax.neg(lax.mul(spread, spread)), (1,))
+
+        assert largest(after(f, x)) == 3
+        np.testing.assert_array_equal(tl.jit(f)(x), (-300 * np.arange(3) ** 2).astype(dtype))
+
+
+def test_partial_sums_do_not_overflow():
+    """The sum of the b is no float16."""
+    a, b = np.array([0, 1e-3], np.float16), np.full(2000, 100, np.float16)
+    np.testing.assert_allclose(tl.jit(lambda a, b: tnp.sum(tnp.outer(a, b), 1))(a, b), [0, 200], rtol=5e-3)  # eps: 1e-3
+
+
+def test_exact_differences_are_not_torn_apart():
+    """Rounded to float32, 1000 (10⁶ + 1/4) - 1000 10⁶ would be off by some 10; of rounded products nothing is lost."""
+    a, b = np.array([1e6, 1e6 + 0.25], np.float32), np.full(1000, 1e6, np.float32)
+    f = tl.jit(lambda a, b: tnp.sum(a[:, None] - b[None, :], 1))
+    np.testing.assert_array_equal(f(a, b), [0, 250])
+    assert largest(after(lambda x: tnp.sum(tnp.outer(x, x) - tnp.outer(x, tnp.sin(x)), 1), X)) == 16

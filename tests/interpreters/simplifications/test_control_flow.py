@@ -1,14 +1,11 @@
 """Branches that compute next to nothing."""
 
 import numpy as np
-import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import X, after, names
-
-pytestmark = pytest.mark.usefixtures("simplifying")
 
 
 def test_a_gradient_that_is_a_choice_of_constants():

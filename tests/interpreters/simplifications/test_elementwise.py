@@ -9,8 +9,6 @@ from tapeless import lax
 from tapeless.tracer.jaxpr import Literal
 from tests.interpreters.simplifications.programs import X, after, names
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 ZEROS = np.array([0.0, -0.0, 1.0, -1.0, np.inf])
 
 

@@ -11,8 +11,6 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import names
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 POINTS = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.5, 1e-3, np.inf, -np.inf])
 FINITE = POINTS[:7]
 
@@ -108,3 +106,16 @@ def test_what_is_smaller_than_the_mask_stays_so():
 
     residuals = tl.linearize(f, np.ones((8, 8)))[1].jaxpr.invars
     assert sorted(v.aval.size for v in residuals if not v.linear) == [8, 64]
+
+
+def test_where_a_call_reads_at_places_of_its_own_is_not_known_outside():
+    @tl.jit
+    def read(x: Any, i: Any) -> Any:
+        return tnp.sin(lax.dynamic_slice(x, (2 * i,), (3,)))
+
+    def f(x: Any, i: Any, p: Any) -> Any:
+        return tnp.sum(tnp.where(p, read(tnp.exp(x), i), 0.0))
+
+    x, p = np.arange(6.0) / 6, np.array([True, False, True])
+    expected = np.where([False, False, True, False, True, False], np.cos(np.exp(x)) * np.exp(x), 0)
+    np.testing.assert_allclose(tl.grad(f)(x, 1, p), expected)

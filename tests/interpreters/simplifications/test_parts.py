@@ -8,8 +8,6 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 # The function of a matrix that is read of, and the elements of the largest value that may be left of it.
 PARTS = {
     "elementwise": (lambda a: tnp.sin(a) * a, 16),
@@ -85,3 +83,11 @@ def test_a_window_stays_inside():
 def test_reads_of_reads():
     assert largest(after(lambda a: tnp.sin(a)[2:14][3:5].T[4], A)) <= 32
     assert names(after(lambda x: tnp.outer(x, x)[:, 0][2:5] + 1, X)).count("mul") == 1
+
+
+@pytest.mark.parametrize("dtype, start", [("bfloat16", 301), ("float16", 2049)])
+def test_indices_that_are_rounded(dtype, start):
+    """They are what they were: a start that is rounded, plus a rounded index, would be another number."""
+    every = tl.jit(lambda: lax.iota(dtype, 4096))()
+    part = tl.jit(lambda: lax.slice(lax.iota(dtype, 4096), [start], [4001], [3]))()
+    np.testing.assert_array_equal(part, np.asarray(every)[start:4001:3])

@@ -7,8 +7,6 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.interpreters.simplifications.programs import A, X, after, names
 
-pytestmark = pytest.mark.usefixtures("simplifying")
-
 
 @pytest.mark.parametrize(
     "f",

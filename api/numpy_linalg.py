@@ -1,0 +1,49 @@
+"""Linear algebra under the names of `numpy.linalg`: `tapeless.numpy.linalg`."""
+
+import typing as _typing
+
+from tapeless.describing import missing as _missing
+from tapeless.tracer.numpy.contraction import matmul, outer, tensordot, vecdot
+from tapeless.tracer.numpy.decompositions import (
+    EighResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eigh,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from tapeless.tracer.numpy.norms import matrix_norm, norm, vector_norm
+from tapeless.tracer.numpy.shaping import matrix_transpose
+from tapeless.tracer.numpy.systems import (
+    SlogdetResult,
+    cond,
+    cross,
+    det,
+    diagonal,
+    inv,
+    lstsq,
+    matrix_power,
+    matrix_rank,
+    multi_dot,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
+    trace,
+)
+
+__all__ = [
+    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eigh",
+    "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
+    "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+
+    def __getattr__(name: str) -> _typing.NoReturn:
+        raise _missing("tapeless.numpy.linalg", name)

@@ -1,0 +1,229 @@
+"""How factors of general matrices transform, and what follows from them.
+
+Source: de Hoog, Anderssen and Lukas 2011, "Differentiation of matrix functionals using triangular factorization";
+Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions with application in optimum
+experimental design", for qr; Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least
+squares problems whose variables separate".
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.zero import Zero
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.matrices import eye, tril, triu
+from tapeless.tracer.numpy.triangles import determinant, lu_solve, permuted
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import factorization as a
+from tapeless.tracer.primitives import spectral
+from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.control_flow import cond
+from tapeless.tracer.primitives.linalg import adjoint, triangular_solve
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad, slice_in_dim
+from tapeless.tracer.primitives.shape import transpose as transposed
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+# ---- lu: with P A = L U, L^-1 P dA U^-1 is L^-1 dL below the diagonal and dU U^-1 above
+
+
+def _lu_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    factors, pivots, permutation = a.lu_p.bind(x)
+    *_, m, n = aval_of(x).shape
+    k = min(m, n)
+    lower = _padded(tril(slice_in_dim(factors, 0, k, axis=-1), -1), (0, m - k))
+    upper = _padded(triu(slice_in_dim(factors, 0, k, axis=-2)), (n - k, 0))
+    upper = e.add(upper, _spread(_rest_of_identity(n, k, upper.dtype), upper)) if n > k else upper
+    left = triangular_solve(lower, permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
+    both = triangular_solve(upper, left)
+    below = tril(both, -1)
+    moved = e.add(e.add(_matmul(lower, below), below), _matmul(triu(both), upper))
+    return (factors, pivots, permutation), (moved, *[Zero(aval_of(y).tangent()) for y in (pivots, permutation)])
+
+
+def _rest_of_identity(n: int, k: int, dtype: Any) -> Any:
+    return pad(eye(n - k, dtype=dtype), np.zeros((), dtype), [(k, 0, 0), (k, 0, 0)])
+
+
+def _padded(x: Any, more: tuple[int, int]) -> Any:
+    """x with rows and columns of zeros after its own."""
+    if not any(more):
+        return x
+    return pad(x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 2) + [(0, n, 0) for n in more])
+
+
+# ---- qr: with A = Q R, dA R^-1 = dQ + Q dR R^-1, of which Q^H dQ is antihermitian and dR R^-1 upper triangular, its
+#      diagonal real
+
+
+def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    *_, m, n = aval_of(x).shape
+    if full_matrices and m > n:
+        raise NotImplementedError(
+            f"qr: the columns that make q square have no derivative: {aval_of(x)} has more rows.\n"
+            '  Pass mode="reduced" to tnp.linalg.qr, full_matrices=False to lax.linalg.qr.'
+        )
+    q, r = a.qr_p.bind(x, full_matrices=False)
+    if m >= n:
+        return (q, r), _thin_qr_tangents(q, r, t)
+    dq, dr = _thin_qr_tangents(q, slice_in_dim(r, 0, m, axis=-1), slice_in_dim(t, 0, m, axis=-1))
+    rest = e.sub(slice_in_dim(t, m, n, axis=-1), _matmul(dq, slice_in_dim(r, m, n, axis=-1)))
+    return (q, r), (dq, concatenate([dr, _matmul(adjoint(q), rest)], aval_of(r).ndim - 1))
+
+
+def _thin_qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
+    scaled = triangular_solve(r, t)
+    inner = _matmul(adjoint(q), scaled)
+    below = tril(inner, -1)
+    turned = e.sub(below, adjoint(below))
+    if dtypes.is_complex(aval_of(inner).dtype):
+        own = tril(triu(inner))
+        turned = e.add(turned, e.mul(e.sub(own, adjoint(own)), _half(inner)))
+    dq = e.add(_matmul(q, e.sub(turned, inner)), scaled)
+    return dq, _matmul(e.sub(inner, turned), r)
+
+
+# ---- det
+
+
+def _det_tangent(t: Any, x: Any) -> Any:
+    return _trace_of_product(a.adjugate(x), t)
+
+
+# ---- adjugate: with X = A^-1, its tangent is det(A) (tr(X dA) X - X dA X), a polynomial of A, and a polynomial is its
+#      mean over a circle around. Nearly singular matrices have the mean over regular ones, A + z U V^H. Only that
+#      formula is differentiated further, so that derivatives of every order are right everywhere.
+
+
+def _adjugate_tangent(t: Any, x: Any) -> Any:
+    aval = aval_of(x).strong()
+    if not aval.size:
+        return t
+    regular = _is_regular(e.stop_gradient(x))
+    everywhere = reduce_and(regular, range(regular.ndim))
+    return cond(everywhere, (t, x, regular, _around_zero(aval)), _tangents_of_adjugate(aval))[0]
+
+
+def _is_regular(x: Any) -> Any:
+    """Whether the formula loses at most a third of the digits, and its derivative two thirds: [..]."""
+    factors, _, permutation = a.lu(x)
+    inverse = lu_solve(factors, permutation, _identity_like(x))
+    n, eps = aval_of(x).shape[-1], float(dtypes.finfo(aval_of(x).dtype).eps)
+    return e.lt(e.mul(_largest(x), _largest(inverse)), eps ** (-1 / 3) / n)
+
+
+def _largest(x: Any) -> Any:
+    n = aval_of(x).ndim
+    return reduce_max(e.abs(x), (n - 2, n - 1))
+
+
+def _around_zero(aval: ShapedArray) -> Any:
+    """Points on the unit circle, more than the degree of the polynomial, and as far from -1 as can be."""
+    n = max(aval.shape[-1] - 1, 1)
+    return np.exp(2j * np.pi * (np.arange(n) + 0.5 + n / 2) / n).astype(dtypes.complex_of(aval.dtype))
+
+
+@lru_cache(maxsize=256)
+def _tangents_of_adjugate(aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:
+    """Programs of the tangent, the matrix, whether it is regular and points around: by the mean, by the formula."""
+    operands = (aval, aval, aval.update(shape=aval.shape[:-2], dtype=np.dtype(bool)), aval_of(_around_zero(aval)))
+    mean, formula = [trace_to_jaxpr(f, operands, what="adjugate")[0] for f in (_by_mean, _by_formula)]
+    return mean, formula
+
+
+def _by_formula(t: Any, x: Any, regular: Any, _: Any) -> Any:
+    """Where branches are both taken, as under vmap, the other's matrices are in no one's way."""
+    return (_regular_tangent(t, select(_over(regular, x), x, _identity_like(x))),)
+
+
+def _by_mean(t: Any, x: Any, _: Any, points: Any) -> Any:
+    u, s, vh = spectral.svd(e.stop_gradient(x), full_matrices=False)
+    shift = _scaled(_matmul(u, vh), _radius(s))
+    shape = (*points.shape, *x.shape)
+    everywhere = [broadcast_in_dim(_as(y, points), shape, range(1, len(shape))) for y in (t, x, shift)]
+    moved = e.add(everywhere[1], e.mul(broadcast_in_dim(points, shape, (0,)), everywhere[2]))
+    mean = e.div(reduce_sum(_regular_tangent(everywhere[0], moved), (0,)), float(points.size))
+    return (mean if dtypes.is_complex(x.dtype) else e.real(mean),)
+
+
+def _radius(s: Any) -> Any:
+    """Less than the singular values [.., n] that count in the tangent, by n, lest large ones grow by more than e."""
+    n, axis = s.shape[-1], s.ndim - 1
+    first, second = (reduce_sum(slice_in_dim(s, k, k + 1, axis=axis), (axis,)) for k in (0, max(n - 2, 0)))
+    radius = e.div(e.max(second, e.mul(first, float(dtypes.finfo(s.dtype).eps) ** 0.25)), float(n))
+    return select(e.gt(radius, 0.0), radius, 1.0)
+
+
+def _regular_tangent(t: Any, x: Any) -> Any:
+    factors, pivots, permutation = a.lu(x)
+    inverse = lu_solve(factors, permutation, _identity_like(x))
+    first = e.mul(_over(_trace_of_product(inverse, t), inverse), inverse)
+    both = e.sub(first, _matmul(_matmul(inverse, t), inverse))
+    return e.mul(_over(determinant(factors, pivots), both), both)
+
+
+def _identity_like(x: Any) -> Any:
+    return _spread(eye(aval_of(x).shape[-1], dtype=aval_of(x).dtype), x)
+
+
+def _scaled(matrix: Any, by: Any) -> Any:
+    return e.mul(matrix, _over(_as(by, matrix), matrix))
+
+
+def _as(x: Any, like: Any) -> Any:
+    return e.convert_element_type(x, aval_of(like).dtype)
+
+
+def _trace_of_product(x: Any, y: Any) -> Any:
+    n = aval_of(x).ndim
+    return reduce_sum(e.mul(transposed(x, (*range(n - 2), n - 1, n - 2)), y), (n - 2, n - 1))
+
+
+def _over(x: Any, matrix: Any) -> Any:
+    """x [..] for every element of a matrix."""
+    return broadcast_in_dim(x, aval_of(matrix).shape, range(aval_of(x).ndim))
+
+
+# ---- pinv: -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P
+
+
+def _pinv_tangent(t: Any, p: Any, x: Any, **_: Any) -> Any:
+    turned, back = adjoint(t), adjoint(p)
+    inner = _matmul(_matmul(p, t), p)
+    left = _matmul(_matmul(p, back), e.sub(turned, _matmul(_matmul(turned, x), p)))
+    right = _matmul(e.sub(turned, _matmul(p, _matmul(x, turned))), _matmul(back, p))
+    return e.add(e.sub(left, inner), right)
+
+
+# ---- all
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    return batch_matmul(x, y, Precision.HIGHEST)
+
+
+def _half(x: Any) -> Any:
+    return constant(0.5, aval_of(x).update(shape=()))
+
+
+def _spread(matrix: Any, like: Any) -> Any:
+    n = aval_of(like).ndim
+    return broadcast_in_dim(matrix, aval_of(like).shape, (n - 2, n - 1))
+
+
+jvp.rules[a.lu_p] = _lu_jvp
+jvp.rules[a.qr_p] = _qr_jvp
+jvp.partials(a.det_p, _det_tangent)
+jvp.partials(a.adjugate_p, _adjugate_tangent)
+jvp.partials_of_result(a.pinv_p, _pinv_tangent)
+for _primitive in (a.lu_p, a.qr_p, a.det_p, a.adjugate_p, a.pinv_p):
+    vmap.front(_primitive)

@@ -1,0 +1,143 @@
+"""How eigenvalues and singular values transform.
+
+Where the formulas divide by a difference that is 0, the quotient is 0: of all derivatives of the vectors that the
+equations leave open it is the smallest. Source: Giles 2008, "An extended collection of matrix derivative results",
+sections 3.1 and 3.3; Townsend 2016, "Differentiating the singular value decomposition". Knowingly left out: the phases
+of complex vectors are held as in JAX, and not as LAPACK happens to choose them.
+"""
+
+from typing import Any
+
+from tapeless.interpreters import jvp, vmap
+from tapeless.tracer import dtypes
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.matrices import tril, triu
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import spectral as a
+from tapeless.tracer.primitives.contraction import Precision, batch_matmul
+from tapeless.tracer.primitives.linalg import adjoint
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.reduction import reduce_max, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.types import aval_of
+
+# ---- eigh: with X V = V W, and M = V^H dX V, the diagonal of M is dW, and V^H dV is M_ij / (w_j - w_i) off it
+
+
+def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, compute_v: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    v, w = a.eigh_p.bind(x, lower=lower, compute_v=True)
+    moved = _matmul(_read(t, lower), v)
+    dw = _paired(v, moved)
+    if not compute_v:
+        return (w,), (dw,)
+    _, gaps = _sums_and_gaps(w)
+    return (v, w), (_matmul(v, _scaled(_matmul(adjoint(v), moved), _inverse(gaps, w))), dw)
+
+
+def _read(t: Any, lower: bool) -> Any:
+    """The Hermitian matrix of which a triangle is read."""
+    part = tril(t) if lower else triu(t)
+    half = e.sub(part, e.mul(tril(triu(part)), constant(0.5, aval_of(part).update(shape=()))))
+    return e.add(half, adjoint(half))
+
+
+# ---- svd: with M = U^H dX V, the real diagonal of M is dS; off it, of A = U^H dU and B = V^H dV, both antihermitian,
+#      (A + B)_ij = (M + M^H)_ij / (s_j - s_i),    (A - B)_ij = (M - M^H)_ij / (s_j + s_i),
+# so that only the sum depends on gaps: the polar factor U V^H does not. On the diagonal, B is 0. What of dX V is not in
+# the span of U moves U out of it, and likewise for V.
+
+
+def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    m, n = aval_of(x).shape[-2:]
+    if full_matrices and m != n:
+        raise NotImplementedError(
+            f"svd: the vectors of full_matrices=True have no derivative unless the matrix is square: {aval_of(x)}.\n"
+            "  Pass full_matrices=False."
+        )
+    u, s, vh = a.svd_p.bind(x, full_matrices=False, compute_uv=True)
+    right = _matmul(t, adjoint(vh))
+    ds = _paired(u, right)
+    if not compute_uv:
+        return (s,), (select(_above_noise(s, s), ds, 0.0),)
+    inner = _matmul(adjoint(u), right)
+    first, second = _rotations(inner, s)
+    du, dv = _matmul(u, first), _matmul(adjoint(vh), second)
+    if m > n:
+        du = e.add(du, _out_of_span(right, u, inner, s))
+    if m < n:
+        dv = e.add(dv, _out_of_span(_matmul(adjoint(t), u), adjoint(vh), adjoint(inner), s))
+    return (u, s, vh), (du, ds, adjoint(dv))
+
+
+def _rotations(inner: Any, s: Any) -> tuple[Any, Any]:
+    """U^H dU and V^H dV."""
+    turned, (sums, gaps) = adjoint(inner), _sums_and_gaps(s)
+    half = constant(0.5, aval_of(s).update(shape=()))
+    both = _scaled(e.add(inner, turned), e.mul(_inverse(gaps, s), half))
+    apart = _scaled(e.sub(inner, turned), e.mul(_inverse(sums, s), half))
+    if dtypes.is_complex(aval_of(inner).dtype):
+        both = e.add(both, tril(triu(apart)))
+    return e.add(both, apart), e.sub(both, apart)
+
+
+def _out_of_span(moved: Any, vectors: Any, inner: Any, s: Any) -> Any:
+    rest = e.sub(moved, _matmul(vectors, inner))
+    shape = aval_of(rest).shape
+    return _scaled(rest, broadcast_in_dim(_inverse(s, s), shape, _all_but(len(shape), -2)))
+
+
+# ---- both
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    return batch_matmul(x, y, Precision.HIGHEST)
+
+
+def _paired(u: Any, moved: Any) -> Any:
+    """The real part of the diagonal of u^H @ moved."""
+    if not dtypes.is_complex(aval_of(u).dtype):
+        return reduce_sum(e.mul(u, moved), (aval_of(u).ndim - 2,))
+    return reduce_sum(e.real(e.mul(e.conj(u), moved)), (aval_of(u).ndim - 2,))
+
+
+def _scaled(x: Any, by: Any) -> Any:
+    """x, real or complex, times real factors."""
+    dtype = aval_of(x).dtype
+    return e.mul(x, e.convert_element_type(by, dtype) if dtypes.is_complex(dtype) else by)
+
+
+def _sums_and_gaps(values: Any) -> tuple[Any, Any]:
+    """values_j + values_i and values_j - values_i, in row i and column j."""
+    n = aval_of(values).ndim
+    shape = (*aval_of(values).shape, aval_of(values).shape[-1])
+    columns = broadcast_in_dim(values, shape, _all_but(n + 1, -2))
+    rows = broadcast_in_dim(values, shape, tuple(range(n)))
+    return e.add(columns, rows), e.sub(columns, rows)
+
+
+def _all_but(n: int, axis: int) -> tuple[int, ...]:
+    return tuple(d for d in range(n) if d != n + axis)
+
+
+def _inverse(x: Any, values: Any) -> Any:
+    """1 / x, 0 where x is nothing but rounding errors of the values [.., n]: safe also to differentiate."""
+    far = _above_noise(x, values)
+    return select(far, e.div(1.0, select(far, x, 1.0)), 0.0)
+
+
+def _above_noise(x: Any, values: Any) -> Any:
+    """Whether x is more than ten roundings of the largest value, as equal ones are rarely computed to be equal."""
+    eps = float(dtypes.finfo(aval_of(values).dtype).eps)
+    axis = aval_of(values).ndim - 1
+    if not aval_of(values).shape[axis]:
+        return e.ne(x, x)
+    noise = e.mul(reduce_max(e.abs(e.stop_gradient(values)), (axis,)), 10 * eps)
+    return e.gt(e.abs(x), broadcast_in_dim(noise, aval_of(x).shape, tuple(range(axis))))
+
+
+jvp.rules[a.eigh_p] = _eigh_jvp
+jvp.rules[a.svd_p] = _svd_jvp
+vmap.front(a.eigh_p)
+vmap.front(a.svd_p)

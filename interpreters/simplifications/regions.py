@@ -1,0 +1,102 @@
+"""Where a value matters: a set of alternatives, each of them masks that all hold there.
+
+A mask is a choice of a `select_n`, seen through the operations that lie between the choice and the value: these are
+applied to the mask once a coefficient asks for it, and not before.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom
+
+ALTERNATIVES = 4  # more of them are joined into what they have in common
+TOGETHER = 6  # masks of one alternative; others are left out: a larger region is as right
+
+
+class Move(NamedTuple):
+    """A primitive that is applied to a mask, and to other operands after it."""
+
+    primitive: Primitive
+    params: tuple[tuple[str, Any], ...]
+    others: tuple[Atom, ...] = ()
+
+
+class Mask(NamedTuple):
+    """Where `which`, the choice of a select_n among `cases`, is case number `case`, moved."""
+
+    which: Atom
+    case: int
+    cases: int
+    moves: tuple[Move, ...] = ()
+
+    def moved(self, primitive: Primitive, *others: Atom, **params: Any) -> "Mask":
+        """This mask, moved once more."""
+        return self._replace(moves=(*self.moves, Move(primitive, tuple(sorted(params.items())), others)))
+
+
+# Tuples without duplicates, so that programs come out the same every time.
+Alternative = tuple[Mask, ...]
+Region = tuple[Alternative, ...]  # None stands for everywhere
+NOWHERE: Region = ()
+
+
+def of(mask: Mask) -> Region:
+    """Where one mask holds."""
+    return ((mask,),)
+
+
+def both(region: Region | None, other: Region | None) -> Region | None:
+    """Where both hold."""
+    if region is None:
+        return other
+    if other is None:
+        return region
+    return _bounded([_distinct((*a, *b))[:TOGETHER] for a in region for b in other])
+
+
+def either(region: Region | None, other: Region | None) -> Region | None:
+    """Where one of them holds, or more."""
+    if region is None or other is None:
+        return None
+    if not region or region == other:
+        return other
+    return _bounded([*region, *other]) if other else region
+
+
+def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
+    """A region, every mask of it moved: None for one that is lost, and holds everywhere then."""
+    if region is None:
+        return None
+    return _bounded([_distinct(m for m in map(move, a) if m is not None) for a in region])
+
+
+def _distinct(masks: Iterable[Mask]) -> Alternative:
+    return tuple(dict.fromkeys(masks))
+
+
+def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
+    """A region of few alternatives, none of which is part of another."""
+    found: list[Alternative] = []
+    for a in alternatives:
+        if not any(set(b) <= set(a) for b in found):
+            found = [*[b for b in found if not set(a) <= set(b)], a]
+    found = _joined(found)
+    if len(found) > ALTERNATIVES:
+        found = [tuple([m for m in found[0] if all(m in a for a in found)])]
+    return None if () in found else tuple(found)
+
+
+def _joined(found: list[Alternative]) -> list[Alternative]:
+    """Two alternatives that differ in whether a mask holds are one without it."""
+    for a, b in combinations(found, 2):
+        one, other = [m for m in a if m not in b], [m for m in b if m not in a]
+        if len(one) == len(other) == 1 and _opposite(one[0], other[0]):
+            common = tuple([m for m in a if m in b])
+            return list(_bounded([*[c for c in found if c not in (a, b)], common]) or [()])
+    return found
+
+
+def _opposite(a: Mask, b: Mask) -> bool:
+    return a.cases == 2 and a._replace(case=b.case) == b

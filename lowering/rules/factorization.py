@@ -1,0 +1,157 @@
+"""How factors of general matrices run: LAPACK's, and what follows from them as compositions."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.lowering import emit, lapack
+from tapeless.lowering.composition import composed, while_loop, write_out
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.matrices import eye, triu
+from tapeless.tracer.numpy.triangles import determinant, diagonal_of, lu_solve
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import factorization as a
+from tapeless.tracer.primitives.bits import bitwise_and
+from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
+from tapeless.tracer.primitives.linalg import adjoint
+from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_prod, reduce_sum
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    expand_dims,
+    full,
+    pad,
+    slice_in_dim,
+)
+from tapeless.tracer.primitives.spectral import eigh, svd
+from tapeless.tracer.types import ShapedArray
+
+# ---- lu
+
+
+def _lu(f: Function, outs: Any, x: Value) -> Any:
+    factors, pivots, permutation = outs
+    if not x.aval.size:
+        return x, f.constant(0, pivots), _permutation(f, f.constant(0, pivots), permutation)
+    found, counted_from_one = lapack.call(f, "getrf", x, [factors, pivots])
+    (exchanged,) = write_out(f, lambda p: e.sub(p, np.int32(1)), [counted_from_one])
+    return found, exchanged, _permutation(f, exchanged, permutation)
+
+
+def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
+    """Where each row came from: the exchanges, in turn."""
+
+    def exchanged(i: Any, rows: Any, pivots: Any) -> Any:
+        places = broadcasted_iota(np.int32, aval.shape, aval.ndim - 1)
+        here = e.eq(places, i)
+        there = e.eq(places, broadcast_in_dim(dynamic_index_in_dim(pivots, i, -1), aval.shape, range(aval.ndim)))
+        at_here, at_there = (_along(reduce_sum(select(m, rows, 0), (aval.ndim - 1,)), aval) for m in (here, there))
+        return e.add(i, 1), select(here, at_there, select(there, at_here, rows)), pivots
+
+    steps = pivots.aval.shape[-1]
+    start = f.constant(0, ShapedArray((), np.dtype(np.int32)))
+    (rows,) = write_out(f, lambda: broadcasted_iota(np.int32, aval.shape, aval.ndim - 1), [])
+    if not steps or not aval.size:
+        return rows
+    return while_loop(f, lambda i, *_: e.lt(i, steps), exchanged, [start, rows, pivots])[1]
+
+
+def _along(x: Any, aval: ShapedArray) -> Any:
+    return broadcast_in_dim(x, aval.shape, range(aval.ndim - 1))
+
+
+# ---- qr: Householder's reflections, of which the factor below the diagonal keeps the vectors
+
+
+def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool) -> Any:
+    q, r = outs
+    if not x.aval.size:
+        return lapack.identity(f, q), f.constant(0, r)
+    *batch, m, n = x.aval.shape
+    k = min(m, n)
+    found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, x.aval.update(shape=(*batch, k))])
+    (upper,) = write_out(f, lambda y: triu(slice_in_dim(y, 0, r.shape[-2], axis=-2)), [found])
+    (vectors,) = write_out(f, lambda y: _columns(y, k, q.shape[-1]), [found])
+    routine = lapack.variant(x.aval, "orgqr", "ungqr")
+    return lapack.call_plainly(f, routine, [vectors, scales], [q])[0], upper
+
+
+def _columns(x: Any, k: int, n: int) -> Any:
+    """The first k columns, and zeros up to n."""
+    return pad(slice_in_dim(x, 0, k, axis=-1), np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, n - k, 0)])
+
+
+# ---- what follows
+
+
+def _det(x: Any) -> Any:
+    factors, pivots, _ = a.lu(x)
+    return determinant(factors, pivots)
+
+
+def _adjugate(f: Function, outs: Any, x: Value) -> Any:
+    """Of factors without a zero on the diagonal, det(A) A^-1: a rounding error of a pivot is in both."""
+    if not x.aval.size:
+        return (x,)
+    known = write_out(f, a.lu, [x])
+    (regular,) = write_out(f, _is_regular, known[:1])
+    by_factors = f.block([], lambda: write_out(f, _scaled_inverse, known))
+    by_values = f.block([], lambda: write_out(f, _adjugate_by_values, [x]))
+    return f.ops("if", [regular], outs, region=f"{by_factors}, {by_values}")
+
+
+def _is_regular(factors: Any) -> Any:
+    pivots = e.abs(diagonal_of(factors))
+    return reduce_and(bitwise_and(e.gt(pivots, 0.0), e.is_finite(pivots)), range(pivots.ndim))
+
+
+def _scaled_inverse(factors: Any, pivots: Any, permutation: Any) -> Any:
+    inverse = lu_solve(factors, permutation, _identities(factors, factors.dtype))
+    return e.mul(inverse, broadcast_in_dim(determinant(factors, pivots), inverse.shape, range(inverse.ndim - 2)))
+
+
+def _adjugate_by_values(x: Any) -> Any:
+    """U S V^H has the adjugate det(U V^H) V adj(S) U^H: in adj(S), each value is the product of the others."""
+    u, s, vh = svd(x, full_matrices=False)
+    others = reduce_prod(select(_identities(x, bool), 1.0, _in_rows(s, x.shape)), (x.ndim - 1,))
+    turned = a.det(batch_matmul(u, vh))
+    scales = e.mul(e.convert_element_type(others, x.dtype), broadcast_in_dim(turned, s.shape, range(s.ndim - 1)))
+    return batch_matmul(e.mul(adjoint(vh), _in_rows(scales, x.shape)), adjoint(u))
+
+
+def _identities(like: Any, dtype: Any) -> Any:
+    n = like.ndim
+    return broadcast_in_dim(eye(like.shape[-1], dtype=dtype), like.shape, (n - 2, n - 1))
+
+
+def _in_rows(values: Any, shape: tuple[int, ...]) -> Any:
+    """values [.., n] in every row of a matrix."""
+    n = len(shape)
+    return broadcast_in_dim(values, shape, (*range(n - 2), n - 1))
+
+
+def _pinv(x: Any, *, rtol: float, hermitian: bool) -> Any:
+    *batch, m, n = x.shape
+    if not x.size:
+        return full((*batch, n, m), 0, x.dtype)
+    if hermitian:
+        left, values = eigh(x)
+        right = left
+    else:
+        left, values, vh = svd(x, full_matrices=False)
+        right = adjoint(vh)
+    sizes = e.abs(values)
+    least = e.mul(expand_dims(reduce_max(sizes, (sizes.ndim - 1,)), (sizes.ndim - 1,)), rtol)
+    far = e.gt(sizes, broadcast_in_dim(least, sizes.shape, range(sizes.ndim)))
+    inverse = select(far, e.div(1.0, select(far, values, 1.0)), select(e.eq(values, values), 0.0, values))
+    scaled = e.mul(right, _in_rows(e.convert_element_type(inverse, x.dtype), right.shape))
+    return batch_matmul(scaled, adjoint(left))
+
+
+emit.rules[a.lu_p] = _lu
+emit.rules[a.qr_p] = _qr
+emit.rules[a.det_p] = composed(_det)
+emit.rules[a.adjugate_p] = _adjugate
+emit.rules[a.pinv_p] = composed(_pinv)

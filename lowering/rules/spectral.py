@@ -1,0 +1,28 @@
+"""How eigenvalues and singular values run: LAPACK's divide and conquer."""
+
+from typing import Any
+
+from tapeless.lowering import emit, lapack
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.primitives import spectral as a
+
+
+def _eigh(f: Function, outs: Any, x: Value, *, lower: bool, compute_v: bool) -> Any:
+    if not x.aval.size:
+        return [lapack.identity(f, y) for y in outs]
+    uplo, mode = "L" if lower else "U", "V" if compute_v else "N"
+    routine = lapack.variant(x.aval, "syevd", "heevd")
+    return lapack.call(f, routine, x, [x.aval, outs[-1]], uplo=uplo, mode=mode)[-len(outs) :]
+
+
+def _svd(f: Function, outs: Any, x: Value, *, full_matrices: bool, compute_uv: bool) -> Any:
+    if not x.aval.size:
+        return [lapack.identity(f, y) for y in outs]
+    mode = "N" if not compute_uv else "A" if full_matrices else "S"
+    u, s, vh = a.svd_p.type((x.aval,), {"full_matrices": full_matrices, "compute_uv": True})
+    _, *found = lapack.call(f, "gesdd", x, [x.aval, s, u, vh], mode=mode)
+    return (found[1], found[0], found[2]) if compute_uv else found[:1]
+
+
+emit.rules[a.eigh_p] = _eigh
+emit.rules[a.svd_p] = _svd

@@ -1,0 +1,52 @@
+"""Calls of LAPACK: what fails is nan, matrix by matrix; nothing is called for matrices without elements."""
+
+import numpy as np
+import pytest
+
+import tapeless.numpy as tnp
+from tapeless.lowering import emit
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
+
+linalg = tnp.linalg
+NAN = np.eye(3)
+NAN[1, 0] = np.nan
+
+
+@pytest.mark.parametrize("function", ["eigvalsh", "svdvals", "inv", "det", "pinv"])
+def test_nan_stays_in_its_matrix(function):
+    found = np.asarray(getattr(linalg, function)(np.stack([NAN, np.eye(3)])))
+    assert np.isnan(found[0]).any()
+    np.testing.assert_allclose(found[1], getattr(linalg, function)(np.eye(3)), atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (0, 3, 3), (3, 0), (0, 3), (2, 0, 3)])
+def test_no_elements(shape):
+    x = np.zeros(shape)
+    for full in (True, False):
+        for y, z in zip(linalg.svd(x, full), np.linalg.svd(x, full)):
+            np.testing.assert_array_equal(y, z)
+        mode = "complete" if full else "reduced"
+        for y, z in zip(linalg.qr(x, mode), np.linalg.qr(x, mode)):
+            np.testing.assert_array_equal(y, z)
+    if shape[-1] == shape[-2]:
+        assert [y.shape for y in linalg.eigh(x)] == [y.shape for y in np.linalg.eigh(x)]
+        np.testing.assert_array_equal(linalg.det(x), np.linalg.det(x))
+        assert linalg.inv(x).shape == x.shape
+
+
+def test_singular_matrices_are_no_failure_of_lu():
+    x = np.array([[1.0, 2.0], [2.0, 4.0]])
+    assert linalg.det(x) == 0
+    assert [float(y) for y in linalg.slogdet(x)] == [0, -np.inf]
+    assert not np.isfinite(np.asarray(linalg.inv(x))).any()
+
+
+@pytest.mark.parametrize(
+    ("function", "routine"), [("eigvalsh", "syevd"), ("svdvals", "gesdd"), ("det", "getrf"), ("inv", "getrf")]
+)
+def test_other_devices(function, routine):
+    jaxpr, _ = trace_to_jaxpr(lambda x: (getattr(linalg, function)(x),), [aval_of(np.eye(2))])
+    message = f"{routine}: LAPACK's routines run on the CPU, and this program is for gpu."
+    with pytest.raises(NotImplementedError, match=message):
+        emit.module(jaxpr, platform="gpu")

@@ -1,0 +1,91 @@
+"""Rows of factors of general matrices, and of what follows from them."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer.primitives.factorization import adjugate_p, det_p, lu_p, pinv_p, qr_p
+from tests.samples.sample import Sample, f32
+
+LAPACK = ("float32", "float64", "complex64", "complex128")
+SQUARE = f32(3, 3) + np.diag(np.array([1.0, -2.0, 3.0], np.float32))
+BATCH = np.stack([SQUARE, SQUARE @ SQUARE])
+COMPLEX = (SQUARE + 1j * f32(3, 3, seed=5)).astype(np.complex64)
+TALL, WIDE = f32(4, 3, seed=2), f32(2, 4, seed=3)
+NO_MATRIX = ((f32(3),), (np.ones((2, 2), np.int32),), (np.ones((2, 2), np.float16),))
+NO_SQUARE = ((f32(3, 2),), *NO_MATRIX)
+
+
+def factors(x: Any) -> Any:
+    """Gaussian elimination by the largest element of the column."""
+    if x.ndim > 2:
+        return tuple(np.stack(ys) for ys in zip(*map(factors, x)))
+    x, (m, n) = np.array(x), x.shape
+    rows, pivots = np.arange(m, dtype=np.int32), np.zeros(min(m, n), np.int32)
+    for i in range(min(m, n)):
+        # LAPACK's measure of a complex number
+        pivots[i] = p = i + np.argmax(np.abs(x[i:, i].real) + np.abs(x[i:, i].imag))
+        x[[i, p]], rows[[i, p]] = x[[p, i]], rows[[p, i]]
+        x[i + 1 :, i] /= x[i, i]
+        x[i + 1 :, i + 1 :] -= np.outer(x[i + 1 :, i], x[i, i + 1 :])
+    return x, pivots, rows
+
+
+def orthogonal(x: Any, full_matrices: bool) -> Any:
+    return tuple(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+
+
+def adjugate(x: Any) -> Any:
+    return np.linalg.det(x)[..., None, None] * np.linalg.inv(x)
+
+
+def pseudo_inverse(x: Any, rtol: float, hermitian: bool) -> Any:
+    return np.linalg.pinv(x, rtol, hermitian)
+
+
+def bad(*cases: Any, **params: Any) -> Any:
+    """Operands that are no matrices: of the wrong shape first, of the wrong dtype last."""
+    return tuple(
+        (args, params, TypeError if args[0].ndim == 2 and args[0].dtype != np.float32 else ValueError) for args in cases
+    )
+
+
+PINV = {"rtol": 1e-5, "hermitian": False}
+ROWS = [
+    # Sums of products, in another order.
+    Sample(lu_p, (SQUARE,), factors, dtypes=LAPACK, bad=bad(*NO_MATRIX), rtol=1e-5),
+    Sample(lu_p, (TALL,), factors, label="tall", rtol=1e-5),
+    Sample(lu_p, (WIDE,), factors, label="wide", rtol=1e-5),
+    Sample(lu_p, (BATCH,), factors, label="batch", rtol=1e-5),
+    Sample(lu_p, (COMPLEX,), factors, label="complex", rtol=1e-5),
+    Sample(
+        qr_p,
+        (SQUARE,),
+        orthogonal,
+        {"full_matrices": True},
+        dtypes=LAPACK,
+        bad=bad(*NO_MATRIX, full_matrices=True),
+        rtol=1e-5,
+    ),
+    Sample(qr_p, (TALL,), orthogonal, {"full_matrices": False}, label="tall", rtol=1e-5),
+    Sample(qr_p, (WIDE,), orthogonal, {"full_matrices": False}, label="wide", rtol=1e-5),
+    Sample(qr_p, (TALL,), orthogonal, {"full_matrices": True}, differentiable=(), label="full", rtol=1e-5),
+    Sample(qr_p, (COMPLEX,), orthogonal, {"full_matrices": False}, label="complex", rtol=1e-5),
+    Sample(det_p, (SQUARE,), np.linalg.det, dtypes=LAPACK, bad=bad(*NO_SQUARE), rtol=1e-5),
+    Sample(det_p, (BATCH,), np.linalg.det, label="batch", rtol=1e-5),
+    Sample(det_p, (COMPLEX,), np.linalg.det, label="complex", rtol=1e-5),
+    Sample(adjugate_p, (SQUARE,), adjugate, dtypes=LAPACK, bad=bad(*NO_SQUARE), rtol=1e-5),
+    Sample(adjugate_p, (COMPLEX,), adjugate, label="complex", rtol=1e-5),
+    Sample(pinv_p, (TALL,), pseudo_inverse, PINV, dtypes=LAPACK, bad=bad(*NO_MATRIX, **PINV), rtol=1e-5),
+    Sample(pinv_p, (WIDE,), pseudo_inverse, PINV, label="wide", rtol=1e-5),
+    Sample(pinv_p, (COMPLEX,), pseudo_inverse, PINV, label="complex", rtol=1e-5),
+    Sample(
+        pinv_p,
+        (SQUARE + SQUARE.T,),
+        pseudo_inverse,
+        {"rtol": 1e-5, "hermitian": True},
+        differentiable=(),  # differences leave the Hermitian matrices
+        label="hermitian",
+        rtol=1e-5,
+    ),
+]

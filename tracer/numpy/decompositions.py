@@ -1,0 +1,148 @@
+"""Decompositions of matrices as `numpy.linalg` has them: of the last two axes, integers taken in the default float.
+
+Derivatives, also where eigenvalues or singular values are equal or 0, are told in docs/linalg.md.
+"""
+
+from typing import Any, NamedTuple
+
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.numpy.sorting import argsort
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import factorization, linalg, spectral
+from tapeless.tracer.primitives.linalg import adjoint
+from tapeless.tracer.primitives.shape import broadcast_in_dim, full_like, rev
+from tapeless.tracer.primitives.sorting import sort, take_along_axis
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues [.., n], ascending, and eigenvectors [.., n, n], in columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors in columns, singular values, descending, right singular vectors in rows, conjugated."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class QRResult(NamedTuple):
+    """A unitary matrix, and an upper triangular one."""
+
+    Q: Array
+    R: Array
+
+
+def matrix_operand(name: str, a: ArrayLike) -> Array:
+    """a with floating point or complex elements."""
+    return array_operand(name, inexact(name, a))
+
+
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The lower triangular L with a = L @ L^H, or its adjoint if `upper`. nan where a is not positive definite.
+
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
+    """
+    factor = linalg.cholesky(matrix_operand("cholesky", a), symmetrize_input=symmetrize_input)
+    return adjoint(factor) if upper else factor
+
+
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues and eigenvectors of a Hermitian matrix: a @ v = v * w.
+
+    Args:
+      a: [.., n, n].
+      UPLO: "L" or "U", the triangle that is read if not `symmetrize_input`; None is "L".
+      symmetrize_input: take the mean of a and its adjoint first, so that gradients are Hermitian too.
+    Returns: (w [.., n], real, ascending; v [.., n, n]), a named tuple.
+    Raises: ValueError if a is not a square matrix or there is no such triangle, TypeError if it is of half precision.
+    """
+    lower = _is_lower("eigh", UPLO)
+    v, w = spectral.eigh(matrix_operand("eigh", a), lower=lower, symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """The eigenvalues that `eigh` gives, without the vectors and in less time."""
+    lower = _is_lower("eigvalsh", UPLO)
+    return spectral.eigvalsh(matrix_operand("eigvalsh", a), lower=lower, symmetrize_input=symmetrize_input)
+
+
+def _is_lower(name: str, triangle: Any) -> bool:
+    if triangle not in (None, "L", "U"):
+        raise ValueError(f"{name}: UPLO must be 'L', 'U' or None, not {triangle!r}.")
+    return triangle != "U"
+
+
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Any:
+    """Singular values and vectors: a = U * S @ Vh.
+
+    Args:
+      a: [.., m, n]; k is the lesser of m and n.
+      full_matrices: complete the vectors to bases: U [.., m, m], Vh [.., n, n]; else U [.., m, k], Vh [.., k, n]. Such
+        have derivatives only where m is n.
+      compute_uv: whether the vectors are wanted; else the result is S alone.
+      hermitian: a is Hermitian, which is not checked: its eigenvalues and vectors are computed.
+      subset_by_index: None, or all of them, (0, k).
+    Returns: (U, S [.., k], Vh), a named tuple, or S: real, descending, not negative.
+    Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
+    """
+    x = matrix_operand("svd", a)
+    if hermitian:
+        return _hermitian_svd(x, compute_uv)
+    found = spectral.svd(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+    return SVDResult(*found) if compute_uv else found
+
+
+def _hermitian_svd(x: Array, compute_uv: bool) -> Any:
+    if not compute_uv:
+        sizes = lax.abs(spectral.eigvalsh(x))
+        return rev(sort(sizes), (sizes.ndim - 1,))
+    v, w = spectral.eigh(x)
+    places = argsort(lax.abs(w), descending=True)
+    w = take_along_axis(w, places, -1)
+    v = take_along_axis(v, _in_rows(places, v), -1)
+    signs = select(lax.lt(w, 0.0), full_like(w, -1.0), 1.0)
+    turned = lax.mul(v, _in_rows(lax.convert_element_type(signs, v.dtype), v))
+    return SVDResult(v, lax.abs(w), adjoint(turned))
+
+
+def _in_rows(values: Array, like: Array) -> Array:
+    """values [.., n] in every row of matrices."""
+    n = like.ndim
+    return broadcast_in_dim(values, like.shape, (*range(n - 2), n - 1))
+
+
+def svdvals(x: ArrayLike, /) -> Array:
+    """The singular values [.., k] of x [.., m, n], descending, without the vectors.
+
+    Their sums and greatest ones have derivatives also where values are equal; the derivative of one that is 0 is 0.
+    """
+    return spectral.svd(matrix_operand("svdvals", x), compute_uv=False)
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """a = Q @ R, with a unitary Q and an upper triangular R.
+
+    Args:
+      a: [.., m, n]; k is the lesser of m and n.
+      mode: "reduced" for Q [.., m, k] and R [.., k, n]; "complete" for Q [.., m, m] and R [.., m, n], which have
+        derivatives only where m is at most n; "r" for R [.., k, n] alone.
+    Returns: (Q, R), a named tuple, or R.
+    Raises: ValueError if a has fewer than two axes or there is no such mode, TypeError if it is of half precision.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', not {mode!r}.")
+    q, r = factorization.qr(matrix_operand("qr", a), full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)

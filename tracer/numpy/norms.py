@@ -1,0 +1,157 @@
+"""Norms of vectors and matrices.
+
+Where a norm has a kink its derivative is the smallest subgradient, so 0 where the norm is 0: see docs/linalg.md.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import select
+from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
+from tapeless.tracer.numpy.reductions import Axis, checked_axes
+from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
+from tapeless.tracer.primitives.shape import expand_dims
+from tapeless.tracer.primitives.spectral import svd_p
+
+Order = int | float | str | None
+
+
+def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The norm of vectors or matrices.
+
+    Args:
+      x: numbers; integers are taken in the default float.
+      ord: of vectors 2 (also None), inf, -inf, 0 (elements that are not 0), or p, for the p-th root of the sum of p-th
+        powers; of matrices "fro" (also None), "nuc", 1, -1, 2, -2, inf, -inf.
+      axis: one axis that holds vectors, or two that hold matrices; None for a vector or a matrix, or, if `ord` is None,
+        for any array as one vector.
+      keepdims: keep the axes, with size 1.
+    Returns: real, x less the axes.
+    Raises: ValueError if there is no such norm, or x has other than one or two axes and neither `ord` nor `axis` says
+      what to do.
+    Source: numpy.linalg.norm.
+    """
+    operand = inexact("norm", array_operand("norm", x))
+    if axis is None:
+        if ord is None or operand.ndim == 1:
+            return _vectors(operand, ord, tuple(range(operand.ndim)), keepdims)
+        if operand.ndim != 2:
+            raise ValueError(f"norm: of {operand.aval} ord={ord!r} is not defined: pass axis, one of it or two.")
+        return _matrices(operand, ord, (0, 1), keepdims)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    given = tuple(checked_axes("norm", operand, d)[0] for d in axes)
+    if len(axes) == 1:
+        return _vectors(operand, ord, given, keepdims)
+    checked_axes("norm", operand, axes)
+    if len(axes) != 2:
+        raise ValueError(f"norm: axis={axis!r} has {len(axes)} axes: vectors have one and matrices two.")
+    return _matrices(operand, ord, given, keepdims)
+
+
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2) -> Array:
+    """The norm of x as vectors: over one axis, or over several as if they were one; None for all. See `norm`."""
+    operand = inexact("vector_norm", array_operand("vector_norm", x))
+    return _vectors(operand, ord, checked_axes("vector_norm", operand, axis), keepdims)
+
+
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
+    """The norm of the matrices in the last two axes of x. See `norm`."""
+    operand = inexact("matrix_norm", array_operand("matrix_norm", x))
+    if operand.ndim < 2:
+        raise ValueError(f"matrix_norm: a matrix has at least two axes, [.., m, n]: {operand.aval}.")
+    return _matrices(operand, ord, (operand.ndim - 2, operand.ndim - 1), keepdims)
+
+
+# ---- vectors -------------------------------------------------------------------------------------------------
+
+
+def _vectors(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+    y = _vector_norm(x, ord=2 if ord is None else ord, axes=axes)
+    return expand_dims(y, axes) if keepdims and axes else y
+
+
+@core.compound
+def _vector_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
+    if isinstance(ord, str) or ord is None:
+        raise ValueError(f"norm: vectors have no norm ord={ord!r}: it is a number, or None for 2.")
+    if ord == 2:
+        return _euclidean(x, axes)
+    sizes = lax.abs(x)
+    if ord == np.inf:
+        return _greatest(sizes, axes)
+    if ord == -np.inf:
+        return reduce_min(sizes, axes)
+    if ord == 0:
+        return reduce_sum(lax.convert_element_type(lax.ne(x, 0), sizes.dtype), axes)
+    return reduce_sum(sizes, axes) if ord == 1 else _root_of_powers(sizes, float(ord), axes)
+
+
+def _greatest(sizes: Array, axes: tuple[int, ...]) -> Array:
+    """The greatest over axes; of no elements 0."""
+    return (reduce_max if sizes.size else reduce_sum)(sizes, axes)
+
+
+def _euclidean(x: Array, axes: tuple[int, ...]) -> Array:
+    wide = _wide(x)
+    return cast(root_of_squares(reduce_sum(_squared_size(wide), axes)), dtypes.real_part_dtype(x.dtype))
+
+
+def _wide(x: Array) -> Array:
+    """Half precision in float32, whose range squares do not leave."""
+    return cast(x, np.dtype(np.float32)) if dtypes.is_float(x.dtype) and dtypes.bits_of(x.dtype) < 32 else x
+
+
+def _squared_size(x: Array) -> Array:
+    if not dtypes.is_complex(x.dtype):
+        return lax.square(x)
+    return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+
+
+def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
+    """Elements that are 0 have powers 0, or infinite if p is negative; so has the sum then."""
+    powers = away_from(0.0, lambda y: lax.pow(y, p), sizes)
+    total = reduce_sum(powers, axes)
+    return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total)
+
+
+# ---- matrices ------------------------------------------------------------------------------------------------
+
+
+def _matrices(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+    y = _matrix_norm(x, ord=ord, axes=axes)
+    return expand_dims(y, tuple(sorted(axes))) if keepdims else y
+
+
+@core.compound
+def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
+    x, n = moveaxis(x, axes, (-2, -1)), x.ndim
+    if ord is None or ord == "fro":
+        return _euclidean(x, (n - 2, n - 1))
+    extreme = _greatest if ord in (1, 2, np.inf) else reduce_min
+    if ord in ("nuc", 2, -2):
+        values = svd_p.bind(x, full_matrices=False, compute_uv=False)[0]
+        return (reduce_sum if ord == "nuc" else extreme)(values, (n - 2,))
+    if ord in (1, -1):
+        return extreme(reduce_sum(lax.abs(x), (n - 2,)), (n - 2,))
+    if ord in (np.inf, -np.inf):
+        return extreme(reduce_sum(lax.abs(x), (n - 1,)), (n - 2,))
+    raise ValueError(f"norm: matrices have no norm ord={ord!r}: it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None.")
+
+
+# ---- kinks ---------------------------------------------------------------------------------------------------
+
+
+def root_of_squares(x: Array) -> Array:
+    """The square root of a sum of squares, whose derivative where they are all 0 is 0."""
+    return away_from(0.0, lax.sqrt, x)
+
+
+def away_from(point: float, f: Callable[[Array], Array], x: Array) -> Array:
+    """f(x) for an f whose derivative is infinite at `point`: there, it is taken to be 0."""
+    there = lax.eq(x, point)
+    return select(there, f(lax.stop_gradient(x)), f(select(there, 1.0, x)))

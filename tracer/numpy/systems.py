@@ -1,0 +1,340 @@
+"""Systems of linear equations, inverses, determinants, ranks and powers of matrices, as `numpy.linalg` has them.
+
+Matrices are in the last two axes; integers are taken in the default float.
+"""
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import contraction, matrices
+from tapeless.tracer.numpy.decompositions import matrix_operand, svdvals
+from tapeless.tracer.numpy.matrices import eye
+from tapeless.tracer.numpy.norms import norm
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    cast,
+    common_shape,
+    format_shape,
+    promoted_inexact_dtypes,
+    stretched,
+)
+from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.numpy.triangles import diagonal_of, lu_solve, parity
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives import factorization, spectral
+from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.linalg import check_matrix, check_square
+from tapeless.tracer.primitives.linear_solve import System, linear_solve
+from tapeless.tracer.primitives.reduction import reduce_max, reduce_or, reduce_prod, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, reshape, squeeze
+from tapeless.tracer.primitives.shape import transpose as transposed
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray
+
+# ---- systems -------------------------------------------------------------------------------------------------
+
+
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """x such that a @ x = b.
+
+    Derivatives solve with the factors that are there: those of a are not differentiated.
+
+    Args:
+      a: [.., n, n]; the leading axes broadcast with those of b.
+      b: [.., n, m], or a vector [n].
+    Returns: x, of the shape of b but for the leading axes; infinite or nan if a is singular.
+    Raises: ValueError if shapes do not fit, TypeError for half precision; both operands are named.
+    """
+    x, y = (array_operand("solve", v) for v in promoted_inexact_dtypes("solve", a, b))
+    given = f"{x.aval} and {y.aval}"
+    check_square("solve", x.aval, given)
+    vector = y.ndim == 1
+    if vector:
+        y = expand_dims(y, (1,))
+    if y.ndim < 2 or y.shape[-2] != x.shape[-1]:
+        raise ValueError(f"solve: the right side must be [.., n, m], or [n], with n = {x.shape[-1]}: {given}.")
+    _check_batches(x, y, given)
+    found = _solve_all(x, y) if x.ndim == 2 and y.ndim > 2 else _solve(x, y)
+    return squeeze(found, (found.ndim - 1,)) if vector else found
+
+
+def _check_batches(a: Array, b: Array, given: str) -> None:
+    try:
+        common_shape("solve", a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        batches = f"{format_shape(a.shape[:-2])} and {format_shape(b.shape[:-2])}"
+        raise ValueError(f"solve: the leading axes of {given} do not broadcast: {batches}.") from None
+
+
+def _solve_all(a: Array, b: Array) -> Array:
+    """Of one matrix and many right sides: all columns at once."""
+    rows = moveaxis(b, -2, 0)
+    found = _solve(a, reshape(rows, (rows.shape[0], math.prod(rows.shape[1:]))))
+    return moveaxis(reshape(found, rows.shape), 0, -2)
+
+
+@core.compound
+def _solve(a: Array, b: Array) -> Array:
+    batch = common_shape("solve", a.shape[:-2], b.shape[:-2])
+    a, b = (stretched(x, (*batch, *x.shape[-2:])) for x in (a, b))
+    factors, _, permutation = factorization.lu(lax.stop_gradient(a))
+    system = _system(a.aval.strong(), b.aval.strong())
+    known = (factors, permutation)
+    return linear_solve(system, [(a,), (a,), known, known], [b])[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _system(a: ShapedArray, b: ShapedArray) -> System:
+    """The programs of a @ x = b, and of a^T @ x = b."""
+    permutation = a.update(shape=a.shape[:-1], dtype=np.dtype(np.int32))
+    known = (a, permutation, b)
+
+    def turned(a: Array, x: Array) -> Array:
+        n = a.ndim
+        return batch_matmul(transposed(a, (*range(n - 2), n - 1, n - 2)), x)
+
+    return System(
+        _program(batch_matmul, (a, b)),
+        _program(turned, (a, b)),
+        _program(lu_solve, known),
+        _program(functools.partial(lu_solve, transposed=True), known),
+    )
+
+
+def _program(f: Any, avals: Sequence[ShapedArray]) -> Any:
+    return trace_to_jaxpr(lambda *xs: (f(*xs),), avals, what="solve")[0]
+
+
+def inv(a: ArrayLike) -> Array:
+    """The inverse of a [.., n, n]; infinite or nan if it is singular. Raises: ValueError if it is not square."""
+    x = matrix_operand("inv", a)
+    check_square("inv", x.aval, f"{x.aval}")
+    return solve(x, broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1)))
+
+
+def pinv(a: ArrayLike, rtol: float | None = None, hermitian: bool = False, *, rcond: float | None = None) -> Array:
+    """The pseudo-inverse [.., n, m] of a [.., m, n].
+
+    Args:
+      rtol: singular values up to `rtol` times the largest count as 0; 10 max(m, n) times the dtype's eps if None.
+      hermitian: a is Hermitian, which is not checked: its eigenvalues are computed.
+      rcond: another name of `rtol`.
+    Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
+    """
+    x = matrix_operand("pinv", a)
+    check_matrix("pinv", x.aval)
+    least = rcond if rtol is None else rtol
+    return factorization.pinv(x, 10 * _noise(x) if least is None else least, hermitian)
+
+
+def _noise(x: Array) -> float:
+    """What rounding errors of singular values are, relative to the largest."""
+    return max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
+    """The x of least norm among those that make the norm of a @ x - b least.
+
+    Args:
+      a: [m, n].
+      b: [m, k], or a vector [m].
+      rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the dtype's eps if None.
+    Returns: x [n, k] or [n]; the sums of squares of a @ x - b, [k] or [1]; the rank of a; its singular values.
+    Raises: ValueError if shapes do not fit.
+    """
+    x, y = (array_operand("lstsq", v) for v in promoted_inexact_dtypes("lstsq", a, b))
+    if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise ValueError(f"lstsq: a matrix [m, n] and a right side [m, k] or [m], not {x.aval} and {y.aval}.")
+    least = _noise(x) if rcond is None else rcond
+    right = expand_dims(y, (1,)) if y.ndim == 1 else y
+    found = batch_matmul(factorization.pinv(x, least), right)
+    sizes = lax.abs(lax.sub(batch_matmul(x, found), right))
+    solution = squeeze(found, (1,)) if y.ndim == 1 else found
+    return solution, reduce_sum(lax.square(sizes), (0,)), matrix_rank(x, least), svdvals(x)
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of tensordot(a, ., ind): a's first `ind` axes have as many elements as the others together."""
+    x = matrix_operand("tensorinv", a)
+    if ind <= 0:
+        raise ValueError(f"tensorinv: ind must be positive, not {ind}.")
+    rows, columns = x.shape[:ind], x.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError(f"tensorinv: the first {ind} axes of {x.aval} have not as many elements as the others.")
+    n = math.prod(rows)
+    return reshape(inv(reshape(x, (n, n))), (*columns, *rows))
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """x such that tensordot(a, x, x.ndim) is b; `axes` of a are moved to its end first."""
+    x, y = (array_operand("tensorsolve", v) for v in promoted_inexact_dtypes("tensorsolve", a, b))
+    if axes is not None:
+        x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
+    shape = x.shape[y.ndim :]
+    if math.prod(shape) != y.size or x.size != y.size**2:
+        raise ValueError(f"tensorsolve: {x.aval} is no system for {y.aval}: its last axes must have {y.size} elements.")
+    return reshape(solve(reshape(x, (y.size, y.size)), reshape(y, (y.size,))), shape)
+
+
+# ---- parts and products, of the last axes --------------------------------------------------------------------
+
+
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """The diagonals [.., k] of the matrices in the last two axes of x."""
+    return matrices.diagonal(x, offset, -2, -1)
+
+
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sums [..] of the diagonals of the matrices in the last two axes of x."""
+    return matrices.trace(x, offset, -2, -1, dtype)
+
+
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Cross products of vectors of 3 elements along an axis. Raises: ValueError for vectors of another length."""
+    x, y = array_operand("cross", x1), array_operand("cross", x2)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise ValueError(f"cross: vectors must have 3 elements along axis {axis}: {x.aval} and {y.aval}.")
+    return contraction.cross(x, y, axis=axis)
+
+
+# ---- determinants --------------------------------------------------------------------------------------------
+
+
+class SlogdetResult(NamedTuple):
+    """A number of absolute value 1, or 0, and the logarithm of the absolute value, which is real."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def det(a: ArrayLike) -> Array:
+    """The determinant [..] of a [.., n, n]. Its gradient is right also where a is singular.
+
+    Raises: ValueError if a is not square.
+    """
+    return factorization.det(matrix_operand("det", a))
+
+
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """Sign and logarithm of the absolute value of the determinant: (0, -inf) of a singular matrix.
+
+    Args:
+      a: [.., n, n].
+      method: None or "lu".
+    Raises: ValueError if a is not square, NotImplementedError for another method.
+    """
+    if method not in (None, "lu"):
+        raise NotImplementedError(f"slogdet: method={method!r} is not there: it is 'lu' or None.")
+    x = matrix_operand("slogdet", a)
+    check_square("slogdet", x.aval, f"{x.aval}")
+    return SlogdetResult(*_slogdet(x))
+
+
+@core.compound
+def _slogdet(x: Array) -> tuple[Array, Array]:
+    factors, pivots, _ = factorization.lu(x)
+    values, last = diagonal_of(factors), (x.ndim - 2,)
+    sign = lax.mul(reduce_prod(lax.sign(values), last), parity(pivots, x.dtype))
+    return sign, reduce_sum(lax.log(lax.abs(values)), last)
+
+
+# ---- rank, condition, powers ---------------------------------------------------------------------------------
+
+
+def matrix_rank(
+    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
+) -> Array:
+    """The number of singular values [..] above `rtol` times the largest; of a vector 1, or 0 if it is 0.
+
+    Args:
+      rtol: max(m, n) times the dtype's eps if None; an array has the shape of the result.
+      hermitian: M is Hermitian, which is not checked: its eigenvalues are computed.
+      tol: another name of `rtol`.
+    """
+    x = matrix_operand("matrix_rank", M)
+    if x.ndim < 2:
+        return lax.convert_element_type(reduce_or(lax.ne(x, 0), tuple(range(x.ndim))), np.int32)
+    values = lax.abs(spectral.eigvalsh(x)) if hermitian else svdvals(x)
+    batch, last = values.shape[:-1], (values.ndim - 1,)
+    least = tol if rtol is None else rtol
+    relative = stretched(cast(array_operand("matrix_rank", _noise(x) if least is None else least), values.dtype), batch)
+    bound = lax.mul(reduce_max(values, last) if values.size else reduce_sum(values, last), relative)
+    bound = broadcast_in_dim(bound, values.shape, range(values.ndim - 1))
+    return reduce_sum(lax.convert_element_type(lax.gt(values, bound), np.int32), last)
+
+
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
+    """The condition number of matrices [.., m, n]: of their singular values (p None, 2, -2), or norm(x) norm(inv(x)).
+
+    Raises: ValueError if x has fewer than two axes, or is not square for other norms than those.
+    """
+    matrix = matrix_operand("cond", x)
+    check_matrix("cond", matrix.aval)
+    if p in (None, 2, -2):
+        values = spectral.svd(matrix, compute_uv=False)
+        return lax.div(values[..., -1], values[..., 0]) if p == -2 else lax.div(values[..., 0], values[..., -1])
+    return lax.mul(norm(matrix, p, (-2, -1)), norm(inv(matrix), p, (-2, -1)))
+
+
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """a @ a @ .. @ a, n times, by squaring; of the inverse if n is negative.
+
+    Raises: TypeError if n is no integer, ValueError if a is not square.
+    """
+    x = array_operand("matrix_power", a)
+    try:
+        exponent = operator.index(n)
+    except TypeError:
+        raise TypeError(f"matrix_power: n must be an integer, not {n!r}.") from None
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"matrix_power: the matrix must be square, [.., n, n]: {x.aval}.")
+    if exponent == 0:
+        return broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1))
+    return _power(x, exponent) if exponent > 0 else _power(inv(x), -exponent)
+
+
+def _power(x: Array, n: int) -> Array:
+    if n == 1:
+        return x
+    half = _power(x, n // 2)
+    square = contraction.matmul(half, half)
+    return contraction.matmul(square, x) if n % 2 else square
+
+
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+    """The product of matrices [m, n], the first and last of which may be vectors, in the order that is cheapest.
+
+    Raises: ValueError for fewer than two arrays, or others than matrices in between.
+    Source: Cormen et al., "Introduction to algorithms", matrix-chain multiplication.
+    """
+    xs = [array_operand("multi_dot", x) for x in arrays]
+    if len(xs) < 2:
+        raise ValueError(f"multi_dot: at least two arrays, not {len(xs)}.")
+    if any(x.ndim != 2 for x in xs[1:-1]) or not all(x.ndim in (1, 2) for x in xs):
+        raise ValueError(f"multi_dot: matrices, between matrices or vectors, not {', '.join(str(x.aval) for x in xs)}.")
+    rows = [x.shape[0] if x.ndim == 2 else 1 for x in xs[:1]] + [x.shape[0] for x in xs[1:]]
+    sizes = [*rows, xs[-1].shape[1] if xs[-1].ndim == 2 else 1]
+
+    @functools.cache
+    def cheapest(i: int, j: int) -> tuple[int, int]:
+        """Multiplications that matrices i to j take, and where the last product is."""
+        if i == j:
+            return 0, i
+        return min(
+            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+        )
+
+    def product(i: int, j: int) -> Array:
+        if i == j:
+            return xs[i]
+        k = cheapest(i, j)[1]
+        return contraction.matmul(product(i, k), product(k + 1, j), precision=precision)
+
+    return product(0, len(xs) - 1)

@@ -1,0 +1,56 @@
+"""What programs with triangular factors are made of: diagonals, exchanged rows, systems."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer.array import Array
+from tapeless.tracer.numpy.matrices import diagonal
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.linalg import triangular_solve
+from tapeless.tracer.primitives.reduction import reduce_prod, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota
+from tapeless.tracer.primitives.sorting import take_along_axis
+
+
+def diagonal_of(x: Any) -> Array:
+    """The diagonal [.., k] of x [.., m, n]."""
+    return diagonal(x, 0, -2, -1)
+
+
+def parity(pivots: Any, dtype: Any) -> Array:
+    """1 or -1, [..] of a dtype, as the exchanges pivots [.., k] of rows are even or odd in number."""
+    moved = lax.ne(pivots, broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1))
+    count = reduce_sum(lax.convert_element_type(moved, np.int32), (pivots.ndim - 1,))
+    odd = lax.convert_element_type(lax.rem(count, 2), dtype)
+    return lax.sub(1.0, lax.mul(odd, 2.0))
+
+
+def determinant(factors: Any, pivots: Any) -> Array:
+    """That of a matrix, [..], of its factors [.., n, n] and pivots by `lu`."""
+    return lax.mul(reduce_prod(diagonal_of(factors), (factors.ndim - 2,)), parity(pivots, factors.dtype))
+
+
+def permuted(x: Any, places: Any) -> Array:
+    """The rows of x [.., m, n] at places [.., m]."""
+    return take_along_axis(x, broadcast_in_dim(places, x.shape, range(x.ndim - 1)), x.ndim - 2)
+
+
+def lu_solve(factors: Any, permutation: Any, b: Any, transposed: bool = False) -> Array:
+    """x [.., n, m] such that a @ x = b, or a^T @ x = b, of the factors of a by `lu`."""
+    if not transposed:
+        half = triangular_solve(factors, permuted(b, permutation), left_side=True, lower=True, unit_diagonal=True)
+        return triangular_solve(factors, half, left_side=True)
+    half = triangular_solve(factors, b, left_side=True, transpose_a=True)
+    x = triangular_solve(factors, half, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    return permuted(x, _inverse(permutation))
+
+
+def _inverse(permutation: Any) -> Array:
+    """Where each place is found in a permutation [.., n]."""
+    n = permutation.ndim
+    shape = (*permutation.shape, permutation.shape[-1])
+    rows = broadcasted_iota(np.int32, shape, n - 1)
+    found = lax.eq(broadcast_in_dim(permutation, shape, (*range(n - 1), n)), rows)
+    places = lax.mul(lax.convert_element_type(found, np.int32), broadcasted_iota(np.int32, shape, n))
+    return reduce_sum(places, (n,))

@@ -1,0 +1,114 @@
+"""Factors of general matrices, and what follows from them: determinants, adjugates, pseudo-inverses."""
+
+import numpy as np
+
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.linalg import check_matrix, check_square
+from tapeless.tracer.types import ShapedArray, aval_of
+
+# ---- lu ------------------------------------------------------------------------------------------------------
+
+
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
+    """Triangular factors of x with its rows exchanged: x[permutation] = l @ u.
+
+    Args:
+      x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
+    Returns: lu [.., m, n], u and below its diagonal l, whose diagonal is 1; pivots int32[.., k], row i having been
+      exchanged with row pivots[i], in turn; permutation int32[.., m].
+    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes.
+    Source: LAPACK, getrf.
+    """
+    check_matrix("lu", aval_of(x))
+    factors, pivots, permutation = lu_p.bind(x)
+    return factors, pivots, permutation
+
+
+def _lu_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrix("lu", x)
+    *batch, m, n = x.shape
+    integers = x.update(dtype=np.dtype(np.int32), weak_type=False)
+    return x.strong(), integers.update(shape=(*batch, min(m, n))), integers.update(shape=(*batch, m))
+
+
+lu_p = Primitive("lu", _lu_type)
+
+# ---- qr ------------------------------------------------------------------------------------------------------
+
+
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, Array]:
+    """x = q @ r, with a unitary q and an upper triangular r, whose diagonal is real.
+
+    Args:
+      x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
+      pivoting: False.
+      full_matrices: complete the columns of q to a basis. Such a q has a derivative only where m is at most n.
+    Returns: q [.., m, k] and r [.., k, n], or [.., m, m] and [.., m, n] if `full_matrices`.
+    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes, NotImplementedError for
+      pivoting.
+    Source: LAPACK, geqrf and orgqr.
+    """
+    if pivoting:
+        raise NotImplementedError("qr: columns are not exchanged: pivoting=True is not there.")
+    check_matrix("qr", aval_of(x))
+    q, r = qr_p.bind(x, full_matrices=bool(full_matrices))
+    return q, r
+
+
+def _qr_type(x: ShapedArray, *, full_matrices: bool) -> tuple[ShapedArray, ...]:
+    check_matrix("qr", x)
+    *batch, m, n = x.shape
+    k = m if full_matrices else min(m, n)
+    return x.update(shape=(*batch, m, k), weak_type=False), x.update(shape=(*batch, k, n), weak_type=False)
+
+
+qr_p = Primitive("qr", _qr_type)
+
+# ---- determinants --------------------------------------------------------------------------------------------
+
+
+def det(x: ArrayLike) -> Array:
+    """The determinant [..] of x [.., n, n], by `lu`. Its gradient is the transposed adjugate, also if x is singular."""
+    return det_p.bind(x)[0]
+
+
+def adjugate(x: ArrayLike) -> Array:
+    """det(x) inv(x), [.., n, n], also where x is singular, then by `svd`. So are its derivatives."""
+    return adjugate_p.bind(x)[0]
+
+
+def _det_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_square("det", x, f"{x}")
+    return (x.update(shape=x.shape[:-2], weak_type=False),)
+
+
+def _adjugate_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_square("adjugate", x, f"{x}")
+    return (x.strong(),)
+
+
+det_p = Primitive("det", _det_type)
+adjugate_p = Primitive("adjugate", _adjugate_type)
+
+# ---- pseudo-inverse ------------------------------------------------------------------------------------------
+
+
+def pinv(x: ArrayLike, rtol: float, hermitian: bool = False) -> Array:
+    """The pseudo-inverse [.., n, m] of x [.., m, n], by `svd`, or by `eigh` if x is Hermitian.
+
+    Singular values up to `rtol` times the largest count as 0. The derivative is that among matrices of the same rank.
+    Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses".
+    """
+    return pinv_p.bind(x, rtol=float(rtol), hermitian=bool(hermitian))[0]
+
+
+def _pinv_type(x: ShapedArray, *, rtol: float, hermitian: bool) -> tuple[ShapedArray, ...]:
+    if hermitian:
+        check_square("pinv", x, f"{x}")
+    check_matrix("pinv", x)
+    *batch, m, n = x.shape
+    return (x.update(shape=(*batch, n, m), weak_type=False),)
+
+
+pinv_p = Primitive("pinv", _pinv_type)
