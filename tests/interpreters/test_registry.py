@@ -118,7 +118,8 @@ def test_contents_for_structured_programs(seed):
 @over(PRIMITIVES.values())
 def test_contents_for_primitives(row: Sample):
     f, args, reverse = of_primitive(row)
-    check_contents(lambda *xs: list(f(*xs)), args, reverse)
+    if args:  # none, if it has none that it can be differentiated in
+        check_contents(lambda *xs: list(f(*xs)), args, reverse)
 
 
 @over(rows_that_are_linear)
