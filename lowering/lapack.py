@@ -14,7 +14,9 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.matrices import eye
-from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.reduction import reduce_and
+from tapeless.tracer.primitives.shape import broadcast_in_dim, full_like
 from tapeless.tracer.types import ShapedArray
 
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
@@ -31,10 +33,22 @@ def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **opt
     Raises: NotImplementedError on other devices than the CPU.
     """
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
+    x, finite = write_out(f, _finite_matrices, [x])
     *results, status = call_plainly(f, routine, [x], [*outs, info], 0, **options)
     zero = f.broadcast(f.constant(0, info.update(shape=())), info.shape)
     done = f.compare(status, zero, "GE" if routine == "getrf" else "EQ")
+    done = f.op("and", [done, finite], finite.aval)
     return [_where(f, done, y) for y in results]
+
+
+def _finite_matrices(x: Array) -> tuple[Array, Array]:
+    """Matrices with 0 for those that have an element which is not finite, and which are as they were.
+
+    Of such a matrix LAPACK's iterations may not end.
+    """
+    axes = (x.ndim - 2, x.ndim - 1)
+    finite = reduce_and(e.eq(e.sub(x, x), full_like(x, 0)), axes)
+    return e.select_n(broadcast_in_dim(finite, x.shape, range(x.ndim - 2)), full_like(x, 0), x), finite
 
 
 def call_plainly(

@@ -13,6 +13,12 @@ NAN = np.eye(3)
 NAN[1, 0] = np.nan
 
 
+def test_infinite_elements_end():
+    """Of this matrix the iteration of gesdd would not."""
+    a = np.resize(np.array([0.0, -0.0, 1, 1, -1, np.inf, -np.inf]), (2, 3, 3))[1]
+    assert np.isnan(np.asarray(linalg.svdvals(a))).all()
+
+
 @pytest.mark.parametrize("function", ["eigvalsh", "svdvals", "inv", "det", "pinv"])
 def test_nan_stays_in_its_matrix(function):
     found = np.asarray(getattr(linalg, function)(np.stack([NAN, np.eye(3)])))
