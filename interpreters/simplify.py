@@ -7,7 +7,8 @@ program, one after another until none finds anything:
 - parts (`parts`): what is read of a value in parts only is computed in these parts only;
 - contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
 - masks (`masks`), in linear programs: what a choice discards is not multiplied by a coefficient that may be infinite.
-No pass adds work, counted in elements computed; each takes time linear in the length of the program.
+No pass adds work, counted in elements computed, but for choices among coefficients, which masks add; each takes time
+linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
@@ -32,7 +33,7 @@ ROUNDS = 4  # what one pass leaves for another to do is done by then, or is not 
 
 
 def simplified(jaxpr: Jaxpr) -> Jaxpr:
-    """A program of the same inputs and results that does no more work, the same object if there is nothing to do.
+    """A program of the same inputs and results that does no more arithmetic, the same object if there is nothing to do.
 
     Programs inside are simplified too. Remembered for as long as `jaxpr` lives.
     """
