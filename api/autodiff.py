@@ -41,7 +41,8 @@ def grad(
       holomorphic: promise that `fun` is, and its arguments are complex.
       allow_int: differentiate integers too, giving float0 zeros.
     Returns: gradients shaped like the arguments; with `has_aux` also aux.
-    Raises: TypeError if the result is not a scalar or an argument not differentiable.
+    Raises: TypeError if `fun` is no function; when called, TypeError if the result is not a scalar or an argument not
+      differentiable, ValueError if there is no argument at `argnums`.
     Source: Radul et al. 2023.
 
     >>> grad(lambda x: x**2)(3.0)
@@ -64,7 +65,15 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[..., Any]:
-    """Value and gradient at once: `(value, gradient)`, or `((value, aux), gradient)`. See `grad`."""
+    """Value and gradient of a scalar function at once, as a function of the same arguments.
+
+    Args: those of `grad`.
+    Returns: a function that gives `(value, gradient)`, with `has_aux` `((value, aux), gradient)`.
+    Raises: TypeError, ValueError as `grad`.
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
 
     if not callable(fun):
         raise TypeError(f"grad: expected a function, not {fun!r}.")
@@ -189,7 +198,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     (Array(6., dtype=float32),)
     """
     f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
-    halves = unzip_jaxpr(linear, linear.linear_in, whole=True)
+    halves = unzip_jaxpr(linear, linear.linear_in)
     known = eval_jaxpr(halves.known, consts)
     residuals = known[len(known) - halves.residuals :]
 

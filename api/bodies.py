@@ -137,31 +137,58 @@ def settled(
       first: position of the carry's first leaf among those of the result.
     Raises: TypeError if the body changes the structure of the carry, or the type of a leaf: every one is named.
     """
-    leaves, avals = pytree.leaves(init), [aval_of(x) for x in pytree.leaves(init)]
-    end, around = first + len(avals), Exploration.here()
-    how = for_good if around else _exploring(avals)
-    while True:
-        body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
+
+    def checked(avals: list[ShapedArray]) -> Body:
+        body = traced(avals)
         after = carry_of(body.result)
         if pytree.structure(after) != pytree.structure(init):
             raise structure_error(who, fun, init, after)
-        given = body.jaxpr.out_avals[first:end]
-        wider = [_met(before, after) for before, after in zip(avals, given)]
-        if around and wider != avals:
-            around.guessed = True
-            body, avals = body.taking(wider, first), wider
-        if wider == avals and not guessed:
-            break
-        how, avals = (for_good if wider == avals else _exploring(wider)), wider
-    if not all(map(gives_way, given, avals)):
-        raise carry_error(who, fun, init, avals, given, [gives_way(*pair) for pair in zip(given, avals)])
-    outs = body.jaxpr.out_avals
+        return body
+
+    leaves, around = pytree.leaves(init), Exploration.here()
+    begins = [aval_of(x) for x in leaves]
+    body, avals = _guessed(checked, begins, first, around) if around else _found(checked, begins, first)
+    outs, end = body.jaxpr.out_avals, first + len(avals)
+    fits = [gives_way(after, aval) for after, aval in zip(outs[first:end], avals)]
+    if not all(fits):
+        raise carry_error(who, fun, init, avals, outs[first:end], fits)
     return body.giving([*outs[:first], *avals, *outs[end:]]), [as_type(x, aval) for x, aval in zip(leaves, avals)]
+
+
+def _guessed(
+    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int, around: Exploration
+) -> tuple[Body, list[ShapedArray]]:
+    """The body, traced once, and types of its carry: those that it gives, converted to those it was traced for."""
+    body = traced(avals)
+    wider = _wider(body, avals, first)
+    if wider == avals:
+        return body, avals
+    around.guessed = True
+    return body.taking(wider, first), wider
+
+
+def _found(
+    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int
+) -> tuple[Body, list[ShapedArray]]:
+    """The body and types of its carry that it leaves as they are: traced until they are found, at last for good."""
+    how = _exploring(avals)
+    while True:
+        body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
+        wider = _wider(body, avals, first)
+        if wider == avals and not guessed:
+            return body, avals
+        how, avals = (for_good if wider == avals else _exploring(wider)), wider
 
 
 def _exploring(avals: Sequence[ShapedArray]) -> Any:
     """How to trace a body with this carry: the types of one that is not weak are not going to change."""
     return explored if any(aval.weak_type for aval in avals) else for_good
+
+
+def _wider(body: Body, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:
+    """The types that a carry must begin with, to go on as the body gives it."""
+    given = body.jaxpr.out_avals[first : first + len(avals)]
+    return [_met(before, after) for before, after in zip(avals, given)]
 
 
 def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:

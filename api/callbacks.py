@@ -41,9 +41,11 @@ def pure_callback(
         are the same for all having one of size 1; "broadcast_all", these being repeated; "legacy_vectorized", these
         being as they are. None: vmap is an error.
     Returns: arrays in the structure of `result_shape_dtypes`.
-    Raises: ValueError for another `vmap_method`; when it is called, whatever `callback` raises, and TypeError if what
-      it returns is not of `result_shape_dtypes`. Results of 64 bits are converted if 32 are wanted, as NumPy computes
-      in 64, unless they do not fit.
+    Raises: TypeError if `callback` is no function, an argument is no array, or `result_shape_dtypes` has a leaf without
+      shape and dtype; NotImplementedError for a sharding, and under vmap if no `vmap_method` is given; ValueError for
+      another `vmap_method`, and where it is differentiated; when it is called, whatever `callback` raises, and
+      TypeError if what it returns is not of `result_shape_dtypes`. Results of 64 bits are converted if 32 are wanted,
+      as NumPy computes in 64, unless they do not fit.
 
     >>> import numpy as np
     >>> from tapeless import ShapeDtypeStruct, jit
@@ -74,6 +76,8 @@ def io_callback(
     Args:
       ordered: whether it runs after all ordered callbacks before it in the program, and before those after it. Such a
         call cannot be mapped by vmap.
+    Returns: arrays in the structure of `result_shape_dtypes`.
+    Raises: what `pure_callback` raises; ValueError under vmap only if it is `ordered`.
     """
     _check_sharding("io_callback", sharding)
     operands, in_tree = pytree.flatten((args, kwargs))

@@ -1,7 +1,8 @@
 """What `tl.checkpoint` keeps: policies by JAX's names, and shorter ones.
 
 A policy is asked of every operation whose results the backward pass needs: `policy(primitive, *operand_types,
-**params) -> bool`, may they be saved? What it does not save is computed again. Write one like this:
+**params) -> bool`, may they be saved? What it does not save is computed again. The two that offload answer with the
+memory that results are moved to. Write one like this:
 
 >>> def save_small(primitive, *operands, **params):
 ...     return all(x.size <= 1000 for x in operands)
@@ -12,12 +13,12 @@ A policy is asked of every operation whose results the backward pass needs: `pol
 import functools
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 from tapeless.interpreters.budgets import Budget
-from tapeless.interpreters.recompute import EXCLUDED, Policy, ProgramPolicy, save_all, save_none
+from tapeless.interpreters.recompute import EXCLUDED, Offload, Policy, ProgramPolicy, save_all, save_none
 from tapeless.lowering import devices
-from tapeless.tracer.primitives.checkpoint import name_p
+from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p
 
 
@@ -55,15 +56,18 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 @functools.cache
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Policy:
-    """Save what either policy saves.
+    """Save what either policy saves: where it is, if one of them does; else where the first one moves it.
 
     Raises: TypeError if one is a budget, which cannot be asked of one operation.
     """
     _check_asked("save_from_both_policies", policy_1, policy_2)
 
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
-        first, second = (p(primitive, *operands, **params) for p in (policy_1, policy_2))
-        return EXCLUDED if first is second is EXCLUDED else bool(first or second)
+        verdicts = [p(primitive, *operands, **params) for p in (policy_1, policy_2)]
+        saved = [verdict for verdict in verdicts if verdict]
+        if not saved:
+            return EXCLUDED if verdicts[0] is verdicts[1] is EXCLUDED else False
+        return saved[0] if all(isinstance(verdict, Offload) for verdict in saved) else True
 
     return _titled(policy, "save_from_both_policies", (policy_1, policy_2))
 
@@ -72,12 +76,17 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
 def save_if(predicate: Callable[..., Any]) -> Policy:
     """Save the results of operations of which `predicate(primitive, *operand_types, **params)` is true.
 
+    A predicate that is a policy may say where, too.
+
     Raises: TypeError if `predicate` is not a function.
     """
     _check_asked("save_if", predicate)
-    return _titled(
-        lambda primitive, *operands, **params: bool(predicate(primitive, *operands, **params)), "save_if", (predicate,)
-    )
+
+    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
+        verdict = predicate(primitive, *operands, **params)
+        return verdict if isinstance(verdict, Offload) else bool(verdict)
+
+    return _titled(policy, "save_if", (predicate,))
 
 
 def budget(nbytes: int) -> ProgramPolicy:
@@ -108,35 +117,55 @@ def save_and_offload_only_these_names(
 ) -> Policy:
     """Save some named values where they are, and move others from memory `offload_src` to `offload_dst`.
 
-    Raises: ValueError if a name is in both. The policy, when it is asked to move a value: NotImplementedError.
+    Args:
+      offload_src, offload_dst: kinds of memories: "device", "pinned_host" or what else the device in use has.
+    Raises: TypeError if these are not strings, ValueError if they are the same or a name is to be both saved and
+      offloaded. The policy, when it is asked to move a value: ValueError if the device has no such memory.
     """
-    saved, moved = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
-    if both := sorted(saved & moved):
+    who, saved, moved = (
+        "save_and_offload_only_these_names",
+        [*names_which_can_be_saved],
+        [*names_which_can_be_offloaded],
+    )
+    _check_memories(who, offload_src, offload_dst)
+    if both := sorted({*saved} & {*moved}):
         raise ValueError(
-            f"save_and_offload_only_these_names: {', '.join(map(repr, both))} cannot be both saved and offloaded. "
+            f"{who}: {', '.join(map(repr, both))} cannot be both saved and offloaded. "
             f"To be saved are {sorted(saved)}, to be offloaded {sorted(moved)}."
         )
+    return _offloading_names(tuple(sorted({*saved})), tuple(sorted({*moved})), offload_src, offload_dst)
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> bool:
+
+@functools.cache
+def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, dst: str) -> Policy:
+    who = "save_and_offload_only_these_names"
+
+    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         if primitive is name_p and params["name"] in moved:
-            _refuse("save_and_offload_only_these_names", offload_src, offload_dst)
-        return primitive is name_p and params["name"] in saved
+            return _offload(who, src, dst)
+        return (primitive is name_p and params["name"] in saved) or _is_moved(primitive, params, dst)
 
-    return _titled(policy, "save_and_offload_only_these_names", (*sorted(saved), *sorted(moved)))
+    return _titled(policy, who, ([*saved], [*moved], src, dst))
 
 
+@functools.cache
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Like `dots_with_no_batch_dims_saveable`, moving the results from memory `offload_src` to `offload_dst`.
 
-    Raises: the policy, when it is asked to move a value: NotImplementedError.
+    Args:
+      offload_src, offload_dst: kinds of memories: "device", "pinned_host" or what else the device in use has.
+    Raises: TypeError if these are not strings, ValueError if they are the same. The policy, when it is asked to move a
+      value: ValueError if the device has no such memory.
     """
+    who = "offload_dot_with_no_batch_dims"
+    _check_memories(who, offload_src, offload_dst)
 
-    def policy(primitive: Any, *operands: Any, **params: Any) -> bool:
+    def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         if dots_with_no_batch_dims_saveable(primitive, *operands, **params):
-            _refuse("offload_dot_with_no_batch_dims", offload_src, offload_dst)
-        return False
+            return _offload(who, offload_src, offload_dst)
+        return _is_moved(primitive, params, offload_dst)
 
-    return _titled(policy, "offload_dot_with_no_batch_dims", (offload_src, offload_dst))
+    return _titled(policy, who, (offload_src, offload_dst))
 
 
 everything_saveable = save_all
@@ -168,17 +197,30 @@ def _titled(policy: Any, title: str, given: tuple[Any, ...]) -> Policy:
     return policy
 
 
-def _refuse(who: str, src: str, dst: str) -> NoReturn:
-    platform = devices.current_device().platform
-    why = (
-        f"the platform {platform} has one memory, the host's own: there is nowhere to move a value to"
-        if platform == "cpu"
-        else f"moving values between memories is not supported on the platform {platform} yet"
-    )
-    raise NotImplementedError(
-        f"{who}: cannot offload from {src!r} to {dst!r}, {why}.\n"
-        "  Save the value instead (save_only_these_names, dots_with_no_batch_dims_saveable), or compute it again."
-    )
+def _check_memories(who: str, src: Any, dst: Any) -> None:
+    for memory in (src, dst):
+        if not isinstance(memory, str):
+            raise TypeError(
+                f"{who}: expected the kind of a memory, a string, not {memory!r} of type {type(memory).__name__}."
+            )
+    if src == dst:
+        raise ValueError(f"{who}: cannot offload from {src!r} to {dst!r}, which is the same memory.")
+
+
+def _offload(who: str, src: str, dst: str) -> Offload:
+    """The verdict that moves a value, now that there is one, and a device."""
+    device = devices.current_device()
+    if missing := [kind for kind in (src, dst) if kind not in device.memory_kinds]:
+        raise ValueError(
+            f"{who}: cannot offload from {src!r} to {dst!r}, there is no memory {missing[0]!r} on {device}, "
+            f"which has {', '.join(map(repr, device.memory_kinds))}."
+        )
+    return Offload(src, dst)
+
+
+def _is_moved(primitive: Any, params: dict[str, Any], dst: str) -> bool:
+    """Whether results are in memory `dst` already, where they stay, as those of a checkpoint inside of this one."""
+    return primitive is move_p and params["dst"] == dst
 
 
 __all__ = [

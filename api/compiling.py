@@ -48,9 +48,10 @@ def jit(
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
-    Raises: ValueError for a static argument that is not hashable or a number out of range; when called, whatever
-      tracing `fun` raises, and OverflowError for a Python integer, or another weak one, that meets an array of an
-      integer dtype it does not fit. (What the program computes of such numbers is not checked; arithmetic wraps.)
+    Raises: TypeError if `fun` is no function; ValueError for a static argument that is not hashable or a number out of
+      range; when called, TypeError if an argument, or a result, is no array, whatever tracing `fun` raises, and
+      OverflowError for a Python integer, or another weak one, that meets an array of an integer dtype it does not fit.
+      (What the program computes of such numbers is not checked; arithmetic wraps.)
 
     >>> jit(lambda x: 2 * x)(1.5)
     Array(3., dtype=float32, weak_type=True)
@@ -79,8 +80,18 @@ def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: M
 
     Raises: TypeError if an argument, or a result, is no array; whatever tracing `fun` raises.
     """
-    none = Arguments((), ())
-    return Jitted(fun, none, none, None, False, None, who).trace(*args, **kwargs).jaxpr
+    return tracing_of(who, fun).trace(*args, **kwargs).jaxpr
+
+
+def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> "Jitted":
+    """A function to be traced, as `jit` does it, but not to be called. `who` traces it, in messages.
+
+    Raises: TypeError if it is no function, ValueError for a static argument that it does not have.
+    """
+    if not callable(fun):
+        raise TypeError(f"{who}: expected a function, not {fun!r}.")
+    static = Arguments.of(fun, static_argnums, None, "static", who)
+    return Jitted(fun, static, Arguments((), ()), None, False, None, who)
 
 
 class Jitted:
@@ -289,7 +300,10 @@ def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
     )
 
 
-_ADVICE = {"jit": "\n  Make it static (static_argnums or static_argnames)."}
+_ADVICE = {
+    "jit": "\n  Make it static (static_argnums or static_argnames).",
+    "make_jaxpr": "\n  Make it static (static_argnums).",
+}
 _CLOSE_OVER = "\n  Close over it: give a function of the arrays only."
 
 

@@ -127,7 +127,7 @@ class ProgramCost:
 
 def _linear_half(closed: ClosedJaxpr) -> Jaxpr:
     program, _, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
-    return partial_eval.unzip_jaxpr(program, program.linear_in, whole=True).linear
+    return partial_eval.unzip_jaxpr(program, program.linear_in).linear
 
 
 def _compiled_cost(jaxpr: Jaxpr) -> tuple[float, ...]:

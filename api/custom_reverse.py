@@ -23,6 +23,9 @@ class custom_vjp(CustomFunction):
       fun: a function of pytrees of arrays.
       nondiff_argnums, nondiff_argnames: arguments without a derivative, which need not be arrays, but may be, traced
         too. The forward rule takes them in their places, the backward rule first and in order.
+    Raises: ValueError for a name that is not among the parameters; when called, AttributeError if there is no rule,
+      TypeError if another argument, or a result, is no array, ValueError for a number that is out of range, and where
+      it is differentiated TypeError if what the rules return does not fit, LinearityError as `defvjp` says.
 
     >>> @custom_vjp
     ... def double(x):

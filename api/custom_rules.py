@@ -23,6 +23,9 @@ class custom_jvp(CustomFunction):
       fun: a function of pytrees of arrays.
       nondiff_argnums, nondiff_argnames: arguments that are passed to the rule as they are, first and in order; they
         need not be arrays, but may be, traced too.
+    Raises: ValueError for a name that is not among the parameters; when called, AttributeError if there is no rule,
+      TypeError if another argument, or a result, is no array, ValueError for a number that is out of range, and where
+      it is differentiated TypeError if what the rule returns does not fit, LinearityError as `defjvp` says.
 
     >>> @custom_jvp
     ... def double(x):

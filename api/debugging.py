@@ -66,6 +66,7 @@ def debug_callback(
       args, kwargs: its arguments, pytrees of arrays or anything else.
       ordered: whether it runs after all ordered callbacks before it in the program, and before those after it.
       partitioned: accepted for compatibility; there are no sharded arrays.
+    Raises: TypeError if `callback` is no function.
 
     >>> from tapeless import jit
     >>> seen = []

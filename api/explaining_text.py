@@ -123,7 +123,8 @@ def saved_as(saved: Saved) -> str:
     made = saved.residual
     if made.argument is not None:
         return made.argument
-    return repr(made.name) if made.name else f"from {made.primitive}"
+    moved = f", moved to {made.memory}" if made.memory else ""
+    return f"{repr(made.name) if made.name else f'from {made.primitive}'}{moved}"
 
 
 class _Widths(NamedTuple):

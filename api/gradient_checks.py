@@ -92,9 +92,9 @@ def _check(case: _Case, order: int, modes: Sequence[str], tolerance: _Tolerance)
 
 def _check_forward(case: _Case, v: "_Direction", tolerance: _Tolerance) -> None:
     values, pushed = jvp(case.f, case.args, v.tangents)
-    if not all(np.all(tolerance.agree(_wide(y), _wide(z))) for y, z in zip(values, case.f(*case.args), strict=True)):
+    if not all(np.all(tolerance.agree(wide(y), wide(z))) for y, z in zip(values, case.f(*case.args), strict=True)):
         raise AssertionError(f"check_grads: {_disagrees(case, 'fwd', f'{case.name} itself')}: in its value.")
-    for k, (ours, theirs) in enumerate(zip(map(_wide, pushed), v.difference(tolerance.eps), strict=True)):
+    for k, (ours, theirs) in enumerate(zip(map(wide, pushed), v.difference(tolerance.eps), strict=True)):
         wrong = ~tolerance.agree(ours, theirs)
         if wrong.any():
             worst = np.unravel_index(np.argmax(np.where(wrong, abs(ours - theirs), -1)), wrong.shape)
@@ -148,6 +148,15 @@ def _derivative(case: _Case, mode: str) -> _Case:
     return _Case(derived, args, case.name, None, (*case.path, mode))
 
 
+def drawn(rng: np.random.Generator, like: Any) -> Any:
+    """A random array, normally distributed, of the shape and the inexact dtype of `like`."""
+    aval = aval_of(like)
+    found = rng.standard_normal(aval.shape)
+    if dtypes.is_complex(aval.dtype):
+        found = found + 1j * rng.standard_normal(aval.shape)
+    return np.asarray(found).astype(aval.dtype)
+
+
 class _Direction:
     """A random direction for the arguments of a case, the same every time, and the difference along it."""
 
@@ -157,24 +166,20 @@ class _Direction:
 
     def draw(self, like: Any) -> Any:
         """A random array of the type of `like`."""
-        aval = aval_of(like)
-        drawn = self._rng.standard_normal(aval.shape)
-        if dtypes.is_complex(aval.dtype):
-            drawn = drawn + 1j * self._rng.standard_normal(aval.shape)
-        return np.asarray(drawn).astype(aval.dtype)
+        return drawn(self._rng, like)
 
     def difference(self, eps: float) -> list[Any]:
         """The central difference of every result, in float64 or complex128."""
         ahead, behind = self._results_at(eps), self._results_at(-eps)
-        return [(_wide(y) - _wide(z)) / (2 * eps) for y, z in zip(ahead, behind, strict=True)]
+        return [(wide(y) - wide(z)) / (2 * eps) for y, z in zip(ahead, behind, strict=True)]
 
     def _results_at(self, step: float) -> list[Any]:
-        args = [_wide(x) + step * _wide(t) for x, t in zip(self._case.args, self.tangents)]
+        args = [wide(x) + step * wide(t) for x, t in zip(self._case.args, self.tangents)]
         return self._case.f(*[np.asarray(x).astype(aval_of(y).dtype) for x, y in zip(args, self._case.args)])
 
     def shown(self) -> list[str]:
         """Its parts, shortened."""
-        return [np.array2string(_wide(t), precision=4, threshold=8, edgeitems=2) for t in self.tangents]
+        return [np.array2string(wide(t), precision=4, threshold=8, edgeitems=2) for t in self.tangents]
 
 
 def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], list[Any], list[str]]:
@@ -195,11 +200,12 @@ def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], l
     return flat, [leaves[i] for i in varied], names
 
 
-def _wide(x: Any) -> Any:
+def wide(x: Any) -> Any:
+    """x in float64 or complex128."""
     kind = np.complex128 if dtypes.is_complex(aval_of(x).dtype) else np.float64
     return np.asarray(x).astype(kind)
 
 
 def _pairing(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     """Re Σ x y, without conjugation: how cotangents meet tangents."""
-    return float(sum(np.real(np.sum(_wide(x) * _wide(y))) for x, y in zip(xs, ys, strict=True)))
+    return float(sum(np.real(np.sum(wide(x) * wide(y))) for x, y in zip(xs, ys, strict=True)))

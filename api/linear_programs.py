@@ -85,7 +85,7 @@ def unzip_program(
         halves, consts = _strict_halves(closed), closed.consts
     else:
         program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
-        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all, whole=True)
+        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
         consts = (*outer, *closed.consts)
     tape = residuals.residuals_of(halves, len(consts), names, policy)
     primal = ClosedJaxpr(halves.known, consts)

@@ -57,12 +57,7 @@ def _linear_solve(
 ) -> Any:
     """`custom_linear_solve`; messages speak of what is `given`, which is like b."""
     leaves, tree = pytree.flatten(b)
-
-    def found(x: Any) -> Any:
-        found = solve(matvec, x)
-        return _split(given, solve, found)[0] if has_aux else found
-
-    avals = _types(given, b, (matvec, matvec), (solve, found))
+    avals = _types(given, b, (matvec, matvec), (solve, _found_by(given, solve, matvec, has_aux)))
     program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
     linear = marking.marked(program, (*[False] * len(consts), *[True] * len(avals)))
     check_linear(linear)
@@ -169,6 +164,16 @@ def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[Sha
             raise TypeError(f"{who} gives {have} where {where}.")
 
 
+def _found_by(given: _Given, solve: Any, fun: Any, has_aux: bool) -> Flat:
+    """The function that gives the solution which a solver finds for the equation of `fun`, without what it adds."""
+
+    def found(x: Any) -> Any:
+        found = solve(fun, x)
+        return _split(given, solve, found)[0] if has_aux else found
+
+    return found
+
+
 def _split(given: _Given, solve: Any, found: Any) -> tuple[Any, Any]:
     """(x, aux). Raises: TypeError if the solver gives something else."""
     if isinstance(found, tuple) and len(found) == 2:
@@ -205,12 +210,8 @@ def custom_root(
         check_function("custom_root", name, fun)
     check_arrays("custom_root: initial_guess{}", initial_guess)
     leaves, tree = pytree.flatten(initial_guess)
-
-    def found_root(x: Any) -> Any:
-        found = solve(f, x)
-        return _split(_OF_GUESS, solve, found)[0] if has_aux else found
-
-    avals = _types(_OF_GUESS, initial_guess, (f, f), (solve, found_root))
+    found = _found_by(_OF_GUESS, solve, f, has_aux)
+    avals = _types(_OF_GUESS, initial_guess, (f, f), (solve, found))
     program, consts = _program(_OF_GUESS, f, lambda *xs: f(pytree.unflatten(tree, xs)), avals, initial_guess)
 
     def applied(consts: Sequence[Any], x: Any) -> Any:
@@ -224,6 +225,14 @@ def custom_root(
         x = _split(_OF_GUESS, solve, found)[0] if has_aux else found
         _check_like(_OF_GUESS, solve, x, initial_guess, avals)
         return found
+
+    root.defjvp(_root_jvp(root, applied, tangent_solve, has_aux))
+    guess = pytree.unflatten(tree, [as_type(x, a) for x, a in zip(leaves, avals)])
+    return root(list(consts), guess)
+
+
+def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, has_aux: bool) -> Any:
+    """The derivative of a root: f(c, x(c)) = 0 for every c, so that ∂f/∂x ẋ = -∂f/∂c ċ."""
 
     def derivative(primals: Any, tangents: Any) -> Any:
         found = root(*primals)
@@ -240,9 +249,7 @@ def custom_root(
         t = pytree.tree_map(lambda v, y: as_type(v, aval_of(y).tangent()), t, x)
         return found, ((t, pytree.tree_map(_zero, others)) if has_aux else t)
 
-    root.defjvp(derivative)
-    guess = pytree.unflatten(tree, [as_type(x, a) for x, a in zip(leaves, avals)])
-    return root(list(consts), guess)
+    return derivative
 
 
 def _zero(x: Any) -> Any:

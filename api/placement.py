@@ -14,7 +14,7 @@ def device_put(x: Any, device: Any = None) -> Any:
     Args:
       x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
       device: one of `tl.devices()`; by default arrays stay, and other values go to the default device.
-    Raises: TypeError if a leaf is not an array.
+    Raises: TypeError if a leaf is not an array, or `device` not a device.
     """
     if device is not None and not isinstance(device, devices.Device):
         raise TypeError(f"device_put: the device must be one of tl.devices(), not {device!r}.")
@@ -27,7 +27,10 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until the arrays of a pytree have been computed, and return it. Errors of computing them come up here."""
+    """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays are let be.
+
+    Raises: what went wrong in computing them.
+    """
     for leaf in pytree.leaves(x):
         if isinstance(leaf, DeviceArray):
             leaf.block_until_ready()

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tapeless.compiling import program_of
@@ -12,6 +12,7 @@ from tapeless.interpreters.partial_eval import Unzipped, unzip_jaxpr
 from tapeless.interpreters.recompute import Policy, ProgramPolicy
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
@@ -23,6 +24,7 @@ class Residual:
     argument: the argument it is, `x` or `params['w']`, or "a constant" for what the function closes over; else None.
     primitive, name, source: the operation that made it, its name if it has one, and the user's line.
     policy: the policy that saved it; None outside of checkpoints, and for arguments.
+    memory: the memory that it was moved to, if it was.
     """
 
     aval: ShapedArray
@@ -31,6 +33,7 @@ class Residual:
     name: str | None = None
     source: Source | None = None
     policy: Policy | None = None
+    memory: str | None = None
 
     @property
     def nbytes(self) -> int:
@@ -38,12 +41,13 @@ class Residual:
         return self.aval.nbytes
 
     def __str__(self) -> str:
+        moved = f", moved to {self.memory}" if self.memory else ""
         if self.argument is not None:
-            return f"{self.aval} {self.argument}"
+            return f"{self.aval} {self.argument}{moved}"
         made = f"{self.name!r}" if self.name else f"from {self.primitive}"
         place = f" at {self.source.describe()}" if self.source else ""
-        policy = f", saved by {_title(self.policy)}" if self.policy else ""
-        return f"{self.aval} {made}{policy}{place}"
+        policy = f"{'' if moved else ', saved'} by {_title(self.policy)}" if self.policy else ""
+        return f"{self.aval} {made}{moved}{policy}{place}"
 
 
 class Residuals(list[Residual]):
@@ -61,7 +65,10 @@ class Residuals(list[Residual]):
     def __str__(self) -> str:
         n, again = len(self), self.recomputed
         kept = f"{n} array{'s' * (n != 1)} of {self.nbytes} bytes"
-        total = f"{kept}; {again} operation{'s' * (again != 1)} computed again"
+        moved = [x for x in self if x.memory]
+        where = ", ".join(dict.fromkeys(x.memory for x in moved if x.memory))
+        away = f", {sum(x.nbytes for x in moved)} of them in {where}" if moved else ""
+        total = f"{kept}{away}; {again} operation{'s' * (again != 1)} computed again"
         return "\n".join([*map(str, self), total])
 
 
@@ -82,7 +89,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Resid
         raise TypeError(f"saved_residuals: expected a function and its arguments, not {fun!r}.")
     closed = program_of("saved_residuals", fun, args, kwargs)
     program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
-    halves = unzip_jaxpr(program, program.linear_in, whole=True)
+    halves = unzip_jaxpr(program, program.linear_in)
     return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
 
 
@@ -129,16 +136,17 @@ class Origin:
     atom: Atom
     eqn: Equation | None = None
     policy: Policy | None = None
+    memory: str | None = None
 
 
 def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None) -> Residual:
     origin = origin_of(known, v, policy)
     eqn = origin.eqn
     if eqn is None:
-        return Residual(v.aval, argument=names.get(origin.atom, "a constant"))
+        return Residual(v.aval, argument=names.get(origin.atom, "a constant"), memory=origin.memory)
     chosen = origin.policy is not None and _may_save(origin.policy, eqn)
     policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
-    return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy)
+    return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy, origin.memory)
 
 
 def _may_save(policy: Policy, eqn: Equation) -> bool:
@@ -152,6 +160,9 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
     eqn = _equations_by_result(jaxpr).get(v)
     if eqn is None:
         return Origin(v)
+    if eqn.primitive is move_p:
+        found = origin_of(jaxpr, eqn.invars[0], policy)
+        return replace(found, memory=None if found.memory else eqn.params["dst"])  # moved twice, it is back
     inner = eqn.params.get("jaxpr")
     if inner is None:
         return Origin(v, eqn, policy)
@@ -176,11 +187,11 @@ _by_result = core.program_cache()
 
 
 def _computed_again(linear: Jaxpr) -> int:
-    """The nonlinear equations of a linear program, in the programs it calls too; broadcasts are none."""
+    """The nonlinear equations of a linear program, in the programs it calls too; broadcasts and moves are none."""
     total = 0
     for eqn in linear.eqns:
         inner = list(subjaxprs(eqn.params))
-        counts = not eqn.linear and eqn.primitive not in recompute.broadcasts
+        counts = not eqn.linear and eqn.primitive is not move_p and eqn.primitive not in recompute.broadcasts
         total += sum(map(_computed_again, inner)) if inner else counts
     return total
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.autodiff import jvp, vjp
 from tapeless.custom_calls import CustomFunction
+from tapeless.gradient_checks import drawn, wide
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.types import aval_of
 
@@ -65,7 +66,7 @@ class _Comparison:
 
     def forward(self) -> None:
         """Compare values and tangents."""
-        tangents = [self._draw(x) for x in self._primals]
+        tangents = [drawn(self._rng, x) for x in self._primals]
         (values, pushed), (true_values, true_pushed) = (
             jvp(f, self._primals, tangents) for f in (self._rule, self._body)
         )
@@ -76,14 +77,14 @@ class _Comparison:
         """Compare values and cotangents."""
         (values, pull), (true_values, true_pull) = (vjp(f, *self._primals) for f in (self._rule, self._body))
         self._compare("the value in reverse mode", values, true_values)
-        cts = {path: self._draw(y) for path, y in values.items()}
+        cts = {path: drawn(self._rng, y) for path, y in values.items()}
         pulled, true_pulled = (dict(zip(self._names, each(cts))) for each in (pull, true_pull))
         self._compare("the cotangent in reverse mode", pulled, true_pulled)
 
     def _compare(self, what: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
         if list(ours) != list(theirs):
             raise AssertionError(f"check_custom_rule: {self._name} has results {list(theirs)}, its rule {list(ours)}.")
-        for where, x, y in [(where, _wide(ours[where]), _wide(theirs[where])) for where in ours]:
+        for where, x, y in [(where, wide(ours[where]), wide(theirs[where])) for where in ours]:
             largest = np.max(np.abs(y[np.isfinite(y)]), initial=0.0)
             wrong = ~np.isclose(x, y, rtol=self._rtol, atol=self._atol * largest, equal_nan=True)
             if wrong.any():
@@ -107,14 +108,6 @@ class _Comparison:
     def _varies(self, path: Any, x: Any) -> bool:
         return path[0].idx not in self._fixed and dtypes.is_inexact(aval_of(x).dtype)
 
-    def _draw(self, like: Any) -> Any:
-        """A random array of the type of `like`."""
-        aval = aval_of(like)
-        drawn = self._rng.standard_normal(aval.shape)
-        if dtypes.is_complex(aval.dtype):
-            drawn = drawn + 1j * self._rng.standard_normal(aval.shape)
-        return np.asarray(drawn).astype(aval.dtype)
-
 
 def _unbound(f: Any) -> tuple[CustomFunction, tuple[Any, ...]]:
     """A function with a rule, and arguments that are bound: a method has its object."""
@@ -122,7 +115,3 @@ def _unbound(f: Any) -> tuple[CustomFunction, tuple[Any, ...]]:
     if not isinstance(custom, CustomFunction):
         raise TypeError(f"check_custom_rule: {f!r} is not a custom_jvp or custom_vjp function.")
     return custom, bound
-
-
-def _wide(x: Any) -> Any:
-    return np.asarray(x).astype(np.complex128 if dtypes.is_complex(aval_of(x).dtype) else np.float64)

@@ -103,25 +103,11 @@ class Traced:
         return Lowered(self)
 
 
-class Lowered:
-    """A program as a StableHLO module. `.as_text()`, `.compile()`."""
+class _Stage:
+    """What became of a traced function: its arguments and results are those of that."""
 
     def __init__(self, traced: Traced) -> None:
         self._traced = traced
-
-    def __repr__(self) -> str:
-        return f"<Lowered {self._traced.signature()}>"
-
-    def as_text(self) -> str:
-        """The module's text."""
-        traced = self._traced
-        donated = tuple(len(traced.jaxpr.consts) + i for i in traced.donated)
-        return emit.module_text(traced.jaxpr.jaxpr, donated, traced.jaxpr.jaxpr.name)
-
-    @property
-    def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure."""
-        return self._traced.out_info
 
     @property
     def in_tree(self) -> Any:
@@ -136,7 +122,25 @@ class Lowered:
     @property
     def in_avals(self) -> Any:
         """Types of the arguments, in their structure."""
-        return _in_avals(self._traced)
+        return pytree.unflatten(self._traced.in_tree, self._traced.jaxpr.in_avals)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their structure."""
+        return self._traced.out_info
+
+
+class Lowered(_Stage):
+    """A program as a StableHLO module. `.as_text()`, `.compile()`."""
+
+    def __repr__(self) -> str:
+        return f"<Lowered {self._traced.signature()}>"
+
+    def as_text(self) -> str:
+        """The module's text."""
+        traced = self._traced
+        donated = tuple(len(traced.jaxpr.consts) + i for i in traced.donated)
+        return emit.module_text(traced.jaxpr.jaxpr, donated, traced.jaxpr.jaxpr.name)
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
         """The module, compiled for the default device."""
@@ -146,11 +150,11 @@ class Lowered:
         return Compiled(again)
 
 
-class Compiled:
+class Compiled(_Stage):
     """A compiled function: callable with arguments of exactly the types it was compiled for."""
 
     def __init__(self, traced: Traced) -> None:
-        self._traced = traced
+        super().__init__(traced)
         self._program = Program(traced, dispatch.device_of(()))
         self._executable = self._program.executable
 
@@ -177,21 +181,6 @@ class Compiled:
         self._traced.check_fit(leaves)
         return self._program.call(leaves)
 
-    @property
-    def in_tree(self) -> Any:
-        """The structure of `(args, kwargs)`, static ones left out."""
-        return self._traced.in_tree
-
-    @property
-    def out_tree(self) -> Any:
-        """The structure of the results."""
-        return self._traced.out_tree
-
-    @property
-    def in_avals(self) -> Any:
-        """Types of the arguments, in their structure."""
-        return _in_avals(self._traced)
-
     def cost_analysis(self) -> Any:
         """XLA's counts: flops, bytes accessed, transcendentals."""
         return self._executable.cost_analysis()
@@ -208,18 +197,15 @@ class Compiled:
         """The executable as bytes, for this version of the runtime and this kind of machine only."""
         return self._executable.serialize()
 
-    @property
-    def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure."""
-        return self._traced.out_info
-
-
-def _in_avals(traced: Traced) -> Any:
-    return pytree.unflatten(traced.in_tree, traced.jaxpr.in_avals)
-
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array, without the array."""
+    """Shape and dtype of an array, without the array.
+
+    Args:
+      dtype: of arrays, as NumPy names it; a Python type is taken in the default width.
+      weak_type: whether it gives way to other dtypes, as Python numbers do.
+    Raises: TypeError if there is no such dtype, or the shape is no sequence.
+    """
 
     __slots__ = ("dtype", "shape", "weak_type")
 

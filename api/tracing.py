@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.compiling import jit
+from tapeless.compiling import tracing_of
 
 
 def make_jaxpr(
@@ -14,6 +14,10 @@ def make_jaxpr(
     Args:
       static_argnums: arguments that are not arrays.
       return_shape: return shapes and dtypes of the results too.
+    Returns: a function of the arguments of `fun`, or of their types (`tl.ShapeDtypeStruct`), giving a `ClosedJaxpr`, or
+      that and the result's pytree with a ShapeDtypeStruct at each leaf.
+    Raises: when called, TypeError if `fun` is no function, or an argument, or a result, is no array; ValueError for a
+      static argument that `fun` does not have or that is not hashable; whatever tracing `fun` raises.
 
     >>> make_jaxpr(lambda x: 2 * x)(1.5)
     { lambda a:~f32[]. let
@@ -22,7 +26,7 @@ def make_jaxpr(
     """
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        traced = jit(fun, static_argnums=static_argnums).trace(*args, **kwargs)
+        traced = tracing_of("make_jaxpr", fun, static_argnums).trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
     return make
@@ -34,5 +38,6 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Args:
       args, kwargs: pytrees of arrays or of `tl.ShapeDtypeStruct`.
     Returns: the result's pytree with a ShapeDtypeStruct at each leaf.
+    Raises: TypeError if `fun` is no function, or an argument, or a result, is no array; whatever tracing `fun` raises.
     """
-    return jit(fun).trace(*args, **kwargs).out_info
+    return tracing_of("eval_shape", fun).trace(*args, **kwargs).out_info

@@ -43,8 +43,9 @@ def vmap(
       spmd_axis_name: the axis, or a tuple of axes, of a device mesh that the examples are spread over. It is kept with
         the mapped axis, and means something to sharded arrays only: on one device it changes nothing.
     Returns: a function of the same arguments with the mapped axis, giving the results with it.
-    Raises: ValueError if sizes of mapped axes differ, each argument named, `in_axes` or `out_axes` does not fit, or
-      there is no such `control_flow`; TypeError for what cannot be a name.
+    Raises: TypeError if `fun` is no function, or for what cannot be a name; ValueError if there is no such
+      `control_flow`; when called, ValueError if sizes of mapped axes differ, each argument named, or `in_axes` or
+      `out_axes` does not fit, TypeError if they are no ints or a mapped argument is no array.
 
     >>> import tapeless.numpy as tnp
     >>> vmap(tnp.dot)(tnp.ones((2, 3)), tnp.ones((2, 3)))
@@ -62,22 +63,25 @@ def vmap(
         flat, tree = pytree.flatten((args, kwargs))
         dims = _in_dims(fun, in_axes, args, kwargs, flat)
         size = _size(fun, args, kwargs, flat, dims, axis_size)
-        out_tree: Any = None
-
-        def flat_fun(*xs: Any) -> list[Any]:
-            nonlocal out_tree
-            given, named = pytree.unflatten(tree, xs)
-            outs, out_tree = pytree.flatten(fun(*given, **named))
-            return outs
-
+        f = _Flat(fun, tree)
         with batching.choosing(control_flow):
-            outs, out_dims = batching.vmap(flat_fun, flat, dims, size, fun, axis_name, spmd_axis_name)
-        result = pytree.unflatten(out_tree, outs)
-        wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
-        _check_out_axes(fun, result, out_dims, wanted)
-        return pytree.unflatten(out_tree, [_placed(x, d, w, size, fun) for x, d, w in zip(outs, out_dims, wanted)])
+            outs, out_dims = batching.vmap(f, flat, dims, size, fun, axis_name, spmd_axis_name)
+        return _placed(f, outs, out_dims, out_axes, size)
 
     return batched
+
+
+class _Flat:
+    """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
+
+    def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
+        self.fun, self._in_tree = fun, in_tree
+        self.out_tree: Any = None
+
+    def __call__(self, *flat: Any) -> list[Any]:
+        args, kwargs = pytree.unflatten(self._in_tree, flat)
+        outs, self.out_tree = pytree.flatten(self.fun(*args, **kwargs))
+        return outs
 
 
 def _check_name(parameter: str, name: Any, others: tuple[type, ...]) -> None:
@@ -157,8 +161,15 @@ def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: S
             )
 
 
-def _placed(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any:
-    """A result with its mapped axis where it is wanted."""
+def _placed(f: _Flat, outs: Sequence[Any], dims: Sequence[int | None], out_axes: Any, size: int) -> Any:
+    """The result of f, from its leaves, with their mapped axes, now at `dims`, where `out_axes` wants them."""
+    result = pytree.unflatten(f.out_tree, outs)
+    wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")
+    _check_out_axes(f.fun, result, dims, wanted)
+    return pytree.unflatten(f.out_tree, [_placed_leaf(x, d, w, size, f.fun) for x, d, w in zip(outs, dims, wanted)])
+
+
+def _placed_leaf(x: Any, d: int | None, wanted: Any, size: int, fun: Any) -> Any:
     if wanted is None:
         if d is not None:
             raise ValueError(

@@ -2,17 +2,17 @@
 
 Under an `UnzipTrace` everything that does not touch a linear value is done in the parent's name, at once;
 what does is written into a linear program, whose coefficients, the residuals, are known values. Of a program
-in hand (`unzip_jaxpr`) a policy says which residuals are saved; the others are computed again from those
+in hand (`unzip_jaxpr`, `unzip_body`) a policy says which residuals are saved; the others are computed again from those
 that are. Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import recompute
 from tapeless.interpreters.linearity import checked_linear
 from tapeless.interpreters.recompute import Policy, save_all
-from tapeless.interpreters.simplify import carried, simplified
+from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.interpreters.structure import Structure, hoisted, spreading
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
@@ -25,6 +25,8 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
+
+Simplify = Callable[[Jaxpr], Jaxpr]
 
 
 class Unzipped(NamedTuple):
@@ -40,27 +42,27 @@ class Unzipped(NamedTuple):
     residuals: int
 
 
-def unzip_jaxpr(
+def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> Unzipped:
+    """Split a whole program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
+
+    Args:
+      policy: which residuals are saved.
+    """
+    return _remembered(jaxpr, linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
+
+
+def unzip_body(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],
     policy: Policy = save_all,
     waiting: tuple[bool, ...] | None = None,
-    *,
-    whole: bool = False,
 ) -> Unzipped:
-    """Split a program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
+    """Split a program that an equation carries, in the same way.
 
     Args:
-      policy: which residuals are saved.
       waiting: results that are to be linear even if they are known, being zero then: a loop's carry.
-      whole: whether it is not the body of an equation: what comes in are tangents then, which are finite.
     """
-    cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy, waiting, whole)
-    if key not in cache:
-        halves = _unzip(jaxpr, linear_in, waiting or (False,) * len(jaxpr.outvars), whole)
-        cache[key] = halves if policy is save_all else _recomputing(halves, policy)
-    return cache[key]
+    return _remembered(jaxpr, linear_in, policy, waiting or (False,) * len(jaxpr.outvars), simplified_body)
 
 
 class UnzipTrace(Trace):
@@ -141,14 +143,16 @@ class UnzipTrace(Trace):
         """The equation that computes a variable; None for an input or a residual."""
         return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
 
-    def finish(self, outs: Sequence[Any], name: str = "linear") -> tuple[Jaxpr, list[Any]]:
+    def finish(
+        self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified
+    ) -> tuple[Jaxpr, list[Any]]:
         """The linear program, residuals first, and the values of the residuals it needs."""
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
         jaxpr = _with_inputs(jaxpr, values, self._inputs)
         with core.under(self.parent):
-            jaxpr = hoisted(simplified(checked(jaxpr)), values)
+            jaxpr = hoisted(simplify(checked(jaxpr)), values)
         closed = _with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
@@ -179,22 +183,31 @@ def _with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) ->
     return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], whole: bool) -> Unzipped:
+def _remembered(
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy, waiting: tuple[bool, ...], simplify: Simplify
+) -> Unzipped:
+    cache = _unzipped.setdefault(jaxpr, {})
+    key = (linear_in, policy, waiting, simplify)
+    if key not in cache:
+        halves = _unzip(jaxpr, linear_in, waiting, simplify)
+        cache[key] = halves if policy is save_all else _recomputing(halves, policy)
+    return cache[key]
+
+
+def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], simplify: Simplify) -> Unzipped:
     known = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(known, jaxpr)
     args = [
         trace.input(aval) if linear else known.input(aval)
         for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
     ]
-    if not whole:
-        carried.update([x.var for x in args if isinstance(x, LinearTracer)])
     with core.new_trace(known), core.new_trace(trace):
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
         name = jaxpr.name.removeprefix("jvp_")
         waited = [x for x, waits in zip(outs, linear_out) if waits]
         pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in waited]
-        linear, residuals = trace.finish(pushed, f"linear_{name}")
+        linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
         results = [x for x, waits in zip(outs, linear_out) if not waits]
         known_out = [known.atom(x) for x in [*results, *residuals]]
     program, consts = known.finish(known_out, f"primal_{name}")

@@ -1,9 +1,10 @@
 """Save or recompute: of what the linear half of an unzipped program needs, a policy says which.
 
 A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
-does not save is computed again, in the linear half, from what it does save and from the inputs. Of a primitive that
-carries a program the policy is asked about the equations inside, if the primitive has a rule here. A `ProgramPolicy`
-sees the whole program, and chooses among its equations.
+does not save is computed again, in the linear half, from what it does save and from the inputs. An `Offload` in the
+place of True has the known half move the results to another memory, where they are saved, and the linear half move them
+back. Of a primitive that carries a program the policy is asked about the equations inside, if the primitive has a rule
+here. A `ProgramPolicy` sees the whole program, and chooses among its equations.
 Source: Radul et al. 2023, section 5; policies as in JAX.
 """
 
@@ -15,6 +16,7 @@ from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.types import ShapedArray
 
@@ -38,7 +40,7 @@ class ProgramPolicy:
         raise NotImplementedError
 
 
-Asked = Callable[..., Any] | Choice  # policy(primitive, *operand_avals, **params): may its results be saved?
+Asked = Callable[..., Any] | Choice  # policy(primitive, *operand_avals, **params): may its results be saved, or where?
 Policy = Callable[..., Any] | ProgramPolicy
 
 
@@ -50,6 +52,13 @@ class Excluded:
 
 
 EXCLUDED = Excluded()
+
+
+class Offload(NamedTuple):
+    """What a policy says of results that are made and used in the memory `src` of a device, and kept in `dst`."""
+
+    src: str
+    dst: str
 
 
 def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
@@ -116,8 +125,9 @@ def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
 class Plan(NamedTuple):
     """How values of a program are had later.
 
-    eqns: the program's equations, of which some have more results now. saved: inputs and results of these that are
-    kept. again: equations that compute, from what is saved, the values `wanted`, of which some are saved themselves.
+    eqns: the program's equations, of which some have more results now, and moves of what is saved elsewhere. saved:
+    inputs and results of these that are kept. again: equations that compute, from what is saved, the values `wanted`,
+    of which some are saved themselves.
     """
 
     eqns: tuple[Equation, ...]
@@ -129,7 +139,9 @@ class Plan(NamedTuple):
 def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Plan:
     """What to save and what to compute again, so that the variables `wanted` can be had later."""
     walk = _Walk(policy, wanted)
-    eqns = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
+    visited = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
+    moved = walk.move_away(visited)
+    eqns = [x for eqn in visited for x in (eqn, *[moved[v] for v in eqn.outvars if v in moved])]
     available = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
     saved = [v for v in available if v in walk.needed]  # what is still needed is an input, or was found to be saved
     return Plan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
@@ -151,6 +163,7 @@ class _Walk:
         self._again: list[Equation] = []
         self._named: dict[Atom, Var] = {}  # values that may be saved under a name
         self._excluded: set[Atom] = set()
+        self._elsewhere: dict[Var, tuple[Equation, Offload]] = {}  # values that may be saved in another memory
         self._stand_ins: dict[Atom, Var] = {}
 
     def visit(self, eqn: Equation) -> Equation:
@@ -169,6 +182,22 @@ class _Walk:
             self._again.append(again)
         return known
 
+    def move_away(self, eqns: Sequence[Equation]) -> dict[Var, Equation]:
+        """What moves values that are saved elsewhere, if `eqns` do not. They are back before all that is computed."""
+        there_already = {(eqn.invars[0], eqn.params["dst"]): eqn for eqn in eqns if eqn.primitive is move_p}
+        moved: dict[Var, Equation] = {}
+        for v, (eqn, (src, dst)) in self._elsewhere.items():
+            if v not in self.needed:
+                continue
+            to, back = ({"src": a, "dst": b} for a, b in ((src, dst), (dst, src)))
+            move = there_already.get((v, dst))
+            if move is None or move in self._again:
+                move = moved[v] = eqn.replace(primitive=move_p, params=to, invars=[v], outvars=[Var(v.aval)])
+            self._again.append(eqn.replace(primitive=move_p, params=back, invars=move.outvars, outvars=[v]))
+            self.needed.remove(v)
+            self.needed.update(move.outvars)
+        return moved
+
     def again(self) -> tuple[Equation, ...]:
         """The equations to be computed again, in order."""
         forwards = reversed(self._again)
@@ -185,13 +214,18 @@ class _Walk:
             return rules[eqn.primitive](eqn, wanted, inside)
         if "io" in effects(eqn):
             return eqn, None  # to compute it again would be to do it again
-        return eqn, None if not excluded and _is_saveable(eqn, self._policy) else eqn
+        verdict = False if excluded else _verdict(eqn, self._policy)
+        if isinstance(verdict, Offload):
+            self._elsewhere.update((v, (eqn, verdict)) for v in wanted)
+        return eqn, None if verdict else eqn
 
     def _visit_name(self, eqn: Equation) -> None:
         (x,), (named,) = eqn.invars, eqn.outvars
         verdict = not isinstance(self._policy, Choice) and self._policy(eqn.primitive, x.aval, **eqn.params)
         if verdict:
             self._named[x] = named
+            if isinstance(verdict, Offload):
+                self._elsewhere[named] = eqn, verdict
             return
         if verdict is EXCLUDED:
             self._excluded.add(x)
@@ -209,11 +243,11 @@ class _Walk:
                 self._stand_ins[v] = self._named[v]
 
 
-def _is_saveable(eqn: Equation, policy: Asked) -> bool:
-    """Whether the policy saves the results; of programs inside, if it would save everything there."""
+def _verdict(eqn: Equation, policy: Asked) -> Any:
+    """Whether the policy saves the results, and where; of programs inside, if it would save everything there."""
     if isinstance(policy, Choice):
         return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))
     if programs:
-        return all(_is_saveable(inner, policy) for program in programs for inner in program.eqns)
-    return bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))
+        return all(_verdict(inner, policy) for program in programs for inner in program.eqns)
+    return policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)

@@ -12,7 +12,6 @@ linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,12 +36,16 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
 
     Programs inside are simplified too. Remembered for as long as `jaxpr` lives.
     """
-    cache = _simplified.setdefault(jaxpr, {})
-    if not cache:
-        found = _simplify(jaxpr)
-        cache[None] = None if found is jaxpr else found  # a program that remembers itself would live for ever
-        _simplified.setdefault(found, {None: None})
-    return cache[None] or jaxpr
+    return _remembered(jaxpr, programs)
+
+
+def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
+    """The same of a program that an equation carries.
+
+    The linear inputs of a whole program are finite, being tangents or cotangents that somebody gives; of those of a
+    body, which its equation computes, nothing is known.
+    """
+    return _remembered(jaxpr, bodies if any(jaxpr.linear_in) else programs)
 
 
 # rule(writer, *operands, **params) -> what the result is, an atom (or one for each result), or None: as it was.
@@ -50,10 +53,11 @@ rules = Rules("simplify")
 # Rules that have nothing to say unless an operand is a literal, or made by one of these primitives.
 looks_at: Table[frozenset[Primitive]] = Table("simplify")
 _NOTHING = frozenset[Primitive]()
-# Linear inputs of programs that equations carry: those of a whole program are finite, of these nothing is known.
-carried: weakref.WeakSet[Var] = weakref.WeakSet()
+Steps = list[Callable[[Jaxpr], Jaxpr]]
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
-programs: list[Callable[[Jaxpr], Jaxpr]] = []
+programs: Steps = []
+# The same passes over a program that an equation carries: they do what those over whole programs do, or less.
+bodies: Steps = []
 
 
 class Writer:
@@ -92,7 +96,7 @@ class Writer:
             if found is not None and self.replace(eqn, found):
                 return
         if eqn.primitive.carries_programs:
-            params = map_subjaxprs(simplified, eqn.params)
+            params = map_subjaxprs(simplified_body, eqn.params)
             if params is not eqn.params:
                 self.changed, now = True, now.replace(params=params)
         self.keep(now)
@@ -228,11 +232,20 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
     return passes.dead_code(jaxpr.replace(eqns=ordered, outvars=outvars))
 
 
-def _simplify(jaxpr: Jaxpr) -> Jaxpr:
+def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
+    cache, whole = _simplified.setdefault(jaxpr, {}), steps is programs
+    if whole not in cache:
+        found = _simplify(jaxpr, steps)
+        cache[whole] = None if found is jaxpr else found  # a program that remembers itself would live for ever
+        _simplified.setdefault(found, {}).update({True: None, False: None} if whole else {False: None})
+    return cache[whole] or jaxpr
+
+
+def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
     before = Writer(jaxpr).rewritten()
     for _ in range(ROUNDS):
         after = before
-        for run in programs:
+        for run in steps:
             after = run(after)
         if after is before:
             break

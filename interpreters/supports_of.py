@@ -60,8 +60,9 @@ moves[s.transpose_p] = lambda eqn, x: (x.transpose(eqn.params["permutation"]),)
 moves[s.rev_p] = lambda eqn, x: (np.flip(x, eqn.params["dimensions"]),)
 moves[s.concatenate_p] = lambda eqn, *xs: (np.concatenate(xs, eqn.params["dimension"]),)
 moves[s.slice_p], moves[s.pad_p], moves[s.split_p] = _slice, _pad, _split
-for _primitive in (e.copy_p, e.stop_gradient_p, e.convert_element_type_p, e.real_p, checkpoint.name_p):
+for _primitive in (e.copy_p, e.stop_gradient_p, e.convert_element_type_p, e.real_p):
     moves[_primitive] = lambda eqn, x: (x,)
+moves[checkpoint.name_p] = moves[checkpoint.move_p] = lambda eqn, x: (x,)
 moves[checkpoint.optimization_barrier_p] = lambda eqn, *xs: xs
 moves[strict_form.lit] = lambda eqn, x: (x,)
 moves[strict_form.dup] = lambda eqn, x: (x, x)

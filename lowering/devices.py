@@ -50,6 +50,11 @@ class Device:
         """The PJRT client, which compiles for this device."""
         return self.handle.client
 
+    @property
+    def memory_kinds(self) -> tuple[str, ...]:
+        """The kinds of the memories that it reaches: its own, "device", and perhaps "pinned_host"."""
+        return tuple([memory.kind for memory in self.handle.addressable_memories()])
+
     def memory_stats(self) -> dict[str, int] | None:
         """Memory in use and in total, in bytes, where the platform counts it."""
         return self.handle.memory_stats()
@@ -73,13 +78,19 @@ def devices(platform: str | None = None) -> list[Device]:
 
 
 def local_devices(platform: str | None = None) -> list[Device]:
-    """The devices that belong to this process."""
+    """The devices of a platform, or of the default one, that belong to this process.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
     here = _platform(platform or default_backend())
     return [d for d in here if d.process_index == d.client.process_index()]
 
 
 def device_count(platform: str | None = None) -> int:
-    """How many devices a platform has, over all processes."""
+    """How many devices a platform, or the default one, has, over all processes.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
     return len(_platform(platform or default_backend()))
 
 
@@ -134,6 +145,8 @@ def current_device() -> Device:
 def default_device(device: Device | str | None) -> Generator[Device]:
     """Use a device, or the first of a platform, within a with block (of this thread or task).
 
+    Raises: at the block, RuntimeError if the platform is not there, with the reason, TypeError for what is neither.
+
     >>> with default_device("cpu") as device:
     ...     device
     CpuDevice(id=0)
@@ -146,7 +159,10 @@ def default_device(device: Device | str | None) -> Generator[Device]:
 
 
 def set_default_device(device: Device | str | None) -> None:
-    """Use a device, or the first of a platform, from now on, in every thread; None goes back to the first there is."""
+    """Use a device, or the first of a platform, from now on, in every thread; None goes back to the first there is.
+
+    Raises: RuntimeError if the platform is not there, with the reason, TypeError for what is neither.
+    """
     global _everywhere
     _everywhere = _chosen(device)
 

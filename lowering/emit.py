@@ -6,7 +6,7 @@ One function per distinct inner program: however often it is called, its text st
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.lowering import hlo, ordering, settling
+from tapeless.lowering import hlo, memories, ordering, settling
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr, Literal
 from tapeless.tracer.rules import Rules
@@ -28,11 +28,14 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
 
     Args:
       donated: positions of inputs whose memory the results may take.
-      platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`.
+      platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`. Elsewhere
+        what a program moves to other memories and gives is moved back; see `memories`.
     Raises: NotImplementedError if a primitive has no emit rule; TypeError if a dtype has no StableHLO name.
     """
     for run in passes:
         jaxpr = run(jaxpr)
+    if platform != "cpu":
+        jaxpr = memories.brought_back(jaxpr)
     writing = _Module(name, platform)
     return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
 

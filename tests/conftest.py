@@ -4,6 +4,9 @@ import os
 
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
+# Programs are compiled to run once, so without LLVM's dear passes, but for tests that use the fixture `optimized`.
+# `XLA_FLAGS= python -m pytest` has them everywhere.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,11 +15,20 @@ from typing import Any
 import pytest
 
 from tapeless.interpreters import partial_eval, transpose
+from tapeless.lowering import compile
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
 from tests import dense_zeros
 
 config.update("check_programs", True)
+
+
+@pytest.fixture
+def optimized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are compiled as users compile them: what is promised bit for bit is promised of these."""
+    full = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+    monkeypatch.delenv("XLA_FLAGS", raising=False)  # what it names is not set
+    monkeypatch.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -22,7 +22,7 @@ def test_gradients_of_steady_agree(pair, problem):
 @pytest.mark.parametrize("program", trace.PROGRAMS.values(), ids=list(trace.PROGRAMS))
 def test_gradients_of_trace_agree(pair, program):
     def prepare(lib):
-        f, args = program(lib)
+        f, args = program(lib, 10)  # layers or steps: to compile all of them takes long
         return lambda: lib.jit(lib.grad(f))(*args)
 
     steady.check_agreement(pair, prepare)

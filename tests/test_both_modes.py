@@ -2,7 +2,7 @@
 
 Forward mode is `jvp`, by the rules as they are written. Where it is finite reverse mode is, and is the same. Where a
 coefficient is not finite, the modes meet it with other zeros: of elementwise operations, every element is compared
-with itself, and they are the same there too.
+with itself, and they are the same there too. Other primitives are tests/test_derivatives.py's.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,22 +20,14 @@ from tapeless.interpreters.cost import cost
 from tapeless.interpreters.linearize import linearize
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import instantiate
-from tapeless.lowering import dispatch
-from tapeless.tracer import dtypes
-from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
-from tests.samples import FAMILIES, SAMPLES
+from tests.samples import FAMILIES
 from tests.samples.sample import Sample
-from tests.test_primitives import applied, compute, differentiable_at, differentiable_part, directions, inner
+from tests.test_primitives import applied, compute, differentiable_at
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 POINTS = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.5, np.inf, -np.inf])
-
-# Operations whose modes differ at some special operand, and why; a strict xfail, so that none stays without need.
-DEGENERATE = dict.fromkeys(
-    ("qr", "qr-wide"), "of equal columns the factor is singular but for rounding, and its inverse is some 1e16"
-)
 
 # ---- elementwise operations ----------------------------------------------------------------------------------
 
@@ -71,67 +63,6 @@ def test_elementwise(row: Sample):
         pushed, pulled = compute(both, args[k], np.ones(len(args[k])))
         np.testing.assert_array_equal(np.isfinite(pulled), np.isfinite(pushed))
         np.testing.assert_allclose(pulled, pushed, rtol=1e-12)  # the same products in another order
-
-
-# ---- all operations ------------------------------------------------------------------------------------------
-
-
-def some_each(rows: Sequence[Sample]) -> list[Sample]:
-    """The first three rows of every primitive."""
-    by_primitive: dict[Any, list[Sample]] = {}
-    for row in rows:
-        by_primitive.setdefault(row.primitive, []).append(row)
-    return [row for group in by_primitive.values() for row in group[:3]]
-
-
-def zeros(x: Any) -> Any:
-    return np.zeros_like(x)
-
-
-def equal(x: Any) -> Any:
-    return np.ones_like(x)
-
-
-def mixed(x: Any) -> Any:
-    """Zeros of both signs, ties and infinities, one after another."""
-    return np.resize(np.array([0.0, -0.0, 1, 1, -1, np.inf, -np.inf]), np.shape(x)).astype(x.dtype)
-
-
-def of_all() -> list[Any]:
-    """Rows of every primitive that has a derivative."""
-    rows = some_each([row for row in SAMPLES if differentiable_at(row)])
-    marks = {name: [pytest.mark.xfail(strict=True, reason=why)] for name, why in DEGENERATE.items()}
-    return [pytest.param(row, marks=marks.get(str(row), [])) for row in rows]
-
-
-@pytest.mark.parametrize("row", of_all(), ids=str)
-def test_products(row: Sample):
-    """<u, J v> both ways, wherever J v is finite."""
-    f, primals = differentiable_part(row)
-    out_avals = trace_to_jaxpr(f, [aval_of(x) for x in primals])[0].out_avals
-    inexact = [dtypes.is_inexact(a.dtype) for a in out_avals]
-    ts = directions(primals, seed=1)
-    us = directions([np.zeros(a.shape, a.dtype) for a, some in zip(out_avals, inexact) if some], seed=2)
-
-    def both(*xs: Any) -> Any:
-        n = len(primals)
-        _, pushed = jvp.jvp(f, xs[:n], xs[n : 2 * n])
-        _, program = linearize(f, xs[:n])
-        given = iter(xs[2 * n :])
-        pulled = program.pull_back([next(given) if some else None for some in inexact])
-        return *[instantiate(t) for t, some in zip(pushed, inexact) if some], *map(instantiate, pulled)
-
-    jaxpr, consts = trace_to_jaxpr(both, [aval_of(x) for x in (*primals, *ts, *us)])
-    for special in (zeros, equal, mixed):
-        results = dispatch_run(jaxpr, [*consts, *map(special, primals), *ts, *us])
-        pushed, pulled = results[: len(us)], results[len(us) :]
-        if all(np.isfinite(t).all() for t in pushed):
-            assert all(np.isfinite(ct).all() for ct in pulled), special.__name__
-            np.testing.assert_allclose(inner(pushed, us), inner(pulled, ts), rtol=1e-9, atol=1e-9)
-
-
-def dispatch_run(jaxpr: Any, args: Sequence[Any]) -> list[Any]:
-    return [np.asarray(x) for x in dispatch.run(jaxpr, args)]
 
 
 # ---- behind what a choice discards ---------------------------------------------------------------------------

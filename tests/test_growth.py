@@ -123,34 +123,30 @@ def reads_other_places_for_each_example(x):
 # ---- writes --------------------------------------------------------------------------------------------------
 
 
-@loop
-def sets(x):
+def written(x: Any, write: Callable[[Any, Any, Any], Any], buffer: Any) -> Any:
+    """A running value that every step writes: write(buffer, i, value)."""
+
     def body(i, carry):
         s, buffer = carry
         s = tnp.sin(0.5 * s + x[i])
-        return s, buffer.at[i].set(s)
+        return s, write(buffer, i, s)
 
-    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+    return tnp.sum(over(x, body, (ZERO, buffer))[1])
+
+
+@loop
+def sets(x):
+    return written(x, lambda buffer, i, s: buffer.at[i].set(s), zeros(x))
 
 
 @loop
 def updates_slices(x):
-    def body(i, carry):
-        s, buffer = carry
-        s = tnp.sin(0.5 * s + x[i])
-        return s, lax.dynamic_update_slice(buffer, tnp.stack([s, -s]), (i,))
-
-    return tnp.sum(over(x, body, (ZERO, zeros(x)))[1])
+    return written(x, lambda buffer, i, s: lax.dynamic_update_slice(buffer, tnp.stack([s, -s]), (i,)), zeros(x))
 
 
 @loop
 def adds(x):
-    def body(i, carry):
-        s, buffer = carry
-        s = tnp.sin(0.5 * s + x[i])
-        return s, buffer.at[i].add(s)
-
-    return tnp.sum(over(x, body, (ZERO, x))[1])
+    return written(x, lambda buffer, i, s: buffer.at[i].add(s), x)
 
 
 @loop

@@ -1,8 +1,7 @@
-"""Every primitive, by its rows in tests/samples: value, derivatives, structure, types, programs.
+"""Every primitive, by its rows in tests/samples: rules, value, types, programs, vmap.
 
-Functions of primitives are computed as whole programs, each checked by the type checker first. Derivatives are tested
-in float64, against central differences of the primitive itself and against each other: transposition is exact, so the
-dot products <J u, v> and <u, J^T v> agree to rounding. Complex numbers pair as Re(x y), without conjugation.
+Functions of primitives are computed as whole programs, each checked by the type checker first. Their derivatives are
+tested in tests/test_derivatives.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 
 from tapeless.interpreters import jvp, transpose, vmap
-from tapeless.interpreters.linearize import linearize
-from tapeless.interpreters.zero import instantiate
 from tapeless.lowering import dispatch, emit
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.check import check
@@ -22,7 +19,6 @@ from tapeless.tracer.types import aval_of
 from tests.samples import FAMILIES, SAMPLES
 from tests.samples.sample import Sample
 
-H = 1e-5  # central differences are then accurate to 1e-10 times the third derivative, and to 1e-11 by rounding
 ELEMENTWISE = [row for name in ("elementwise", "special") for row in FAMILIES[name]]
 # Roundings of the narrow types, a few of them in a row.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "complex64": 1e-5}
@@ -31,6 +27,14 @@ TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "complex64": 1e
 def over(rows: Sequence[Sample]) -> Any:
     """A test for each of the rows."""
     return pytest.mark.parametrize("row", rows, ids=str)
+
+
+def rows_by_primitive() -> dict[str, list[Sample]]:
+    """The rows, by the name of their primitive."""
+    found: dict[str, list[Sample]] = {}
+    for row in SAMPLES:
+        found.setdefault(row.primitive.name, []).append(row)
+    return found
 
 
 def is_inexact(x: Any) -> bool:
@@ -70,20 +74,34 @@ def test_value(row: Sample):
     assert_close(outs, expected(row, row.args), row.rtol)
 
 
-@over(SAMPLES)
-def test_program_equals_eager(row: Sample):
-    eager = bind(row, row.args)
-    for x, y in zip(compute(applied(row), *row.args), eager, strict=True):
-        np.testing.assert_array_equal(x, numpy(y))
+@pytest.mark.parametrize("rows", rows_by_primitive().values(), ids=rows_by_primitive())
+def test_program(rows: Sequence[Sample]):
+    """One program of all rows of a primitive."""
+
+    def f(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        return [y for row in rows for y in applied(row)(*[next(given) for _ in row.args])]
+
+    found = iter(compute(f, *[x for row in rows for x in row.args]))
+    for row in rows:
+        reference = expected(row, row.args)
+        assert_close([next(found) for _ in reference], reference, row.rtol)
 
 
 @over([row for row in SAMPLES if row.dtypes])
 def test_dtypes(row: Sample):
-    for name in row.dtypes:
-        args = tuple(converted(row.args, dtypes.canonical(name)))
-        outs = bind(row, args)
-        assert_types(row, args, outs)
+    """One program of all dtypes."""
+    cases = [tuple(converted(row.args, dtypes.canonical(name))) for name in row.dtypes]
+    n = len(row.args)
+
+    def f(*xs: Any) -> list[Any]:
+        return [y for k in range(0, len(xs), n) for y in applied(row)(*xs[k : k + n])]
+
+    found = iter(compute(f, *[x for args in cases for x in args]))
+    for name, args in zip(row.dtypes, cases):
         reference = expected(row, [wide(x) if name in TOLERANCE else x for x in args])
+        outs = [next(found) for _ in reference]
+        assert_types(row, args, outs)
         assert_close(outs, reference, max(row.rtol, TOLERANCE.get(name, 0.0)))
 
 
@@ -163,75 +181,6 @@ def another(x: Any) -> Any:
     return ~x if x.dtype == bool else x // 2 if dtypes.is_integer(x.dtype) else (x / 2).astype(x.dtype)
 
 
-# ---- derivatives ---------------------------------------------------------------------------------------------
-
-
-@over([row for row in SAMPLES if differentiable_at(row)])
-def test_jvp_against_differences(row: Sample):
-    f, primals = differentiable_part(row)
-    tangents = directions(primals, seed=1)
-
-    def push(*xs: Any) -> Any:
-        outs, pushed = jvp.jvp(f, xs[: len(primals)], xs[len(primals) :])
-        assert [aval_of(t) for t in pushed] == [aval_of(y).tangent() for y in outs]
-        return [instantiate(t) for t, y in zip(pushed, outs) if is_inexact(y)]
-
-    pushed = compute(push, *primals, *tangents)
-    ahead, behind = (
-        [y for y in compute(f, *[x + s * H * t for x, t in zip(primals, tangents)]) if is_inexact(y)] for s in (1, -1)
-    )
-    for t, a, b in zip(pushed, ahead, behind, strict=True):
-        scale = 1 + np.max(np.abs(a[np.isfinite(a)]), initial=0)
-        difference = np.where(np.isnan(a) & np.isnan(b), 0, a - b)  # a gather fills in nan, which is constant
-        np.testing.assert_allclose(t, difference / (2 * H), rtol=1e-6, atol=1e-7 * scale)
-
-
-@over([row for row in SAMPLES if differentiable_at(row)])
-def test_adjoint(row: Sample):
-    f, primals = differentiable_part(row)
-    us = directions(primals, seed=1)
-    out_avals = trace_to_jaxpr(f, [aval_of(x) for x in primals])[0].out_avals
-    inexact = [dtypes.is_inexact(a.dtype) for a in out_avals]
-    vs = directions([np.zeros(a.shape, a.dtype) for a, some in zip(out_avals, inexact) if some], seed=2)
-
-    def both(*xs: Any) -> Any:
-        n = len(primals)
-        _, program = linearize(f, xs[:n])
-        check(program.jaxpr)
-        given = iter(xs[2 * n :])
-        cts = [next(given) if some else None for some in inexact]
-        pushed = [t for t, some in zip(program.apply(xs[n : 2 * n]), inexact) if some]
-        return *map(instantiate, pushed), *map(instantiate, program.pull_back(cts))
-
-    results = compute(both, *primals, *us, *vs)
-    forwards, backwards = inner(results[: len(vs)], vs), inner(results[len(vs) :], us)
-    np.testing.assert_allclose(forwards, backwards, rtol=1e-10, atol=1e-10)
-
-
-@over([row for row in SAMPLES if any(is_inexact(row.args[k]) for k in row.linear_in)])
-def test_linear_structure(row: Sample):
-    """Pushing u through a linear primitive is applying it to u; pulling back is its adjoint to the last bits."""
-    args = [widened(x) for x in row.args]
-    primals = [args[k] for k in row.linear_in]
-    f = applied(row, args, row.linear_in)
-    us = directions(primals, seed=1)
-
-    def both(*xs: Any) -> Any:
-        n = len(primals)
-        _, program = linearize(f, xs[:n])
-        check(program.jaxpr)
-        return *map(instantiate, program.apply(xs[n : 2 * n])), *map(instantiate, program.pull_back(xs[2 * n :]))
-
-    # Where a gather fills in a constant, possibly nan, nothing is pushed.
-    images = [np.nan_to_num(y - y0) for y, y0 in zip(compute(f, *us), compute(f, *[np.zeros_like(u) for u in us]))]
-    vs = directions(images, seed=2)
-    results = compute(both, *primals, *us, *vs)
-    for pushed, image in zip(results, images):
-        np.testing.assert_allclose(pushed, image, rtol=1e-12, atol=1e-14)
-    forwards, backwards = inner(images, vs), inner(results[len(vs) :], us)
-    np.testing.assert_allclose(forwards, backwards, rtol=1e-12, atol=1e-12)
-
-
 # ---- helpers -------------------------------------------------------------------------------------------------
 
 
@@ -303,20 +252,6 @@ def wide(x: Any) -> Any:
 
 def numpy(x: Any) -> Any:
     return np.asarray(x)
-
-
-def directions(xs: Sequence[Any], seed: int) -> list[Any]:
-    """A random direction for each value."""
-    rng = np.random.default_rng(seed)
-    return [
-        np.asarray(rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.dtype.kind == "c" else 0), x.dtype)
-        for x in xs
-    ]
-
-
-def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
-    """The pairing of tangents with cotangents."""
-    return float(sum(np.sum(np.real(x * y)) for x, y in zip(xs, ys, strict=True)))
 
 
 def assert_types(row: Sample, args: Sequence[Any], outs: Sequence[Any]) -> None:

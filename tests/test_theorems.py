@@ -2,7 +2,7 @@
 
 D pushes a tangent and D* pulls a cotangent; both compute the function too. `in` and `out` are scalars.
     cost(D) <= 4 cost        cost(D*) <= 4 cost + in + out
-The 4 is for functions whose derivative is one operation, as it is for add, mul, sin, cos, exp. A primitive whose
+The 4 is for functions whose derivative is one operation, as it is for add, mul, div, sin, cos, exp. A primitive whose
 derivative is more has a constant of its own, by name and with its reason; a program has the greatest of its own.
 `python -m tests.cost_ratios` prints the ratios. Source: Bernstein et al. 2020, section 6.
 """
@@ -50,7 +50,6 @@ EXCEPTIONS: dict[str, tuple[Bound, str]] = {
     "bessel_i1e": (Bound(8, 6), f"{SLOPE}: I0 - I1 (sign(x) + 1 / x), and its limit at 0"),
     "sign": (Bound(8, 6), f"{SLOPE}, of complex numbers: x / |x| by its two parts"),
     # functions of two numbers, each with a derivative
-    "div": (Bound(7, 5), f"{SLOPE}: 1 / y and -x / y²"),
     "rem": (Bound(6), f"{SLOPE}: 1 and the quotient, truncated"),
     "atan2": (Bound(13, 9), f"{SLOPE}: y / (x² + y²) and -x / (x² + y²), scaled"),
     "pow": (Bound(10, 7), f"{SLOPE}: y x^(y-1) and x^y log x, with their limits"),

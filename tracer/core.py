@@ -296,11 +296,23 @@ class Tracer(Array):
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
+        help = help.format(known=how_to_be_known(self.trace))
         return f"{refusal}: {self.aval}, asked for{asked}.\n  Traced: {self.trace.describe()}.{made}\n  {help}"
 
 
-_BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
-_INT_HELP = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
+def how_to_be_known(trace: Trace) -> str:
+    """What to do, in an error message, for a value to be known that is being traced."""
+    around = trace
+    while around is not _bottom:
+        if around.what in _WITH_STATIC:
+            return "make the argument static (static_argnums)"
+        around = around.parent
+    return "close over the value where it is known"
+
+
+_WITH_STATIC = frozenset(["jit", "checkpoint", "make_jaxpr"])  # who takes arguments that are not traced
+_BOOL_HELP = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {known}."
+_INT_HELP = "Shapes, counts and Python indices must be known when tracing: {known}."
 _FLOAT_HELP = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 _LOST_HELP = "Keep it an array (tnp.* instead of math.*), or use float(tl.stop_gradient(x)) where it is a constant."
 _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."

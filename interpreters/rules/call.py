@@ -26,7 +26,7 @@ def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
 
 def _jit_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr) -> Any:
     linear_in = tuple(map(trace.is_linear, args))
-    halves = partial_eval.unzip_jaxpr(jaxpr, linear_in)
+    halves = partial_eval.unzip_body(jaxpr, linear_in)
     known = [x for x, waits in zip(args, linear_in) if not waits]
     results, residuals = call_known(halves, known, c.jit)
     waiting = [x for x, waits in zip(args, linear_in) if waits]

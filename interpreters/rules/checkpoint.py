@@ -30,7 +30,7 @@ def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) ->
 
 def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
     linear_in = tuple(map(trace.is_linear, args))
-    halves = partial_eval.unzip_jaxpr(jaxpr, linear_in, policy)
+    halves = partial_eval.unzip_body(jaxpr, linear_in, policy)
     known = [x for x, waits in zip(args, linear_in) if not waits]
     how = {"policy": policy, "prevent_cse": prevent_cse}
     results, residuals = call_known(halves, known, lambda program, *xs: c.checkpoint(program, *xs, **how))
@@ -86,6 +86,12 @@ jvp.structurally_linear[c.name_p] = None
 transpose.unary(c.name_p, lambda ct, x, *, name: ct)
 vmap.elementwise(c.name_p)
 recompute.names[c.name_p] = None
+
+# ---- move ----------------------------------------------------------------------------------------------------
+
+jvp.linear(c.move_p)
+transpose.unary(c.move_p, lambda ct, x, *, src, dst: c.move(ct, dst, src))
+vmap.elementwise(c.move_p)
 
 # ---- optimization_barrier ------------------------------------------------------------------------------------
 

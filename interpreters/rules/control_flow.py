@@ -174,7 +174,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> tuple[Unzipped, Flags]:
-        halves = partial_eval.unzip_jaxpr(jaxpr, (*of_consts, *carry, *of_xs), waiting=(*carry, *[False] * n_ys))
+        halves = partial_eval.unzip_body(jaxpr, (*of_consts, *carry, *of_xs), waiting=(*carry, *[False] * n_ys))
         return halves, halves.linear_out[:n_carry]
 
     halves, of_carry = _fixed_point(of_carry, step)
@@ -224,7 +224,7 @@ def _while_partial_eval(
     of_test, of_consts, of_carry = _split(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
     def step(carry: Flags) -> tuple[Unzipped, Flags]:
-        halves = partial_eval.unzip_jaxpr(body, (*of_consts, *carry), waiting=carry)
+        halves = partial_eval.unzip_body(body, (*of_consts, *carry), waiting=carry)
         return halves, halves.linear_out
 
     halves, of_carry = _fixed_point(of_carry, step)
@@ -252,9 +252,9 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     linear_in = tuple(map(trace.is_linear, operands))
     if trace.is_linear(index):
         raise transpose.not_linear(c.cond_p, "its index depends on a linear value")
-    outs = zip(*[partial_eval.unzip_jaxpr(branch, linear_in).linear_out for branch in branches])
+    outs = zip(*[partial_eval.unzip_body(branch, linear_in).linear_out for branch in branches])
     waiting = tuple(map(any, outs))
-    halves = [partial_eval.unzip_jaxpr(branch, linear_in, waiting=waiting) for branch in branches]
+    halves = [partial_eval.unzip_body(branch, linear_in, waiting=waiting) for branch in branches]
     known = _unless(linear_in, operands)
     found = hoisting.branches(halves)
     n = len(waiting) - sum(waiting)

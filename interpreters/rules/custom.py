@@ -166,7 +166,7 @@ class Pull:
 
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """What is not linear in the program, such as the counter of a loop, is computed first: it has no transpose."""
-        halves = partial_eval.unzip_jaxpr(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
+        halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
         _, coefficients = call_known(halves, residuals, call.jit)
         given = [t for t, linear in zip(tangents, halves.linear_out, strict=True) if linear]
         program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))

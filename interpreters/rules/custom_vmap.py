@@ -167,7 +167,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     linear_in = tuple(map(trace.is_linear, args))
     tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
     tangent = tuple([i >= len(jaxpr.outvars) - tangents for i in range(len(jaxpr.outvars))])
-    halves = partial_eval.unzip_jaxpr(jaxpr, linear_in, waiting=tangent)
+    halves = partial_eval.unzip_body(jaxpr, linear_in, waiting=tangent)
     known, waiting = [[x for x, waits in zip(args, linear_in) if waits is linear] for linear in (False, True)]
     part = _Part(rule, linear_in, halves.linear_out, n_consts)
     of_known = _Known(part, halves.known, [aval_of(x) for x in waiting])

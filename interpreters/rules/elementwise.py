@@ -90,7 +90,19 @@ transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit
 jvp.multilinear(e.mul_p)
 transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(_times(ct, y), x), lambda ct, x, y: _fit(_times(ct, x), y))
 
-jvp.partials(e.div_p, lambda t, x, y: div(t, y), lambda t, x, y: mul(t, neg(div(div(x, y), y))))
+
+def _div_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+    """(ẋ - q ẏ) / y: with two operations less than ẋ / y - ẏ q / y. If x is constant, ẏ has one coefficient."""
+    (x, y), (t, s) = primals, tangents
+    q = div(x, y)
+    if type(s) is Zero:
+        return (q,), (Zero(aval_of(q).tangent()) if type(t) is Zero else div(t, y),)
+    if type(t) is Zero:
+        return (q,), (mul(s, neg(div(q, y))),)
+    return (q,), (div(sub(t, mul(q, s)), y),)
+
+
+jvp.rules[e.div_p] = _div_jvp
 jvp.structurally_linear[e.div_p] = (0,)
 transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.never)
 

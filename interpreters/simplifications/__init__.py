@@ -34,3 +34,4 @@ __all__ = [
 ]
 
 simplify.programs += [writes.chosen_first, masks.sunk, parts.narrowed, contractions.factored]
+simplify.bodies += [writes.chosen_first, masks.sunk_in_body, parts.narrowed, contractions.factored]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.simplifications import masks, regions
+from tapeless.interpreters.simplifications import coefficients, masks, regions
 from tapeless.interpreters.simplifications.masks import Sinking
 from tapeless.interpreters.simplifications.regions import NOWHERE, Mask, Region
 from tapeless.tracer import core, passes
@@ -81,7 +81,7 @@ def _place(jaxpr: Jaxpr, i: int, operands: Sequence[Atom], region: Region | None
     if not region:
         return None if region is None else UNREAD
     for place, (v, x) in enumerate(zip(jaxpr.invars, operands, strict=True)):
-        if _truth_of.get(v) == i and type(x) is Var and masks.region_of(x) == region:
+        if _truth_of.get(v) == i and type(x) is Var and coefficients.region_of(x) == region:
             return place
     return NEW
 
@@ -110,12 +110,12 @@ def _operand(mask: Mask, x: Atom) -> Region | None:
     """A mask that a program is given as an operand."""
     if type(x) is not Var:
         return None
-    region = masks.region_of(x) if mask.case else None
+    region = coefficients.region_of(x) if mask.case else None
     return region or regions.of(Mask(x, mask.case, mask.cases))
 
 
 def _new(sinking: Sinking, places: Sequence[int | None], out: Out) -> list[Atom]:
-    return [sinking.array(region) for place, region in zip(places, out) if place == NEW and region]
+    return [sinking.coefficients.array(region) for place, region in zip(places, out) if place == NEW and region]
 
 
 # ---- calls and branches --------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.simplifications import masks, regions
-from tapeless.interpreters.simplifications.masks import Sinking, mask_of
+from tapeless.interpreters.simplifications import coefficients, masks, regions
+from tapeless.interpreters.simplifications.masks import mask_of
 from tapeless.interpreters.simplifications.regions import Mask, Region
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.core import Primitive
@@ -14,7 +14,7 @@ from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import shape as s
-from tapeless.tracer.primitives.checkpoint import name_p
+from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
 from tapeless.tracer.primitives.operands import without
@@ -26,10 +26,10 @@ Shape = tuple[int, ...]
 def _moves(primitive: Primitive, move: Callable[[Writer, Equation, int, Mask], Mask | None]) -> None:
     """The rule of a primitive, from how one mask moves: None for everywhere."""
 
-    def rule(sinking: Sinking, eqn: Equation, region: Region | None, k: int) -> Region | None:
-        return regions.moved(region, lambda mask: move(sinking.w, eqn, k, mask)) if region else region
+    def rule(w: Writer, eqn: Equation, region: Region | None, k: int) -> Region | None:
+        return regions.moved(region, lambda mask: move(w, eqn, k, mask)) if region else region
 
-    masks.rules[primitive] = rule
+    regions.rules[primitive] = rule
 
 
 def _any(w: Writer, mask: Mask, shape: Shape, axes: tuple[int, ...]) -> Mask:
@@ -58,16 +58,16 @@ def _elementwise(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
     return mask if eqn.invars[k].aval.shape == shape else _any(w, mask, shape, tuple(range(len(shape))))
 
 
-def _select_n(sinking: Sinking, eqn: Equation, region: Region | None, k: int) -> Region | None:
+def _select_n(w: Writer, eqn: Equation, region: Region | None, k: int) -> Region | None:
     chosen = region if region == regions.NOWHERE else regions.both(region, regions.of(mask_of(eqn, k - 1)))
-    return regions.moved(chosen, lambda mask: _elementwise(sinking.w, eqn, k, mask))
+    return regions.moved(chosen, lambda mask: _elementwise(w, eqn, k, mask))
 
 
-for _primitive in (e.neg_p, e.add_p, e.sub_p, e.convert_element_type_p, e.copy_p, name_p):
+for _primitive in (e.neg_p, e.add_p, e.sub_p, e.convert_element_type_p, e.copy_p, name_p, move_p):
     _moves(_primitive, _elementwise)
 for _primitive in (e.real_p, e.imag_p, e.conj_p, e.complex_p, e.mul_p, e.div_p):
     _moves(_primitive, _elementwise)
-masks.rules[e.select_n_p] = _select_n
+regions.rules[e.select_n_p] = _select_n
 masks.elsewhere[e.mul_p] = masks.elsewhere[dot_general_p] = 0.0
 masks.elsewhere[e.div_p] = 1.0
 
@@ -132,7 +132,7 @@ def _padded(w: Writer, x: Atom, *, padding_config: Any) -> Atom:
     return w.write(s.pad_p, x, literal(False, x.aval), padding_config=padding_config)
 
 
-masks.of_truth[s.pad_p] = _padded
+coefficients.of_truth[s.pad_p] = _padded
 
 # ---- sums ----------------------------------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ def _dot_general(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 
 _moves(reduce_sum_p, _reduce_sum)
 _moves(dot_general_p, _dot_general)
-masks.of_truth[reduce_or_p] = lambda w, x, *, axes: w.write(reduce_or_p, x, axes=axes)
+coefficients.of_truth[reduce_or_p] = lambda w, x, *, axes: w.write(reduce_or_p, x, axes=axes)
 
 # ---- indexing ------------------------------------------------------------------------------------------------
 # What is read here and there matters where some reader does: the masks of the readers are counted there.
@@ -206,6 +206,6 @@ _moves(i.dynamic_update_slice_p, _dynamic_update_slice)
 _moves(i.gather_p, _gather)
 _moves(i.scatter_add_p, _scatter)
 _moves(i.scatter_p, _scatter)
-masks.of_truth[i.dynamic_update_slice_p] = _written
-masks.of_truth[i.scatter_add_p] = _counted
-masks.of_truth[i.gather_p] = lambda w, *xs, **how: w.write(i.gather_p, *xs, **how)
+coefficients.of_truth[i.dynamic_update_slice_p] = _written
+coefficients.of_truth[i.scatter_add_p] = _counted
+coefficients.of_truth[i.gather_p] = lambda w, *xs, **how: w.write(i.gather_p, *xs, **how)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.rules import Rules
 
 ALTERNATIVES = 4  # more of them are joined into what they have in common
 TOGETHER = 6  # masks of one alternative; others are left out: a larger region is as right
@@ -40,6 +41,9 @@ class Mask(NamedTuple):
 Alternative = tuple[Mask, ...]
 Region = tuple[Alternative, ...]  # None stands for everywhere
 NOWHERE: Region = ()
+
+# rule(writer, eqn, where its result matters, k) -> where operand k does, in its own shape; None: everywhere.
+rules = Rules("masks")
 
 
 def of(mask: Mask) -> Region:

@@ -1,8 +1,8 @@
-"""How checkpoints run: a call of the program's function; names are nothing, the barrier is XLA's."""
+"""How checkpoints run: a call of the program's function; names are nothing, moves and the barrier are XLA's."""
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering
+from tapeless.lowering import dispatch, emit, hlo, ordering
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
@@ -17,10 +17,25 @@ def _barrier(f: Function, outs: Any, *operands: Value) -> Any:
     return f.ops("optimization_barrier", operands, outs)
 
 
+def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:
+    """An annotation, of which XLA's host offloader makes a copy; on CPU nothing, where one memory has all the names."""
+    if f.platform == "cpu":
+        return [x]
+    (result,), type_ = f.fresh(), hlo.tensor(x.aval)
+    attributes = (
+        'call_target_name = "annotate_device_placement", has_side_effect = true, '
+        f'mhlo.frontend_attributes = {{_xla_buffer_placement = "{dst}"}}'
+    )
+    f.write(f'{result} = "stablehlo.custom_call"({x.name}) {{{attributes}}} : ({type_}) -> {type_}')
+    return [Value(result, outs[0])]
+
+
 emit.rules[c.checkpoint_p] = _checkpoint
 emit.rules[c.name_p] = lambda f, outs, x, *, name: [x]
+emit.rules[c.move_p] = _move
 emit.rules[c.optimization_barrier_p] = _barrier
 dispatch.inline[c.checkpoint_p] = lambda *args, jaxpr, **_: call.jit(jaxpr, *args)
 dispatch.inline[c.name_p] = lambda x, *, name: (x,)
+dispatch.inline[c.move_p] = lambda x, *, src, dst: (x,)  # eager values are in the device's own memory
 dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # whatever runs one by one is neither merged nor moved
 ordering.rules[c.checkpoint_p] = ordering.call

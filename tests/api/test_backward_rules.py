@@ -8,23 +8,11 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import enable_x64, lax
+from tests.api.comparing import close, each_way
 from tests.messages import raises, short
 
 X, Y = np.array(0.5), np.array(3.0)
 XS = np.array([0.5, 0.7])
-
-
-def close(actual, expected, rtol=1e-13):
-    """Tuples and dicts are compared part by part; a list stands for an array."""
-    if isinstance(expected, (tuple, dict)):
-        assert type(actual) is type(expected) and len(actual) == len(expected)
-        for key in range(len(expected)) if isinstance(expected, tuple) else expected:
-            close(actual[key], expected[key], rtol)
-    else:
-        np.testing.assert_allclose(np.asarray(actual), expected, rtol=rtol, atol=1e-14)
-
-
-each_way = pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["plain", "jit"])
 
 
 # ---- rules with loops -----------------------------------------------------------------------------------------

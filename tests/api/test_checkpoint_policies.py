@@ -8,6 +8,8 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
+pytestmark = pytest.mark.usefixtures("optimized")  # results are equal bit for bit
+
 P = tl.checkpoint_policies
 W, X = (
     np.linspace(-0.3, 0.4, 64, dtype=np.float32).reshape(8, 8),

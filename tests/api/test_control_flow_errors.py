@@ -298,7 +298,8 @@ def test_an_if_in_a_body_names_the_body():
         tl.errors.TracerBoolConversionError,
         f"the truth value of a traced array is not known: bool[], asked for at {here}.\n"
         f"  Traced: {place(choosing)}, traced for scan.\n  It was computed at {here}.\n"
-        "  Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static.",
+        "  Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or close over the value where it is "
+        "known.",
     ):
         lax.scan(choosing, 0.0, X[:, 0])
 

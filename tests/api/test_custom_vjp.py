@@ -10,20 +10,11 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import enable_x64, lax
 from tapeless.tracer.dtypes import float0
+from tests.api.comparing import close, each_way
 from tests.messages import place, raises
 
 X, Y = np.array(0.5), np.array(3.0)
 XS, YS = np.array([0.5, 0.7]), np.array([3.0, 2.0])
-
-
-def close(actual, expected, rtol=1e-13):
-    """Tuples and dicts are compared part by part; a list stands for an array."""
-    if isinstance(expected, (tuple, dict)):
-        assert type(actual) is type(expected) and len(actual) == len(expected)
-        for key in range(len(expected)) if isinstance(expected, tuple) else expected:
-            close(actual[key], expected[key], rtol)
-    else:
-        np.testing.assert_allclose(np.asarray(actual), expected, rtol=rtol, atol=1e-14)
 
 
 @tl.custom_vjp
@@ -46,9 +37,6 @@ scaled_sine.defvjp(scaled_sine_fwd, scaled_sine_bwd)
 DX, DY = 3 * math.cos(0.5), 10 * math.sin(0.5)
 # Of the derivatives as the rule has them: the second in x and in x and y, the truth; in y and x, ten times that.
 SECOND = ((-3 * math.sin(0.5), math.cos(0.5)), (10 * math.cos(0.5), 0.0))
-
-each_way = pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["plain", "jit"])
-
 
 # ---- compositions ---------------------------------------------------------------------------------------------
 

@@ -35,8 +35,9 @@ def formatted(x):
     return f"{x:.3f}"
 
 
-CHOICE = "Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or make the argument static."
-COUNT = "Shapes, counts and Python indices must be known when tracing: make the argument static (static_argnums)."
+STATIC, CLOSE_OVER = "make the argument static (static_argnums)", "close over the value where it is known"
+CHOICE = f"Use tnp.where or lax.cond for a choice, lax.while_loop for a loop, or {STATIC}."
+COUNT = f"Shapes, counts and Python indices must be known when tracing: {STATIC}."
 FLOAT = "Keep it an array (tnp.* instead of math.*), or compute it outside of the traced function."
 NUMPY = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute outside of the traced function."
 
@@ -54,6 +55,34 @@ def test_if_under_jit():
     for f in (tl.jit(relu), tl.grad(tl.jit(relu)), tl.jit(lambda x: tl.jit(relu)(x))):
         with raises(tl.errors.TracerBoolConversionError, message):
             f(1.0)
+
+
+STATIC_ARGUMENTS = {
+    "jit": tl.jit,
+    "checkpoint": tl.checkpoint,
+    "make_jaxpr": tl.make_jaxpr,
+}
+NO_STATIC_ARGUMENTS = {
+    "eval_shape": lambda f: lambda x: tl.eval_shape(f, x),
+    "cost": lambda f: lambda x: tl.cost(f, x),
+    "explain": lambda f: lambda x: tl.explain(f, x),
+    "unzip": lambda f: lambda x: tl.unzip(f, x),
+    "vmap": lambda f: lambda x: tl.vmap(f)(tnp.array([x])),
+}
+
+
+@pytest.mark.parametrize("who", [*STATIC_ARGUMENTS, *NO_STATIC_ARGUMENTS])
+@pytest.mark.parametrize("f", [relu, lambda n: tnp.zeros(n), lambda n: tnp.arange(n)])
+def test_who_has_no_static_arguments_is_not_told_to_use_them(who, f):
+    """Around it there may be a transformation that has: what jit is given is static, vmap or not."""
+    transform = {**STATIC_ARGUMENTS, **NO_STATIC_ARGUMENTS}[who]
+    with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+        transform(f)(3)
+    advice, other = (STATIC, CLOSE_OVER) if who in STATIC_ARGUMENTS else (CLOSE_OVER, STATIC)
+    assert str(caught.value).endswith(f"{advice}.")
+    assert other not in str(caught.value)
+    with pytest.raises(tl.errors.ConcretizationTypeError, match=STATIC.replace("(", r"\(").replace(")", r"\)")):
+        tl.jit(transform(f))(3)
 
 
 def test_if_under_grad_just_works():

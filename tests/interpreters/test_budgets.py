@@ -8,9 +8,8 @@ import pytest
 
 from tapeless.interpreters import cost
 from tapeless.interpreters.budgets import Budget, saved_bytes
-from tapeless.interpreters.recompute import Choice, save_all, save_none, split
-from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.interpreters.recompute import Choice, save_all, save_none
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as control
 from tapeless.tracer.primitives.checkpoint import name
@@ -18,6 +17,7 @@ from tapeless.tracer.primitives.elementwise import add, cos, exp, lt, mul, sin
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
+from tests.interpreters.plans import carried_out
 
 SCALAR, VECTOR = ShapedArray((), np.dtype(np.float64)), ShapedArray((4,), np.dtype(np.float64))
 
@@ -70,13 +70,7 @@ PROGRAMS = [straight, inner_call, looped, branching, same_loop_twice]
 
 def outcome(jaxpr: Jaxpr, policy: Any) -> tuple[int, int]:
     """Bytes saved and work done again, once it is known to give the same values."""
-    args = [np.linspace(0.3, 0.7, aval.size).reshape(aval.shape) for aval in jaxpr.in_avals]
-    plan = split(jaxpr, jaxpr.outvars, policy)
-    known = check(jaxpr.replace(eqns=plan.eqns, outvars=plan.saved))
-    again = check(Jaxpr(plan.saved, plan.again, plan.wanted))
-    results = eval_jaxpr(again, eval_jaxpr(known, args))
-    for x, y in zip(results, eval_jaxpr(jaxpr, args), strict=True):
-        np.testing.assert_array_equal(x, y)
+    plan = carried_out(jaxpr, policy)
     kept = sum(v.aval.size * v.aval.dtype.itemsize for v in set(plan.saved) - set(jaxpr.invars))
     return kept, sum(cost.work(Jaxpr(vars_of(eqn), [eqn], eqn.outvars)) for eqn in plan.again)
 

@@ -7,15 +7,15 @@ import pytest
 
 from tapeless.interpreters import partial_eval
 from tapeless.interpreters.jvp import jvp_jaxpr
-from tapeless.interpreters.recompute import EXCLUDED, save_all, save_none, split
-from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.interpreters.recompute import EXCLUDED, Offload, save_all, save_none, split
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as control
-from tapeless.tracer.primitives.checkpoint import checkpoint, name
+from tapeless.tracer.primitives.checkpoint import checkpoint, move, name
 from tapeless.tracer.primitives.elementwise import add, cos, lt, mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
+from tests.interpreters.plans import carried_out
 
 SCALAR, VECTOR = ShapedArray((), np.dtype(np.float64)), ShapedArray((3,), np.dtype(np.float64))
 
@@ -32,13 +32,7 @@ def saving(*primitives: str) -> Any:
 
 def planned(jaxpr: Jaxpr, policy: Any) -> tuple[list[str], list[str]]:
     """What is saved, by what makes it, and what is computed again, once it is known to give the same values."""
-    args = [np.linspace(0.3, 0.7, aval.size).reshape(aval.shape) for aval in jaxpr.in_avals]
-    plan = split(jaxpr, jaxpr.outvars, policy)
-    known = check(jaxpr.replace(eqns=plan.eqns, outvars=plan.saved))
-    again = check(Jaxpr(plan.saved, plan.again, plan.wanted))
-    results = eval_jaxpr(again, eval_jaxpr(known, args))
-    for x, y in zip(results, eval_jaxpr(jaxpr, args), strict=True):
-        np.testing.assert_array_equal(x, y)
+    plan = carried_out(jaxpr, policy)
     made = {v: str(eqn.primitive) for eqn in plan.eqns for v in eqn.outvars}
     return [made.get(v, "input") for v in plan.saved], [str(eqn.primitive) for eqn in plan.again]
 
@@ -69,6 +63,49 @@ def test_names_stand_for_what_they_name():
     assert planned(f, save_none) == (["input"], ["sin", "cos", "name", "sin"])
     excluding = lambda primitive, *_, **__: EXCLUDED if str(primitive) == "name" else str(primitive) == "sin"  # noqa: E731
     assert planned(f, excluding) == (["input", "sin"], ["sin", "cos"])
+
+
+def moving(*primitives: str) -> Any:
+    return lambda primitive, *_, **__: Offload("here", "there") if str(primitive) in primitives else False
+
+
+def test_what_is_offloaded_is_moved_away_and_back():
+    f = program(lambda x: [mul(sin(x), cos(sin(x)))])
+    assert planned(f, moving("sin")) == (["move", "move"], ["move", "move", "cos", "mul"])
+    assert planned(f, moving("cos")) == (["input", "move"], ["move", "sin", "mul"])
+    plan = split(f, f.outvars, moving("cos"))
+    assert [str(eqn.primitive) for eqn in plan.eqns] == ["sin", "sin", "cos", "move", "mul"]
+    away, back = plan.eqns[3], plan.again[0]
+    assert (away.params, back.params) == ({"src": "here", "dst": "there"}, {"src": "there", "dst": "here"})
+    assert (away.invars, away.outvars) == (back.outvars, back.invars)
+
+
+def test_offloaded_names_stand_for_what_they_name():
+    f = program(lambda x: [cos(y := sin(x)), sin(name(y, "y"))])
+    assert planned(f, moving("name")) == (["move"], ["move", "cos", "sin"])
+    assert planned(program(lambda x: [sin(name(x, "x"))]), moving("name")) == (["move"], ["move", "sin"])
+    assert planned(program(lambda x: [name(x, "x"), sin(x)]), moving("name")) == (["input", "move"], ["move", "sin"])
+
+
+def test_what_is_moved_already_is_not_moved_again():
+    f = program(lambda x: [move(y := sin(x), "here", "there"), cos(y)])
+    both = lambda primitive, *_, **__: str(primitive) == "move" or moving("sin")(primitive)  # noqa: E731
+    assert planned(f, both) == (["move"], ["move", "cos"])
+    assert planned(f, moving("sin")) == (["move"], ["move", "move", "cos"])  # a move that is not saved is done again
+
+
+def test_programs_inside_move_what_they_offload():
+    inner = program(lambda x: [mul(sin(x), cos(x))])
+    call_inner = program(lambda x: call.jit(inner, x))
+    plan = split(call_inner, call_inner.outvars, moving("sin", "cos"))
+    assert inside(plan.eqns[0]) == ["sin", "move", "cos", "move", "mul"]
+    assert sorted(inside(plan.again[0])) == ["move", "move", "mul"]
+    known, again = scanned(moving("sin"), lambda h, x: [mul(sin(h), x), cos(sin(h))])
+    assert inside(known).count("move") == inside(again).count("move") == 2
+    assert [str(v.aval) for v in known.outvars[2:]] == ["float64[3]", "float64[3]"]
+    one, two = program(lambda x: [mul(sin(x), x)]), program(lambda x: [cos(cos(x))])
+    branches = program(lambda x: control.cond(np.int32(0), [x], [one, two]))
+    assert planned(branches, moving("sin")) == (["input", "cond"], ["cond"])
 
 
 def test_calls_are_split():

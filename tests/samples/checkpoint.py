@@ -3,7 +3,7 @@
 import numpy as np
 
 from tapeless.interpreters.recompute import save_all, save_none
-from tapeless.tracer.primitives.checkpoint import checkpoint_p, name_p, optimization_barrier_p
+from tapeless.tracer.primitives.checkpoint import checkpoint_p, move_p, name_p, optimization_barrier_p
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
@@ -37,6 +37,14 @@ ROWS = [
     _checkpoint("prevent_cse=False", save_none, False),
     Sample(
         name_p, (f32(3, 4),), lambda x, name: x, {"name": "hidden"}, linear_in=(0,), dtypes=("float16", "int32", "bool")
+    ),
+    Sample(
+        move_p,
+        (f32(3, 4),),
+        lambda x, src, dst: x,
+        {"src": "device", "dst": "pinned_host"},
+        linear_in=(0,),
+        dtypes=("float16", "int32", "bool"),
     ),
     Sample(optimization_barrier_p, (f32(3), f32(2, 4)), lambda x, y: (x, y), dtypes=("bfloat16", "int32", "bool")),
 ]

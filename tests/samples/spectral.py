@@ -66,7 +66,8 @@ ROWS = [
     eigh("upper", SQUARE, lower=False),
     eigh("batch", BATCH),
     eigh("values", SQUARE, compute_v=False, dtypes=LAPACK),
-    # Differences of complex vectors are those of LAPACK's phases; tests/api/test_spectral.py has their derivatives.
+    # Differences of complex vectors are those of LAPACK's phases; their derivatives are tested in
+    # tests/interpreters/rules/test_spectral.py.
     eigh("complex", COMPLEX, differentiable=()),
     eigh("complex-values", COMPLEX, lower=False, compute_v=False),
     svd(

@@ -9,6 +9,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
 from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, promoted_dtypes, stretched
+from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import canonical_precision, check_contraction, dot_general, dot_general_p
@@ -117,9 +118,17 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
 def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """The sum over `axis` of the products of elements, those of x1 conjugated; other axes broadcast."""
-    x, y = _pair("vecdot", arithmetic.conjugate(x1), x2)
-    x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
+    """The sum over `axis` of the products of elements, those of x1 conjugated.
+
+    Args:
+      x1, x2: numbers or bool; the axes besides `axis` broadcast.
+      precision, preferred_element_type: as for `matmul`.
+    Returns: the axes that are left, of the common dtype.
+    Raises: TypeError if the contracted sizes differ, ValueError if the other axes do not broadcast, both operands
+      named, or if there is no such axis.
+    """
+    x, y = (array_operand("vecdot", v) for v in _pair("vecdot", arithmetic.conjugate(x1), x2))
+    x, y = (moveaxis(v, checked_axes("vecdot", v, axis), -1) for v in (x, y))
     p, q = x.ndim, y.ndim
     check_contraction("vecdot", x.aval, y.aval, (((p - 1,), (q - 1,)), _NO_BATCH))
     batch = common_shape("vecdot", x.shape[:-1], y.shape[:-1])
@@ -174,7 +183,10 @@ def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """Products of every element of a with every element of b: [elements of a, elements of b]."""
+    """Products of every element of a with every element of b: [elements of a, elements of b].
+
+    Raises: TypeError if a or b is no array of numbers.
+    """
     return _outer(*(reshape(x, (math.prod(x.shape),)) for x in promoted_dtypes("outer", a, b)))
 
 

@@ -39,13 +39,17 @@ class QRResult(NamedTuple):
 
 
 def matrix_operand(name: str, a: ArrayLike) -> Array:
-    """a with floating point or complex elements."""
+    """a with floating point or complex elements. Raises: TypeError if it is no array of numbers."""
     return array_operand(name, inexact(name, a))
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The lower triangular L with a = L @ L^H, or its adjoint if `upper`. nan where a is not positive definite.
+    """The lower triangular L with a = L @ L^H, or its adjoint if `upper`.
 
+    Args:
+      a: [.., n, n], Hermitian and positive definite.
+      symmetrize_input: take the mean of a and its adjoint first, so that gradients are Hermitian too.
+    Returns: [.., n, n], of the dtype of a; nan where a is not positive definite.
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
     factor = linalg.cholesky(matrix_operand("cholesky", a), symmetrize_input=symmetrize_input)
@@ -68,7 +72,14 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues that `eigh` gives, without the vectors and in less time."""
+    """The eigenvalues that `eigh` gives, without the vectors and in less time.
+
+    Args:
+      a: [.., n, n], Hermitian.
+      UPLO, symmetrize_input: as for `eigh`.
+    Returns: [.., n], real, ascending.
+    Raises: ValueError if a is not a square matrix or there is no such triangle, TypeError if it is of half precision.
+    """
     lower = _is_lower("eigvalsh", UPLO)
     return spectral.eigvalsh(matrix_operand("eigvalsh", a), lower=lower, symmetrize_input=symmetrize_input)
 
@@ -96,7 +107,8 @@ def svd(
       hermitian: a is Hermitian, which is not checked: its eigenvalues and vectors are computed.
       subset_by_index: None, or all of them, (0, k).
     Returns: (U, S [.., k], Vh), a named tuple, or S: real, descending, not negative.
-    Raises: ValueError if a has fewer than two axes, TypeError if it is of half precision.
+    Raises: ValueError if a has fewer than two axes, or is not square if `hermitian`; TypeError if it is of half
+      precision; NotImplementedError for a part of the singular values.
     """
     x = matrix_operand("svd", a)
     if hermitian:
@@ -125,9 +137,14 @@ def _in_rows(values: Array, like: Array) -> Array:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """The singular values [.., k] of x [.., m, n], descending, without the vectors.
+    """The singular values that `svd` gives, without the vectors.
 
     Their sums and greatest ones have derivatives also where values are equal; the derivative of one that is 0 is 0.
+
+    Args:
+      x: [.., m, n]; k is the lesser of m and n.
+    Returns: [.., k], real, descending, not negative.
+    Raises: ValueError if x has fewer than two axes, TypeError if it is of half precision.
     """
     return spectral.svd(matrix_operand("svdvals", x), compute_uv=False)
 

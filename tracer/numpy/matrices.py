@@ -175,7 +175,10 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Array:
-    """Sum of the diagonal of the matrices in two axes of a."""
+    """Sum of the diagonal of the matrices in two axes of a.
+
+    Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype.
+    """
     x = diagonal(_matrices("trace", a), offset, axis1, axis2)
     wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
     x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)

@@ -32,8 +32,8 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
         for any array as one vector.
       keepdims: keep the axes, with size 1.
     Returns: real, x less the axes.
-    Raises: ValueError if there is no such norm, or x has other than one or two axes and neither `ord` nor `axis` says
-      what to do.
+    Raises: ValueError if there is no such norm or axis, or x has other than one or two axes and neither `ord` nor
+      `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of half precision.
     Source: numpy.linalg.norm.
     """
     operand = inexact("norm", array_operand("norm", x))
@@ -54,13 +54,31 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2) -> Array:
-    """The norm of x as vectors: over one axis, or over several as if they were one; None for all. See `norm`."""
+    """The norm of vectors.
+
+    Args:
+      x: numbers; integers are taken in the default float.
+      axis: the axis that holds vectors, or several that do as if they were one; None for all.
+      keepdims: keep the axes, with size 1.
+      ord: 2, inf, -inf, 0 or p, as for `norm`.
+    Returns: real, x less the axes.
+    Raises: ValueError if there is no such norm, or an axis is out of range or named twice.
+    """
     operand = inexact("vector_norm", array_operand("vector_norm", x))
     return _vectors(operand, ord, checked_axes("vector_norm", operand, axis), keepdims)
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
-    """The norm of the matrices in the last two axes of x. See `norm`."""
+    """The norm of the matrices in the last two axes.
+
+    Args:
+      x: [.., m, n]; integers are taken in the default float.
+      keepdims: keep the axes, with size 1.
+      ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf, as for `norm`.
+    Returns: [..], real.
+    Raises: ValueError if x has fewer than two axes or there is no such norm; TypeError for singular values, "nuc", 2
+      and -2, of half precision.
+    """
     operand = inexact("matrix_norm", array_operand("matrix_norm", x))
     if operand.ndim < 2:
         raise ValueError(f"matrix_norm: a matrix has at least two axes, [.., m, n]: {operand.aval}.")

@@ -69,7 +69,7 @@ permute_dims = transpose
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """x [.., n, m] as [.., m, n]."""
+    """x [.., n, m] as [.., m, n]. Raises: ValueError if it has fewer than two axes."""
     x = array_operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: a matrix has at least two axes, {x.aval} has {x.ndim}.")

@@ -25,6 +25,7 @@ from tapeless.tracer.numpy.promotion import (
     promoted_inexact_dtypes,
     stretched,
 )
+from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.triangles import diagonal_of, lu_solve, parity
 from tapeless.tracer.primitives import elementwise as lax
@@ -113,7 +114,10 @@ def _program(f: Any, avals: Sequence[ShapedArray]) -> Any:
 
 
 def inv(a: ArrayLike) -> Array:
-    """The inverse of a [.., n, n]; infinite or nan if it is singular. Raises: ValueError if it is not square."""
+    """The inverse [.., n, n] of a [.., n, n]; infinite or nan if it is singular.
+
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
+    """
     x = matrix_operand("inv", a)
     check_square("inv", x.aval, f"{x.aval}")
     return solve(x, broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1)))
@@ -147,7 +151,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array
       b: [m, k], or a vector [m].
       rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the dtype's eps if None.
     Returns: x [n, k] or [n]; the sums of squares of a @ x - b, [k] or [1]; the rank of a; its singular values.
-    Raises: ValueError if shapes do not fit.
+    Raises: ValueError if shapes do not fit, both operands named; TypeError for half precision.
     """
     x, y = (array_operand("lstsq", v) for v in promoted_inexact_dtypes("lstsq", a, b))
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
@@ -161,19 +165,36 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of tensordot(a, ., ind): a's first `ind` axes have as many elements as the others together."""
+    """The inverse of y = tensordot(a, x, a.ndim - ind), a linear map of arrays: x = tensordot(tensorinv(a), y, ind).
+
+    Args:
+      a: [r.., c..], r.. being `ind` axes, with as many elements as the axes c.. together.
+    Returns: [c.., r..]; infinite or nan if a is singular as a matrix.
+    Raises: ValueError if ind is not positive, or numbers of elements differ; TypeError if it is no integer, or a is of
+      half precision.
+    """
     x = matrix_operand("tensorinv", a)
-    if ind <= 0:
-        raise ValueError(f"tensorinv: ind must be positive, not {ind}.")
-    rows, columns = x.shape[:ind], x.shape[ind:]
+    k = _integer("tensorinv", "ind", ind)
+    if k <= 0:
+        raise ValueError(f"tensorinv: ind must be positive, not {k}.")
+    rows, columns = x.shape[:k], x.shape[k:]
     if math.prod(rows) != math.prod(columns):
-        raise ValueError(f"tensorinv: the first {ind} axes of {x.aval} have not as many elements as the others.")
+        raise ValueError(f"tensorinv: the first {k} axes of {x.aval} have not as many elements as the others.")
     n = math.prod(rows)
     return reshape(inv(reshape(x, (n, n))), (*columns, *rows))
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """x such that tensordot(a, x, x.ndim) is b; `axes` of a are moved to its end first."""
+    """x such that tensordot(a, x, x.ndim) is b.
+
+    Args:
+      a: [b.., x..], the axes x.. having as many elements as b.
+      b: [b..].
+      axes: the axes of a that are x.., moved to its end first; none are moved if None.
+    Returns: [x..]; infinite or nan if a is singular as a matrix.
+    Raises: ValueError if shapes do not fit, both operands named, or an axis is out of range or named twice; TypeError
+      for half precision.
+    """
     x, y = (array_operand("tensorsolve", v) for v in promoted_inexact_dtypes("tensorsolve", a, b))
     if axes is not None:
         x = moveaxis(x, tuple(axes), tuple(range(x.ndim - len(axes), x.ndim)))
@@ -187,19 +208,41 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals [.., k] of the matrices in the last two axes of x."""
+    """The diagonals of the matrices in the last two axes.
+
+    Args:
+      x: [.., m, n], of any dtype.
+      offset: which diagonal: j - i of its elements [.., i, j]. One beyond the matrix has none.
+    Returns: [.., k], of the dtype of x.
+    Raises: ValueError if x has fewer than two axes.
+    """
     return matrices.diagonal(x, offset, -2, -1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sums [..] of the diagonals of the matrices in the last two axes of x."""
+    """The sums of the diagonals of the matrices in the last two axes.
+
+    Args:
+      x: [.., m, n], of any dtype.
+      offset: which diagonal, as for `diagonal`.
+      dtype: of the sums; if None that of x, or the default integer if that is a narrower integer or bool.
+    Returns: [..].
+    Raises: ValueError if x has fewer than two axes, TypeError if there is no such dtype.
+    """
     return matrices.trace(x, offset, -2, -1, dtype)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Cross products of vectors of 3 elements along an axis. Raises: ValueError for vectors of another length."""
+    """Cross products of vectors of 3 numbers along an axis; the other axes broadcast.
+
+    Args:
+      x1, x2: [.., 3], with the vectors in `axis`.
+    Returns: the products, along the same axis.
+    Raises: ValueError for vectors of another length, other axes that do not broadcast, or an axis out of range;
+      TypeError for bool.
+    """
     x, y = array_operand("cross", x1), array_operand("cross", x2)
-    if x.shape[axis] != 3 or y.shape[axis] != 3:
+    if any(v.shape[checked_axes("cross", v, axis)[0]] != 3 for v in (x, y)):
         raise ValueError(f"cross: vectors must have 3 elements along axis {axis}: {x.aval} and {y.aval}.")
     return contraction.cross(x, y, axis=axis)
 
@@ -217,7 +260,7 @@ class SlogdetResult(NamedTuple):
 def det(a: ArrayLike) -> Array:
     """The determinant [..] of a [.., n, n]. Its gradient is right also where a is singular.
 
-    Raises: ValueError if a is not square.
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
     return factorization.det(matrix_operand("det", a))
 
@@ -228,7 +271,9 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     Args:
       a: [.., n, n].
       method: None or "lu".
-    Raises: ValueError if a is not square, NotImplementedError for another method.
+    Returns: (sign, logabsdet), a named tuple, each [..]; the logarithm is real.
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision; NotImplementedError for
+      another method.
     """
     if method not in (None, "lu"):
         raise NotImplementedError(f"slogdet: method={method!r} is not there: it is 'lu' or None.")
@@ -257,6 +302,8 @@ def matrix_rank(
       rtol: max(m, n) times the dtype's eps if None; an array has the shape of the result.
       hermitian: M is Hermitian, which is not checked: its eigenvalues are computed.
       tol: another name of `rtol`.
+    Returns: [..], int32.
+    Raises: ValueError if `rtol` has not the shape of the result, TypeError if M is a matrix of half precision.
     """
     x = matrix_operand("matrix_rank", M)
     if x.ndim < 2:
@@ -271,12 +318,19 @@ def matrix_rank(
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition number of matrices [.., m, n]: of their singular values (p None, 2, -2), or norm(x) norm(inv(x)).
+    """The condition number of matrices: of their singular values (p None, 2, -2), or norm(x) norm(inv(x)).
 
-    Raises: ValueError if x has fewer than two axes, or is not square for other norms than those.
+    Args:
+      x: [.., m, n].
+      p: a norm of matrices, as for `norm`.
+    Returns: [..], real.
+    Raises: ValueError if x has fewer than two axes, has no elements, is not square for other norms than those of its
+      singular values, or there is no such norm; TypeError if it is of half precision.
     """
     matrix = matrix_operand("cond", x)
     check_matrix("cond", matrix.aval)
+    if not math.prod(matrix.shape[-2:]):
+        raise ValueError(f"cond: a matrix without elements has no condition number: {matrix.aval}.")
     if p in (None, 2, -2):
         values = spectral.svd(matrix, compute_uv=False)
         return lax.div(values[..., -1], values[..., 0]) if p == -2 else lax.div(values[..., 0], values[..., -1])
@@ -286,18 +340,24 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """a @ a @ .. @ a, n times, by squaring; of the inverse if n is negative.
 
-    Raises: TypeError if n is no integer, ValueError if a is not square.
+    Args:
+      a: [.., n, n].
+    Returns: [.., n, n].
+    Raises: ValueError if a is not a square matrix; TypeError if n is no integer, or negative for half precision.
     """
-    x = array_operand("matrix_power", a)
-    try:
-        exponent = operator.index(n)
-    except TypeError:
-        raise TypeError(f"matrix_power: n must be an integer, not {n!r}.") from None
+    x, exponent = array_operand("matrix_power", a), _integer("matrix_power", "n", n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: the matrix must be square, [.., n, n]: {x.aval}.")
     if exponent == 0:
         return broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1))
     return _power(x, exponent) if exponent > 0 else _power(inv(x), -exponent)
+
+
+def _integer(name: str, parameter: str, n: Any) -> int:
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise TypeError(f"{name}: {parameter} must be an integer, not {n!r}.") from None
 
 
 def _power(x: Array, n: int) -> Array:
@@ -311,7 +371,8 @@ def _power(x: Array, n: int) -> Array:
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of matrices [m, n], the first and last of which may be vectors, in the order that is cheapest.
 
-    Raises: ValueError for fewer than two arrays, or others than matrices in between.
+    Returns: [m, n], without the axis that a vector lacks.
+    Raises: ValueError for fewer than two arrays, or others than matrices in between; TypeError if sizes do not fit.
     Source: Cormen et al., "Introduction to algorithms", matrix-chain multiplication.
     """
     xs = [array_operand("multi_dot", x) for x in arrays]

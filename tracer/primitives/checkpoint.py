@@ -1,4 +1,4 @@
-"""What reverse mode keeps of a function: calls whose values are computed again, names for values, a barrier."""
+"""What reverse mode keeps, and where: calls whose values are computed again, names, moves to memories, a barrier."""
 
 from typing import Any
 
@@ -38,6 +38,18 @@ def _name_type(x: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
 
 
 name_p = Primitive("name", _name_type)
+
+
+def move(x: Any, src: str, dst: str) -> Array:
+    """x, which is in one memory of its device, in another; memories go by their kinds: "device", "pinned_host"."""
+    return move_p.bind(x, src=src, dst=dst)[0]
+
+
+def _move_type(x: ShapedArray, *, src: str, dst: str) -> tuple[ShapedArray, ...]:
+    return (x,)
+
+
+move_p = Primitive("move", _move_type)
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:

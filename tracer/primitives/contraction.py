@@ -279,10 +279,7 @@ def conv_general_dilated(
     strides = per_axis(name, "window_strides", window_strides, len(space))
     ld = per_axis(name, "lhs_dilation", lhs_dilation, len(space))
     rd = per_axis(name, "rhs_dilation", rhs_dilation, len(space))
-    if isinstance(padding, str) and padding.upper() != "VALID" and max(ld, default=1) > 1:
-        raise ValueError(
-            f"{name}: padding {padding!r} is not defined if lhs is dilated by {ld}: give pairs of integers."
-        )
+    _check_padding(name, padding, ld)
     return conv_general_dilated_p.bind(
         lhs,
         rhs,
@@ -296,6 +293,13 @@ def conv_general_dilated(
         precision=canonical_precision(precision),
         preferred_element_type=None if preferred_element_type is None else dtypes.canonical(preferred_element_type),
     )[0]
+
+
+def _check_padding(name: str, padding: Any, lhs_dilation: tuple[int, ...]) -> None:
+    if isinstance(padding, str) and padding.upper() != "VALID" and max(lhs_dilation, default=1) > 1:
+        raise ValueError(
+            f"{name}: padding {padding!r} is not defined if lhs is dilated by {lhs_dilation}: give pairs of integers."
+        )
 
 
 def _space(x: Any, spec: tuple[int, ...]) -> list[int]:

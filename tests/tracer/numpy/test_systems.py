@@ -221,6 +221,14 @@ def test_errors():
         linalg.qr(square, "raw")
     with raises(TypeError, "matrix_power: n must be an integer, not 0.5."):
         linalg.matrix_power(square, 0.5)
+    with raises(TypeError, "tensorinv: ind must be an integer, not 1.5."):
+        linalg.tensorinv(square, 1.5)
+    with raises(ValueError, "cond: a matrix without elements has no condition number: float64[2,0]."):
+        linalg.cond(wide[:, :0])
+    with raises(ValueError, "cross: axis 1 is out of range for an array of 1 axes. The array is float64[3]."):
+        linalg.cross(square[0], square[0], axis=1)
+    with raises(ValueError, "vecdot: axis -1 is out of range for an array of 0 axes. The array is float64[]."):
+        linalg.vecdot(square[0, 0], square[0])
     with raises(NotImplementedError, "slogdet: method='qr' is not there: it is 'lu' or None."):
         linalg.slogdet(square, method="qr")
     with raises(ValueError, "lstsq: a matrix [m, n] and a right side [m, k] or [m], not float64[3,3] and float64[2]."):
