@@ -76,7 +76,7 @@ class Writer:
     def rewritten(self) -> Jaxpr:
         """The whole program, by the rules."""
         for eqn in self.jaxpr.eqns:
-            if self._idle(eqn):
+            if self.is_idle(eqn):
                 self.keep(eqn)
             else:
                 self.visit(eqn)
@@ -101,10 +101,10 @@ class Writer:
                 self.changed, now = True, now.replace(params=params)
         self.keep(now)
 
-    def _idle(self, eqn: Equation) -> bool:
+    def is_idle(self, eqn: Equation) -> bool:
         """Whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
         wanted = looks_at.get(eqn.primitive, _NOTHING if eqn.primitive not in rules else None)
-        if wanted is None or self.sparser or eqn.primitive.carries_programs:
+        if wanted is None or eqn.primitive.carries_programs:
             return False
         same, made = self._same, self._made
         for v in eqn.invars:
@@ -192,7 +192,10 @@ def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
     w = Writer(after)
     w.sparser = True
     for eqn in after.eqns:
-        w.visit(eqn)
+        if w.is_idle(eqn) and not _is_of_zeros(eqn):
+            w.keep(eqn)
+        else:
+            w.visit(eqn)
     outvars = [w.now(v) for v in after.outvars]
     marked = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
     same = all(new.linear == old.linear for new, old in zip(marked.outvars, before.outvars, strict=True))
