@@ -196,10 +196,11 @@ def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
             w.keep(eqn)
         else:
             w.visit(eqn)
-    outvars = [w.now(v) for v in after.outvars]
-    marked = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
-    same = all(new.linear == old.linear for new, old in zip(marked.outvars, before.outvars, strict=True))
-    return marked if same else before
+    if w.changed or any(eqn.primitive.carries_programs for eqn in after.eqns):  # which may be linear in less, too
+        outvars = [w.now(v) for v in after.outvars]
+        after = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
+    same = all(new.linear == old.linear for new, old in zip(after.outvars, before.outvars, strict=True))
+    return after if same else before
 
 
 def uses(jaxpr: Jaxpr) -> dict[Var, int]:

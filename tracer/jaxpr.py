@@ -84,8 +84,14 @@ class Equation:
 
     def replace(self, **changes: Any) -> "Equation":
         """This equation with some fields replaced."""
-        fields = {name: changes.get(name, getattr(self, name)) for name in self.__slots__}
-        return Equation(**fields)
+        get = changes.get
+        return Equation(
+            get("primitive", self.primitive),
+            get("invars", self.invars),
+            get("params", self.params),
+            get("outvars", self.outvars),
+            get("source", self.source),
+        )
 
     def __repr__(self) -> str:
         return printing.equation_text(self)

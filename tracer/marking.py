@@ -32,7 +32,8 @@ def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
         invars_of = [renamed(v) for v in eqn.invars]
         params, linear = _marked_equation(eqn, [v.linear for v in invars_of])
         outvars = [marked(v, is_linear) for v, is_linear in zip(eqn.outvars, linear, strict=True)]
-        eqns.append(eqn.replace(invars=invars_of, params=params, outvars=outvars))
+        same = not new and params is eqn.params
+        eqns.append(eqn if same else eqn.replace(invars=invars_of, params=params, outvars=outvars))
     return Jaxpr(invars, eqns, [renamed(v) for v in jaxpr.outvars], jaxpr.name)
 
 

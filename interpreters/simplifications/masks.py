@@ -69,6 +69,7 @@ class Sinking:
         self.coefficients = Coefficients(self.w)
         self.where: dict[Atom, Region | None] = {}  # where linear values are read
         self._programs: dict[Equation, Equation] = {}
+        self._noting = True  # is there a choice that could be left out?
         self._zero: dict[Atom, frozenset[Mask]] = {}  # masks outside of which a value is zero
         self._finite: dict[Atom, frozenset[Mask] | None] = dict.fromkeys(jaxpr.invars)  # the same; None: all of it
         self._finite.update({v: frozenset() for v in jaxpr.invars if v.linear and v not in finite})
@@ -83,6 +84,7 @@ class Sinking:
         for eqn in reversed(self.jaxpr.eqns):
             if eqn.linear:
                 self._ask(eqn)
+        self._noting = any(self._one_case(eqn) is not None for eqn in self.jaxpr.eqns if eqn.linear)
         for eqn in self.jaxpr.eqns:
             if eqn.linear:
                 self.w.place = eqn.source
@@ -129,13 +131,11 @@ class Sinking:
             now = self.w.renamed(self._programs[eqn])
         elif eqn.primitive in elsewhere:
             now = self._masked(eqn, now)
-        elif eqn.primitive in regions.rules:
+        elif self._noting and eqn.primitive in regions.rules:
             self._pass_on(eqn, now)
-        if eqn.primitive is e.select_n_p:
-            only = self._only(eqn)
-            if only is not None and self.w.replace(eqn, self.w.now(only)):
-                return
-        self.w.keep(now)
+        only = self._only(eqn)
+        if only is None or not self.w.replace(eqn, self.w.now(only)):
+            self.w.keep(now)
 
     def _masked(self, eqn: Equation, renamed: Equation) -> Equation:
         """A product, with masks on its coefficient; notes outside of which masks it is 0."""
@@ -145,7 +145,8 @@ class Sinking:
             return renamed
         x, coefficient, region = eqn.invars[1 - k], renamed.invars[k], self.of_operand(eqn, k)
         now = self.coefficients.masked(coefficient, region, other)
-        self._note(eqn, x, now, other)
+        if self._noting:
+            self._note(eqn, x, now, other)
         if now is coefficient:
             return renamed
         self.w.changed = True
@@ -186,13 +187,16 @@ class Sinking:
 
     def _only(self, eqn: Equation) -> Var | None:
         """The one case of a choice that is not zero, if it is zero itself wherever it is not chosen."""
-        cases = eqn.invars[1:]
-        left = [k for k, x in enumerate(cases) if not is_zero(self.w, x)]
-        if len(left) != 1:
+        case = self._one_case(eqn)
+        x = None if case is None else eqn.invars[1 + case]
+        return x if type(x) is Var and mask_of(eqn, case) in self._zero.get(x, ()) else None
+
+    def _one_case(self, eqn: Equation) -> int | None:
+        """Of a choice, the number of its one case that is not zero."""
+        if eqn.primitive is not e.select_n_p:
             return None
-        x = cases[left[0]]
-        mask = mask_of(eqn, left[0])
-        return x if isinstance(x, Var) and mask in self._zero.get(x, ()) else None
+        left = [k for k, x in enumerate(eqn.invars[1:]) if not is_zero(self.w, x)]
+        return left[0] if len(left) == 1 else None
 
 
 def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
