@@ -148,7 +148,7 @@ def _derivative(case: _Case, mode: str) -> _Case:
     return _Case(derived, args, case.name, None, (*case.path, mode))
 
 
-def drawn(rng: np.random.Generator, like: Any) -> Any:
+def drawn(rng: "np.random.Generator", like: Any) -> Any:
     """A random array, normally distributed, of the shape and the inexact dtype of `like`."""
     aval = aval_of(like)
     found = rng.standard_normal(aval.shape)

@@ -171,6 +171,15 @@ def test_tracer_and_interpreters_import_without_jaxlib():
     assert int(done.stdout) == len(modules) - 2  # all but the two packages themselves
 
 
+def test_importing_loads_nothing_that_is_slow_to_load():
+    """What is needed later, if at all: importing is to cost little more than numpy and jaxlib."""
+    code = "import sys, tapeless; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    slow = {"jax", "jaxlib.mlir", "numpy.random", "scipy", "unittest", "asyncio", "multiprocessing", "html"}
+    assert slow.isdisjoint(done.stdout.split())
+
+
 # ---- the tree
 
 
