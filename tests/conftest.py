@@ -1,5 +1,6 @@
 """Every program built while tests run is type-checked; nothing is read from or left in the user's cache."""
 
+import gc
 import os
 
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
@@ -21,6 +22,12 @@ from tapeless.tracer.jaxpr import Jaxpr
 from tests import dense_zeros
 
 config.update("check_programs", True)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves, of which there are thousands, are not searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -178,6 +178,15 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
     "custom_jvp": lambda x: tnp.where(x > 0, root(x), 0),
     "vmap": lambda x: tl.vmap(lambda x: tnp.where(x > 0, tnp.sqrt(x), 0))(x),
     "cond": lambda x: tnp.where(x > 0, lax.cond(x[2] > 0, tnp.sqrt, tnp.log, x), 0),
+    "unread branch": lambda x: lax.cond(x[0] > 0, lambda y: 2 * y, lambda y: x, tnp.sqrt(x)),
+    "unread scalar": lambda x: lax.cond(x[0] > 0, lambda y: y * x, lambda y: x, tnp.log(x[0])),
+    "choice in a branch": lambda x: lax.cond(x[0] > 0, lambda y: y, lambda y: tnp.where(x > 0, y, 0), tnp.sqrt(x)),
+    "switch": lambda x: lax.switch(
+        tnp.argmax(x) - 3, [lambda y: y, lambda y: tnp.where(x > 0, y, 0), lambda y: x], tnp.sqrt(x)
+    ),
+    "branch of a step": lambda x: lax.scan(
+        lambda c, a: (c + lax.cond(a > 0, lambda y: y, lambda y: 0 * c, tnp.log(a)), None), 0.0, x
+    )[0],
     "carry": lambda x: tnp.where(x > 0, lax.scan(lambda c, _: (tnp.sqrt(c) * c, None), x, None, length=2)[0], 0),
     "stacked": lambda x: tnp.where(x > 0, lax.scan(lambda c, a: (c, tnp.log(a)), 0.0, x)[1], 0),
     "in a scan": lambda x: lax.scan(lambda c, a: (c + tnp.where(a > 0, tnp.sqrt(a), 0), log0(a)), 0.0, x)[1],

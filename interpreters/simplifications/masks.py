@@ -29,6 +29,8 @@ elsewhere: Table[float] = Table("masks")
 # Of what carries programs: rule(sinking, eqn, where each result matters) -> the equation with masks inside it, or the
 # same; where each operand matters, None being everywhere and `NOWHERE` nowhere.
 inside = Rules("masks")
+# Of what carries programs, and may choose without a choice inside: rule(eqn) -> whether it does.
+choosing = Rules("masks")
 
 
 def sunk(jaxpr: Jaxpr) -> Jaxpr:
@@ -54,7 +56,10 @@ def chooses(jaxpr: Jaxpr) -> bool:
 
 
 def _chooses_by(eqn: Equation) -> bool:
-    return eqn.primitive is e.select_n_p or (eqn.primitive in inside and any(map(chooses, subjaxprs(eqn.params))))
+    if eqn.primitive not in inside:
+        return eqn.primitive is e.select_n_p
+    rule = choosing.get(eqn.primitive)
+    return any(map(chooses, subjaxprs(eqn.params))) or (rule is not None and rule(eqn))
 
 
 class Sinking:
@@ -98,7 +103,7 @@ class Sinking:
     def _ask(self, eqn: Equation) -> None:
         """Where the linear operands of an equation matter, from where its results do."""
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
-        if eqn.primitive in inside and (any(out) or any(map(chooses, subjaxprs(eqn.params)))):
+        if eqn.primitive in inside and (any(out) or _chooses_by(eqn)):
             self.w.place = eqn.source
             self._programs[eqn], found = inside[eqn.primitive](self, eqn, out)
         else:

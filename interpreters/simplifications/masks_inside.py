@@ -122,7 +122,7 @@ def _new(sinking: Sinking, places: Sequence[int | None], out: Out) -> list[Atom]
 
 
 def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    programs, where = _alike(sinking, [eqn.params["jaxpr"]], eqn.invars, out)
+    programs, (where,) = _alike(sinking, [eqn.params["jaxpr"]], eqn.invars, out)
     if programs is None:
         return eqn, where
     (jaxpr,), new = programs
@@ -130,23 +130,40 @@ def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
+    """An operand matters to a branch where the branch says, if that one is taken."""
     index, *operands = eqn.invars
-    programs, where = _alike(sinking, eqn.params["branches"], operands, out)
+    branches = eqn.params["branches"]
+    programs, of_branches = _alike(sinking, branches, operands, out)
+    taken = [Mask(index, k, len(branches)) for k in range(len(branches))]
+    where = [_by_branch(taken, regions_, x.aval.shape) for x, regions_ in zip(operands, zip(*of_branches))]
     if programs is None:
         return eqn, [None, *where]
-    branches, new = programs
-    return eqn.replace(params={"branches": tuple(branches)}, invars=[index, *new, *operands]), [None, *where]
+    jaxprs, new = programs
+    return eqn.replace(params={"branches": tuple(jaxprs)}, invars=[index, *new, *operands]), [None, *where]
+
+
+def _reads_apart(eqn: Equation) -> bool:
+    """Whether some branch reads a linear operand, and another does not."""
+    used = [(branch.invars, passes.used_variables(branch)) for branch in eqn.params["branches"]]
+    return len({tuple([v in read for v in invars if v.linear]) for invars, read in used}) > 1
+
+
+def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tuple[int, ...]) -> Region | None:
+    if all(region is None for region in found):
+        return None
+    total: Region | None = NOWHERE
+    for mask, region in zip(taken, found):
+        here = mask.moved(broadcast_in_dim_p, shape=shape, dims=()) if shape else mask
+        total = regions.either(total, regions.both(regions.of(here), region))
+    return total
 
 
 def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
-    """Programs of the same operands with masks inside, and the operands that are new; where the operands matter."""
+    """Programs of the same operands with masks inside, and the new operands; where the operands matter to each."""
     places = tuple([_place(programs[0], i, operands, region) for i, region in enumerate(out)])
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(jaxpr, places, finite) for jaxpr in programs]
-    where: list[Region | None] = [NOWHERE] * len(operands)
-    for jaxpr, within in zip(programs, found):
-        given: dict[Atom, Atom] = dict(zip(jaxpr.invars, operands))
-        where = [regions.either(a, b) for a, b in zip(where, _where_of_call(within, out, given))]
+    where = [_where_of_call(w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
     if not any(within.changed for within in found):
         return None, where
     n = places.count(NEW)
@@ -250,6 +267,7 @@ def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Sequence
 
 masks.inside[jit_p] = masks.inside[checkpoint_p] = _call
 masks.inside[cond_p] = _cond
+masks.choosing[cond_p] = _reads_apart
 masks.inside[scan_p] = _scan
 
 _programs = core.program_cache()
