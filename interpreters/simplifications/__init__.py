@@ -14,6 +14,7 @@ from tapeless.interpreters.simplifications import (
     plans,
     reduction,
     shape,
+    unread,
     writes,
 )
 
@@ -30,8 +31,9 @@ __all__ = [
     "plans",
     "reduction",
     "shape",
+    "unread",
     "writes",
 ]
 
-simplify.programs += [writes.chosen_first, masks.sunk, parts.narrowed, contractions.factored]
-simplify.bodies += [writes.chosen_first, masks.sunk_in_body, parts.narrowed, contractions.factored]
+simplify.programs += [unread.dropped, writes.chosen_first, masks.sunk, parts.narrowed, contractions.factored]
+simplify.bodies += [unread.dropped, writes.chosen_first, masks.sunk_in_body, parts.narrowed, contractions.factored]

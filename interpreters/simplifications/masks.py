@@ -193,7 +193,9 @@ class Sinking:
     def _only(self, eqn: Equation) -> Var | None:
         """The one case of a choice that is not zero, if it is zero itself wherever it is not chosen."""
         case = self._one_case(eqn)
-        x = None if case is None else eqn.invars[1 + case]
+        if case is None:
+            return None
+        x = eqn.invars[1 + case]
         return x if type(x) is Var and mask_of(eqn, case) in self._zero.get(x, ()) else None
 
     def _one_case(self, eqn: Equation) -> int | None:

@@ -1,4 +1,4 @@
-"""A row that buys every generic test of a primitive (tests/test_primitives.py)."""
+"""A row that buys every generic test of a primitive (tests/test_primitives.py, tests/test_derivatives.py)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

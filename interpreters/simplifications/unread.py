@@ -1,0 +1,81 @@
+"""Programs inside equations are not given what they do not read.
+
+What is given in vain has to be had, and kept for reverse mode, and gets a cotangent that is 0, which is nan after a
+coefficient that is infinite.
+"""
+
+from collections.abc import Sequence
+
+from tapeless.tracer import core, passes
+from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.checkpoint import checkpoint_p
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p
+from tapeless.tracer.rules import Rules
+
+
+def dropped(jaxpr: Jaxpr) -> Jaxpr:
+    """The pass."""
+    eqns = [_trimmed(eqn) for eqn in jaxpr.eqns]
+    if all(new is old for new, old in zip(eqns, jaxpr.eqns)):
+        return jaxpr
+    return passes.dead_code(jaxpr.replace(eqns=eqns))
+
+
+def _trimmed(eqn: Equation) -> Equation:
+    if eqn.primitive not in rules:
+        return eqn
+    now = rules[eqn.primitive](eqn)
+    of_nothing = any(v.linear for v in eqn.outvars) and not any(v.linear for v in now.invars)
+    return eqn if of_nothing else now  # what is linear in nothing would not be linear
+
+
+rules = Rules("unread operands")  # rule(eqn) -> it, without the operands that are not read, if there are any
+
+
+def _call(eqn: Equation) -> Equation:
+    jaxpr = eqn.params["jaxpr"]
+    kept = _read(jaxpr)
+    if len(kept) == len(eqn.invars):
+        return eqn
+    return eqn.replace(params={**eqn.params, "jaxpr": _of(jaxpr, kept)}, invars=[eqn.invars[i] for i in kept])
+
+
+def _cond(eqn: Equation) -> Equation:
+    """What no branch reads; all take the same operands."""
+    branches = eqn.params["branches"]
+    kept = sorted({i for branch in branches for i in _read(branch)})
+    if len(kept) == len(eqn.invars) - 1:
+        return eqn
+    params = {**eqn.params, "branches": tuple([_of(branch, kept) for branch in branches])}
+    return eqn.replace(params=params, invars=[eqn.invars[0], *[eqn.invars[1 + i] for i in kept]])
+
+
+def _scan(eqn: Equation) -> Equation:
+    """Constants and elements; what is carried is a result, too."""
+    jaxpr, n_consts, n_carry = (eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry"))
+    carried = range(n_consts, n_consts + n_carry)
+    kept = sorted({*_read(jaxpr), *carried})
+    if len(kept) == len(eqn.invars):
+        return eqn
+    params = {**eqn.params, "jaxpr": _of(jaxpr, kept), "n_consts": sum(i < n_consts for i in kept)}
+    return eqn.replace(params=params, invars=[eqn.invars[i] for i in kept])
+
+
+def _of(jaxpr: Jaxpr, kept: Sequence[int]) -> Jaxpr:
+    return passes.rearranged(jaxpr, kept, range(len(jaxpr.outvars)))
+
+
+def _read(jaxpr: Jaxpr) -> tuple[int, ...]:
+    """Positions of the inputs that a program reads. Remembered for as long as it lives."""
+    cache = _positions.setdefault(jaxpr, {})
+    if not cache:
+        used = passes.used_variables(jaxpr)
+        cache[None] = tuple([i for i, v in enumerate(jaxpr.invars) if v in used])
+    return cache[None]
+
+
+rules[jit_p] = rules[checkpoint_p] = _call
+rules[cond_p] = _cond
+rules[scan_p] = _scan
+_positions = core.program_cache()
