@@ -158,6 +158,8 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
         tnp.argmax(x) - 3
     ),
     "product": lambda x: tnp.where(x > 0, tnp.prod(tnp.stack([tnp.sqrt(x), tnp.log(x)]), 0), 0),
+    "running sum": lambda x: tnp.where(np.arange(7) > 1, lax.cumsum(tnp.sqrt(abs(x)), reverse=True), 0),
+    "running sum, padded": lambda x: tnp.where(np.arange(7) > 1, tnp.cumsum(tnp.sqrt(abs(x))[::-1])[::-1], 0),
     "sum": lambda x: tnp.where(tnp.sum(x) > 100, tnp.sum(tnp.log(x)), 0),
     "scalar": lambda x: tnp.where(x[0] > 0, tnp.log(x[0]) * x, x),
     "rows": lambda x: tnp.where((KNOWN > 0)[:, None], x[None, :] / KNOWN[:, None], 0),

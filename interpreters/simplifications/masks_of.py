@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
 from tapeless.tracer.primitives.operands import without
-from tapeless.tracer.primitives.reduction import reduce_or_p, reduce_sum_p
+from tapeless.tracer.primitives.reduction import cumsum_p, reduce_or_p, reduce_sum_p
 
 Shape = tuple[int, ...]
 
@@ -156,8 +156,25 @@ def _dot_general(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
     return found.moved(s.broadcast_in_dim_p, shape=eqn.invars[k].aval.shape, dims=tuple(sorted(own)))
 
 
+def _cumsum(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
+    """An element is in all sums from its own on, and matters where one of these does."""
+    return mask.moved(cumsum_p, axis=eqn.params["axis"], reverse=not eqn.params["reverse"])
+
+
+def _any_so_far(w: Writer, x: Atom, **along: Any) -> Atom:
+    ones = _ones(w, x)
+    return w.write(e.gt_p, w.write(cumsum_p, ones, **along), literal(0, ones.aval))
+
+
+def _ones(w: Writer, x: Atom) -> Atom:
+    """A mask as numbers, to be counted."""
+    return w.write(e.convert_element_type_p, x, dtype=np.dtype(np.int32), weak_type=False)
+
+
 _moves(reduce_sum_p, _reduce_sum)
+_moves(cumsum_p, _cumsum)
 _moves(dot_general_p, _dot_general)
+coefficients.of_truth[cumsum_p] = _any_so_far
 coefficients.of_truth[reduce_or_p] = lambda w, x, *, axes: w.write(reduce_or_p, x, axes=axes)
 
 # ---- indexing ------------------------------------------------------------------------------------------------
@@ -196,7 +213,7 @@ def _written(w: Writer, x: Atom, *starts: Atom, shape: Shape) -> Atom:
 
 
 def _counted(w: Writer, x: Atom, indices: Atom, *, shape: Shape, **how: Any) -> Atom:
-    ones = w.write(e.convert_element_type_p, x, dtype=np.dtype(np.int32), weak_type=False)
+    ones = _ones(w, x)
     none = w.write(s.broadcast_in_dim_p, literal(0, ones.aval), shape=shape, dims=())
     return w.write(e.gt_p, w.write(i.scatter_add_p, none, indices, ones, **how), literal(0, ones.aval))
 
