@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tapeless.interpreters import partial_eval, transpose
-from tapeless.lowering import compile
+from tapeless.lowering import compile, dispatch
+from tapeless.tracer import core
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
 from tests import dense_zeros
@@ -30,12 +31,23 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture
-def optimized(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def optimized() -> Iterator[None]:
     """Programs are compiled as users compile them: what is promised bit for bit is promised of these."""
     full = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
-    monkeypatch.delenv("XLA_FLAGS", raising=False)  # what it names is not set
-    monkeypatch.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.delenv("XLA_FLAGS", raising=False)  # what it names is not set
+        patched.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})
+        _forget_programs()
+        yield
+
+
+def _forget_programs() -> None:
+    """All that was compiled so far, of which some would be taken again."""
+    core.set_evaluator(dispatch.Evaluator())
+    dispatch._compiled.cache_clear()
+    dispatch._executables.clear()
+    dispatch._applications.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")
