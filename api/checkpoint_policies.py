@@ -122,30 +122,27 @@ def save_and_offload_only_these_names(
     Raises: TypeError if these are not strings, ValueError if they are the same or a name is to be both saved and
       offloaded. The policy, when it is asked to move a value: ValueError if the device has no such memory.
     """
-    who, saved, moved = (
-        "save_and_offload_only_these_names",
-        [*names_which_can_be_saved],
-        [*names_which_can_be_offloaded],
-    )
+    who, saved, moved = _OFFLOAD_NAMES, {*names_which_can_be_saved}, {*names_which_can_be_offloaded}
     _check_memories(who, offload_src, offload_dst)
-    if both := sorted({*saved} & {*moved}):
+    if both := sorted(saved & moved):
         raise ValueError(
             f"{who}: {', '.join(map(repr, both))} cannot be both saved and offloaded. "
             f"To be saved are {sorted(saved)}, to be offloaded {sorted(moved)}."
         )
-    return _offloading_names(tuple(sorted({*saved})), tuple(sorted({*moved})), offload_src, offload_dst)
+    return _offloading_names(tuple(sorted(saved)), tuple(sorted(moved)), offload_src, offload_dst)
 
 
 @functools.cache
 def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, dst: str) -> Policy:
-    who = "save_and_offload_only_these_names"
-
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         if primitive is name_p and params["name"] in moved:
-            return _offload(who, src, dst)
+            return _offload(_OFFLOAD_NAMES, src, dst)
         return (primitive is name_p and params["name"] in saved) or _is_moved(primitive, params, dst)
 
-    return _titled(policy, who, ([*saved], [*moved], src, dst))
+    return _titled(policy, _OFFLOAD_NAMES, ([*saved], [*moved], src, dst))
+
+
+_OFFLOAD_NAMES = "save_and_offload_only_these_names"
 
 
 @functools.cache

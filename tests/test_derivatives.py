@@ -22,7 +22,7 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
-from tests.test_primitives import applied, differentiable_at, is_inexact, over, rows_by_primitive, widened
+from tests.test_primitives import applied, differentiable_at, is_inexact, over, widened
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities
 
@@ -88,7 +88,7 @@ def test_modes(row: Sample):
     if tuple(differentiable_at(row)) == row.linear_in:
         assert_linear(d)
     for special in (zeros, equal, mixed):
-        if (row.primitive.name, special) not in DEGENERATE:
+        if (str(row), special) not in DEGENERATE:
             assert_products(d, special)
 
 
@@ -136,10 +136,11 @@ def mixed(x: Any) -> Any:
     return np.resize(np.array([0.0, -0.0, 1, 1, -1, np.inf, -np.inf]), np.shape(x)).astype(x.dtype)
 
 
-# Where the modes differ, and why.
-DEGENERATE = {
-    ("qr", equal): "of equal columns the factor is singular but for rounding, and its inverse is some 1e16",
-}
+# Rows whose modes differ at some point, and why.
+DEGENERATE = dict.fromkeys(
+    (("qr", equal), ("qr-wide", equal)),
+    "of equal columns the factor is singular but for rounding, and its inverse is some 1e16",
+)
 
 
 def assert_products(d: Derivative, special: Callable[[Any], Any]) -> None:
@@ -147,14 +148,15 @@ def assert_products(d: Derivative, special: Callable[[Any], Any]) -> None:
     found = d.at([special(x) for x in d.primals])
     if all(np.isfinite(t).all() for t in found.forwards):
         assert all(np.isfinite(ct).all() for ct in found.pulled)
+        # The same products in another order; here they may be large, and cancel.
         np.testing.assert_allclose(inner(found.forwards, d.vs), inner(found.pulled, d.us), rtol=1e-9, atol=1e-9)
 
 
-def test_exceptions_are_needed():
-    for name, special in DEGENERATE:
-        with pytest.raises(AssertionError):
-            for row in rows_by_primitive()[name]:
-                assert_products(Derivative(row, differentiable_at(row)), special)
+@pytest.mark.parametrize(("name", "special"), DEGENERATE)
+def test_exceptions_are_needed(name: str, special: Callable[[Any], Any]):
+    (row,) = [row for row in SAMPLES if str(row) == name]
+    with pytest.raises(AssertionError):
+        assert_products(Derivative(row, differentiable_at(row)), special)
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------

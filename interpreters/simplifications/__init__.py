@@ -35,5 +35,5 @@ __all__ = [
     "writes",
 ]
 
-simplify.programs += [unread.dropped, writes.chosen_first, masks.sunk, parts.narrowed, contractions.factored]
-simplify.bodies += [unread.dropped, writes.chosen_first, masks.sunk_in_body, parts.narrowed, contractions.factored]
+for _steps, _sunk in ((simplify.programs, masks.sunk), (simplify.bodies, masks.sunk_in_body)):
+    _steps += [unread.dropped, writes.chosen_first, _sunk, parts.narrowed, contractions.factored]

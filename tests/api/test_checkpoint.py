@@ -13,6 +13,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
+from tests.api.comparing import assert_close, assert_same
 
 pytestmark = pytest.mark.usefixtures("optimized")  # results are equal bit for bit
 
@@ -37,18 +38,6 @@ def equations(jaxpr: Any, name: str = "") -> int:
     program: Jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     inside = sum(equations(inner, name) for eqn in program.eqns for inner in subjaxprs(eqn.params))
     return inside + sum(str(eqn.primitive) == name if name else True for eqn in program.eqns)
-
-
-def assert_same(found: Any, wanted: Any) -> None:
-    """Equal bit for bit: what is computed again is what was computed."""
-    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
-def assert_close(found: Any, wanted: Any) -> None:
-    """Equal but for roundings: other programs are compiled, which XLA fuses in other ways."""
-    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
-        np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
 
 
 # ---- the ways to write it ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.interpreters.recompute import EXCLUDED
 from tapeless.lowering import devices
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
+from tests.api.comparing import assert_close, assert_same
 
 pytestmark = pytest.mark.usefixtures("optimized")  # results are equal bit for bit
 
@@ -95,18 +96,6 @@ def kept(f: Any, policy: Any, *args: Any) -> list[str]:
     """What is kept besides the arguments: its name, or what made it, and the memory if it is another."""
     residuals = [r for r in tl.saved_residuals(tl.checkpoint(f, policy=policy), *args) if r.argument is None]
     return [f"{r.name or r.primitive}{f' in {r.memory}' if r.memory else ''}" for r in residuals]
-
-
-def assert_same(found: Any, wanted: Any) -> None:
-    """Equal bit for bit."""
-    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
-def assert_close(found: Any, wanted: Any) -> None:
-    """Equal but for roundings: other programs are compiled, which XLA fuses in other ways."""
-    for x, y in zip(tl.tree.leaves(found), tl.tree.leaves(wanted), strict=True):
-        np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-5)
 
 
 # ---- values --------------------------------------------------------------------------------------------------
