@@ -126,7 +126,7 @@ def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         terms = [row(t, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
-        return out, (_sum(terms, out[0]),)
+        return out, (total(terms, out[0]),)
 
     rules[primitive] = rule
 
@@ -138,7 +138,7 @@ def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -
         out = primitive.bind(*primals, **params)
         y = out[0]
         terms = [row(t, y, *primals, **params) for row, t in zip(rows, tangents) if row and type(t) is not Zero]
-        return out, (_sum(terms, y),)
+        return out, (total(terms, y),)
 
     rules[primitive] = rule
 
@@ -166,7 +166,7 @@ def multilinear(primitive: Primitive) -> None:
             for k, t in enumerate(tangents)
             if type(t) is not Zero
         ]
-        return out, (_sum(terms, out[0]),)
+        return out, (total(terms, out[0]),)
 
     rules[primitive] = rule
     structurally_linear[primitive] = separately[primitive] = None
@@ -202,7 +202,8 @@ structurally_linear: Table[tuple[int, ...] | slice | None] = Table("linearity")
 separately: Table[None] = Table("multilinearity")
 
 
-def _sum(terms: list[Any], out: Any) -> Any:
+def total(terms: Sequence[Any], out: Any) -> Any:
+    """The sum of tangents of a result, zero if there are none."""
     if not terms:
         return Zero(aval_of(out).tangent())
     total = terms[0]

@@ -86,7 +86,7 @@ class Writer:
         """Write an equation of the old program: by a rule, or as it was."""
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
-            self.place = eqn.source
+            self.place, self.changed = eqn.source, True
             self._same.update((v, zeros(self, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)

@@ -1,7 +1,8 @@
 """What programs cost, in the model that knows of zeros: an operation on what is known to be zero is none.
 
 An addition counts where both of its operands may not be zero, a multiplication where both factors may not; a sum of h
-terms that may not be zero is h - 1 additions, and a function is 1 for each scalar of its result that may not be zero.
+terms that may not be zero is h - 1 additions, and a function is 1 for each scalar of its result that may not be zero,
+or the number of operations that it is composed of (operation_counts.py).
 Brackets are free: truth values and integers, choices, and multiplying by what is made of truth values; so are what is
 computed from constants alone, moving, sharing and dropping values. What may not be zero `supports` finds.
 Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros and
@@ -14,17 +15,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add as plus
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters import cost as dense
 from tapeless.interpreters.cost import Arithmetic, Cost
-from tapeless.interpreters.supports import LIMIT, Known, hits, join, known, results
+from tapeless.interpreters.operation_counts import operations_of
+from tapeless.interpreters.supports import LIMIT, Known, Support, hits, join, known, results, whole
 from tapeless.interpreters.supports_of import contracted, running, written
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, subjaxprs
-from tapeless.tracer.primitives import contraction, control_flow, linear_solve
+from tapeless.tracer.primitives import contraction, control_flow, linear_solve, special
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
@@ -69,8 +73,12 @@ def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 
 
 def _key(k: Known) -> Any:
-    support = k.support if isinstance(k.support, bool) else (np.shape(k.support), np.packbits(k.support).tobytes())
-    return support, None if k.value is None else np.asarray(k.value).tobytes(), k.static, k.binary
+    value = None if k.value is None else np.asarray(k.value).tobytes()
+    return _bits(k.support), value, k.static, _bits(k.binary)
+
+
+def _bits(mask: Support) -> Any:
+    return mask if isinstance(mask, bool) else (np.shape(mask), np.packbits(mask).tobytes())
 
 
 def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
@@ -89,6 +97,7 @@ def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 
 # ---- equations -----------------------------------------------------------------------------------------------
 
+_ELEMENTWISE = frozenset(p for p in (*vars(e).values(), *vars(special).values()) if isinstance(p, Primitive))
 # What a primitive that sums or scales costs: row(eqn, *Known operands).
 counts: Table[Callable[..., Arithmetic]] = Table("sparse cost")
 # Cost and results of an equation that carries programs: row(eqn, Known operands). If there is none, it is a call.
@@ -104,7 +113,7 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
         return moved, outs
     found = _counted(eqn, given)
     if found is None:
-        return moved + Cost(nonlinear=_functions(eqn, outs)), outs
+        return moved + Cost(nonlinear=_functions(eqn, given, outs)), outs
     if eqn.linear:
         return moved + Cost(adds=found.adds, multiplies=found.multiplies), outs
     return moved + Cost(nonlinear=sum(found)), outs
@@ -122,9 +131,13 @@ def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
     return dense.linear[eqn.primitive](eqn) if eqn.primitive in dense.linear else None
 
 
-def _functions(eqn: Equation, outs: Sequence[Known]) -> int:
+def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
+    """Of zeros alone a function is a constant."""
     row = dense.nonlinear.get(eqn.primitive)
-    return row(eqn) if row else sum(k.hits for k in outs)
+    if row:
+        return operations_of(eqn) * row(eqn)
+    places = reduce(or_, [k.support for k in given if not k.static], False) if eqn.primitive in _ELEMENTWISE else True
+    return operations_of(eqn) * sum(hits(k.support & places, k.aval.shape) for k in outs)
 
 
 def _call(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
@@ -156,7 +169,8 @@ def _difference(eqn: Equation, x: Known, y: Known) -> Arithmetic:
 
 
 def _product(eqn: Equation, x: Known, y: Known) -> Arithmetic:
-    return Arithmetic(0, 0 if x.binary or y.binary else _hits(eqn, x.support & y.support))
+    factors = np.logical_not(np.asarray(x.binary) | np.asarray(y.binary))
+    return Arithmetic(0, _hits(eqn, x.support & y.support & factors))
 
 
 def _scaling(eqn: Equation, x: Known, *others: Known) -> Arithmetic:
@@ -186,7 +200,7 @@ def _contraction(eqn: Equation, x: Known, y: Known) -> Arithmetic:
     else:
         terms = contracted(eqn, x, y)
         adds, multiplies = _beyond_first(terms), int(terms.sum())
-    return Arithmetic(adds, 0 if x.binary or y.binary else multiplies)
+    return Arithmetic(adds, 0 if x.binary is True or y.binary is True else multiplies)
 
 
 def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Arithmetic:
@@ -199,8 +213,9 @@ def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Ari
 
 
 counts[e.select_n_p] = lambda eqn, *given: Arithmetic()
+counts[e.imag_p] = lambda eqn, x: Arithmetic()  # a part of a pair is read
 counts[e.add_p], counts[e.sub_p], counts[e.mul_p] = _sum, _difference, _product
-for _primitive in (e.neg_p, e.div_p, e.conj_p, e.imag_p):
+for _primitive in (e.neg_p, e.div_p, e.conj_p):
     counts[_primitive] = _scaling
 counts[r.reduce_sum_p], counts[r.cumsum_p], counts[contraction.dot_general_p] = _reduction, _cumulative, _contraction
 counts[i.scatter_add_p] = _scatter_add
@@ -243,19 +258,20 @@ def _all_alike(
 
 
 def _element(x: Known, k: int) -> Known:
-    support = x.support if isinstance(x.support, bool) else x.mask[k]
+    support, binary = [mask if isinstance(mask, bool) else whole(mask, x.aval)[k] for mask in (x.support, x.binary)]
     aval = control_flow.element_type(x.aval)
-    return Known(aval, support, None if x.value is None else x.value[k], x.static, x.binary)
+    return Known(aval, support, None if x.value is None else x.value[k], x.static, binary)
 
 
 def _any_element(x: Known) -> Known:
     """What is known of all elements."""
     support = x.support if isinstance(x.support, bool) else x.mask.any(0)
-    return Known(control_flow.element_type(x.aval), support, None, x.static, x.binary)
+    binary = x.binary if isinstance(x.binary, bool) else whole(x.binary, x.aval).all(0)
+    return Known(control_flow.element_type(x.aval), support, None, x.static, binary)
 
 
 def _stacked(aval: ShapedArray, elements: Sequence[Known]) -> Known:
-    static, binary = all(k.static for k in elements), all(k.binary for k in elements)
+    static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
     supports = [k.support for k in elements]
     if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > LIMIT:
         return Known(aval, any(s is not False for s in supports), None, static, binary)

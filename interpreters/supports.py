@@ -28,14 +28,14 @@ Support = Any
 class Known(NamedTuple):
     """What is known of a value: where it may not be zero, and its elements if they are.
 
-    static: it depends on no input. binary: it consists of zeros and ones, a bracket and not a factor.
+    static: it depends on no input. binary: where it is zero or one, a bracket and not a factor, as supports are told.
     """
 
     aval: ShapedArray
     support: Support = True
     value: Any = None
     static: bool = False
-    binary: bool = False
+    binary: Support = False
 
     @property
     def hits(self) -> int:
@@ -45,7 +45,12 @@ class Known(NamedTuple):
     @property
     def mask(self) -> Any:
         """The support as an array of truth values, of the value's shape."""
-        return np.broadcast_to(np.asarray(self.support), self.aval.shape)
+        return whole(self.support, self.aval)
+
+
+def whole(mask: Support, aval: ShapedArray) -> Any:
+    """A mask as an array of truth values of the value's shape."""
+    return np.broadcast_to(np.asarray(mask), aval.shape)
 
 
 def hits(support: Support, shape: tuple[int, ...]) -> int:
@@ -75,28 +80,35 @@ def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
     if values is not None:
         return [_of_value(aval, _converted(x, aval), static) for aval, x in zip(avals, values, strict=True)]
     found = _supports(eqn, given if small else list(map(_coarse, given)), small)
-    binary = _is_binary(eqn, given)
-    return [Known(aval, s, None, static, binary) for aval, s in zip(avals, found, strict=True)]
+    brackets = _brackets(eqn, given, small)
+    return [Known(aval, s, None, static, _or_zero(b, s)) for aval, s, b in zip(avals, found, brackets, strict=True)]
 
 
 def join(a: Known, b: Known) -> Known:
     """What is known of what is one thing or another."""
     same = a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
     support, value = _simple(a.support | b.support), a.value if same else None
-    return Known(a.aval, support, value, a.static and b.static, a.binary and b.binary)
+    return Known(a.aval, support, value, a.static and b.static, _simple(a.binary & b.binary))
 
 
 def _of_value(aval: ShapedArray, value: Any, static: bool) -> Known:
-    binary = bool(np.all((value == 0) | (value == 1)))
-    return Known(aval, _simple(np.asarray(value != 0)), value, static, binary)
+    binary = np.asarray((value == 0) | (value == 1))
+    return Known(aval, _simple(np.asarray(value != 0)), value, static, _simple(binary))
 
 
-def _is_binary(eqn: Equation, given: Sequence[Known]) -> bool:
-    """Whether results are truth values, or what is moved, chosen or multiplied of zeros and ones."""
+def _brackets(eqn: Equation, given: Sequence[Known], small: bool) -> Sequence[Support]:
+    """Where results are truth values, or what operations make of zeros and ones."""
+    n = len(eqn.outvars)
     if all(dtypes.is_bool(v.aval.dtype) for v in eqn.outvars):
-        return True
-    first = 0 if eqn.primitive in moves else binary.get(eqn.primitive)
-    return first is not None and all(k.binary for k in given[first:])
+        return [True] * n
+    if eqn.primitive in moves:
+        return _moved(eqn, given, [k.binary for k in given], small, otherwise=False)
+    row = binary.get(eqn.primitive)
+    return [_simple(row(eqn, *given))] if row else [False] * n
+
+
+def _or_zero(binary: Support, support: Support) -> Support:
+    return True if binary is True else _simple(np.asarray(binary) | np.logical_not(support))
 
 
 def _converted(x: Any, aval: ShapedArray) -> Any:
@@ -114,7 +126,7 @@ def _simple(support: Support) -> Support:
 
 
 def _coarse(k: Known) -> Known:
-    return k._replace(support=k.support is not False, value=None)
+    return k._replace(support=k.support is not False, value=None, binary=k.binary is True)
 
 
 def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
@@ -124,16 +136,23 @@ def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
 
 
 def _supports(eqn: Equation, given: Sequence[Known], small: bool) -> Sequence[Support]:
-    n = len(eqn.outvars)
     if eqn.primitive in moves:
-        kinds = {k.support if isinstance(k.support, bool) else None for k in given}
-        if len(kinds) == 1 and None not in kinds:
-            return list(kinds) * n
-        if not small:
-            return [True] * n
-        return [_simple(mask) for mask in moves[eqn.primitive](eqn, *[k.mask for k in given])]
+        return _moved(eqn, given, [k.support for k in given], small, otherwise=True)
     row = supports.get(eqn.primitive)
-    return [_simple(row(eqn, *given))] if row else [True] * n
+    return [_simple(row(eqn, *given))] if row else [True] * len(eqn.outvars)
+
+
+def _moved(
+    eqn: Equation, given: Sequence[Known], masks: Sequence[Support], small: bool, otherwise: bool
+) -> Sequence[Support]:
+    """Masks of the operands moved as these are; `otherwise` if they are too large and not alike."""
+    n = len(eqn.outvars)
+    if all(mask is True for mask in masks) or all(mask is False for mask in masks):
+        return [masks[0]] * n
+    if not small:
+        return [otherwise] * n
+    arrays = [whole(mask, k.aval) for mask, k in zip(masks, given, strict=True)]
+    return [_simple(mask) for mask in moves[eqn.primitive](eqn, *arrays)]
 
 
 # What moves elements, as NumPy does it to values and to masks alike: row(eqn, *arrays) -> arrays.
@@ -142,5 +161,5 @@ moves: Table[Callable[..., Sequence[Any]]] = Table("moves")
 meanings: Table[Callable[..., Sequence[Any]]] = Table("meanings")
 # Where results may differ from zero: row(eqn, *Known) -> Support. If there is none, everywhere.
 supports: Table[Callable[..., Support]] = Table("supports")
-# Whose results are zeros and ones if the operands from this one on are; moves are, of all of theirs.
-binary: Table[int] = Table("binary")
+# Where results that may differ from zero are zeros and ones: row(eqn, *Known) -> Support. If there is none, nowhere.
+binary: Table[Callable[..., Support]] = Table("binary")

@@ -1,7 +1,9 @@
 """Where results of primitives may differ from zero, by primitive: rows for the tables of `supports`."""
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -134,7 +136,6 @@ def _power(eqn: Equation, x: Known) -> Support:
     return x.support if eqn.params["y"] > 0 else True
 
 
-binary[e.select_n_p], binary[e.mul_p] = 1, 0
 supports[e.select_n_p], supports[e.integer_pow_p], supports[e.div_p] = _choice, _power, _quotient
 for _primitive in (e.mul_p, bits.and_p):
     supports[_primitive] = _both
@@ -148,6 +149,32 @@ for _primitive in (
     bits.shift_right_logical_p, bits.shift_right_arithmetic_p, bits.population_count_p,
 ):  # fmt: skip
     supports[_primitive] = _first
+
+# ---- where zeros and ones are made of such -------------------------------------------------------------------
+
+
+def _never(k: Known) -> Any:
+    """Where a value is zero."""
+    return np.logical_not(k.support)
+
+
+def _all_binary(*given: Known) -> Support:
+    return reduce(and_, [k.binary for k in given])
+
+
+def _sum_with_zero(eqn: Equation, x: Known, y: Known) -> Support:
+    return (x.binary & _never(y)) | (y.binary & _never(x))
+
+
+binary[e.mul_p] = lambda eqn, *given: _all_binary(*given)
+binary[e.select_n_p] = lambda eqn, which, *cases: _all_binary(*cases)
+binary[e.add_p] = _sum_with_zero
+binary[e.sub_p] = lambda eqn, x, y: x.binary & _never(y)
+for _primitive in (e.abs_p, e.square_p, e.copy_p):
+    binary[_primitive] = lambda eqn, x: x.binary
+# What is one at zero.
+for _primitive in (e.exp_p, e.exp2_p, e.cos_p, e.cosh_p, special.erfc_p, special.bessel_i0e_p):
+    binary[_primitive] = lambda eqn, x: _never(x)
 
 # ---- what sums -----------------------------------------------------------------------------------------------
 

@@ -151,6 +151,8 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
     "transposed": lambda x: tnp.where(rows(x).T > 0, tnp.sqrt(rows(x)).T, 0),
     "sliced": lambda x: tnp.where(x[1:4] > 0, tnp.log(x)[1:4], 0),
     "rolled": lambda x: tnp.where(tnp.roll(x, 1) > 0, tnp.roll(tnp.sqrt(x), 1), 0),
+    "split": lambda x: tnp.where(x[3:5] > 0, tnp.split(tnp.sqrt(x) * x, (3, 5))[1], 0) + tnp.split(x * x, (2,))[0],
+    "product of all": lambda x: tnp.where(x > 0, tnp.prod(tnp.sqrt(x)[:, None] * np.arange(1, 6), 1), 0),
     "joined": lambda x: tnp.where(tnp.stack([x, x]) > 0, tnp.stack([tnp.sqrt(x), tnp.log(x)]), 0),
     "gathered": lambda x: tnp.where(x[np.array([3, 1, 0])] > 0, tnp.sqrt(x)[np.array([3, 1, 0])], 0),
     "written": lambda x: tnp.where(x > 0, tnp.zeros(7, x.dtype).at[np.arange(7)].set(tnp.sqrt(x)), 0),
@@ -195,6 +197,9 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
     "in a loop": lambda x: lax.fori_loop(0, 3, lambda i, c: tnp.where(c > 0, tnp.sqrt(c) * c, c), x),
     # derivatives of derivatives
     "second": lambda x: tl.grad(lambda x: tnp.sum(tnp.where(x > 0, tnp.sqrt(x) * x, 0)))(x),
+    "second of product": lambda x: tl.grad(
+        lambda x: tnp.sum(tnp.where(x > 0, tnp.prod(tnp.stack([tnp.sqrt(x), tnp.log(x)]), 0), 0))
+    )(x),
     "second of sinc": lambda x: tl.grad(lambda x: tnp.sum(tnp.where(x == 0, 1, tnp.sin(x) / x)))(x),
     "vector product": lambda x: tl.jvp(tl.grad(lambda x: tnp.sum(log0(x) * x)), (x,), (np.ones(7),))[1],
 }

@@ -146,16 +146,18 @@ jvp.partials_of_result(e.cbrt_p, lambda t, y, x: mul(t, div(1.0 / 3.0, square(y)
 jvp.partials(e.square_p, lambda t, x: mul(t, mul(2.0, x)))
 
 
-def _integer_pow(t: Any, x: Any, *, y: int) -> Any:
+def _integer_pow(t: Any, power: Any, x: Any, *, y: int) -> Any:
+    """y x^(y-1), of which negative powers are x^y / x."""
     if y == 0:
         return Zero(aval_of(x))
-    return t if y == 1 else mul(t, mul(float(y), integer_pow(x, y - 1)))
+    return t if y == 1 else mul(t, mul(float(y), integer_pow(x, y - 1) if y > 0 else div(power, x)))
 
 
 def _pow_base(t: Any, x: Any, y: Any) -> Any:
     """y x^(y-1), which is 0 for y = 0, also where x is 0 or nan; elsewhere its derivative in y is not 0 there."""
     zero = constant(0, aval_of(y))
-    x = select_n(bitwise_or(e.ne(y, zero), gt(e.abs(x), 0.0)), constant(1, aval_of(x)), x)
+    usual = bitwise_and(eq(x, x), e.ne(x, constant(0, aval_of(x))))
+    x = select_n(bitwise_or(e.ne(y, zero), usual), constant(1, aval_of(x)), x)
     if dtypes.is_integer(aval_of(y).dtype):
         factor = convert_element_type(y, aval_of(x).dtype)
         below = e.pow(x, sub(y, constant(1, aval_of(y))))
@@ -172,7 +174,7 @@ def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:
     return mul(t, mul(power, log(nonzero)))
 
 
-jvp.partials(e.integer_pow_p, _integer_pow)
+jvp.partials_of_result(e.integer_pow_p, _integer_pow)
 jvp.partials_of_result(e.pow_p, lambda t, power, x, y: _pow_base(t, x, y), _pow_exponent)
 
 # ---- elementary functions ------------------------------------------------------------------------------------
@@ -193,7 +195,8 @@ jvp.partials_of_result(e.tanh_p, lambda t, y, x: mul(t, _one_less_square(y)))
 
 
 def _one_less_square(x: Any) -> Any:
-    """1 - x^2, without cancellation near 1."""
+    """1 - x^2, without cancellation near 1; and bit for bit the same wherever it is computed again, as 1 - x x is not,
+    which is one operation if a compiler says so."""
     return mul(add(1.0, x), sub(1.0, x))
 
 
@@ -203,11 +206,18 @@ jvp.partials(e.atan_p, lambda t, x: div(t, add(square(x), 1.0)))
 jvp.partials(e.asinh_p, lambda t, x: mul(t, rsqrt(add(square(x), 1.0))))
 jvp.partials(e.acosh_p, lambda t, x: mul(t, mul(rsqrt(add(x, 1.0)), rsqrt(sub(x, 1.0)))))
 jvp.partials(e.atanh_p, lambda t, x: div(t, _one_less_square(x)))
-jvp.partials(
-    e.atan2_p,
-    lambda t, x, y: mul(t, div(y, add(square(x), square(y)))),
-    lambda t, x, y: mul(t, neg(div(x, add(square(x), square(y))))),
-)
+
+
+def _atan2_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
+    """(y ẋ - x ẏ) / (x² + y²)."""
+    (x, y), (t, s) = primals, tangents
+    out = e.atan2_p.bind(x, y)
+    terms = [mul(u, k) for u, k in ((t, y), (s, neg(x))) if type(u) is not Zero]
+    turned = jvp.total(terms, out[0])
+    return out, (turned if type(turned) is Zero else div(turned, add(square(x), square(y))),)
+
+
+jvp.rules[e.atan2_p] = _atan2_jvp
 
 # ---- complex numbers -----------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ jvp.partials(s.erfc_p, lambda t, x: mul(t, mul(-_SLOPE, exp(neg(square(x))))))
 jvp.partials_of_result(s.erf_inv_p, lambda t, y, x: mul(t, mul(1.0 / _SLOPE, exp(square(y)))))
 
 jvp.partials(s.lgamma_p, lambda t, x: mul(t, s.digamma(x)))
-jvp.partials(s.digamma_p, lambda t, x: mul(t, s.polygamma(constant(1, aval_of(x)), x)))
+jvp.partials(s.digamma_p, lambda t, x: mul(t, s.zeta(constant(2, aval_of(x)), x)))
 jvp.partials(
     s.polygamma_p,
     _undefined(s.polygamma_p, "its order"),

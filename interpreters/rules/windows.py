@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.rules.reduction import reduce_prod_jvp
+from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import windows as w
+from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, gather
 from tapeless.tracer.primitives.reduction import argmax, argmin
-from tapeless.tracer.primitives.shape import concatenate, expand_dims, pad, squeeze
+from tapeless.tracer.primitives.shape import broadcasted_iota, concatenate, expand_dims, pad, reshape, squeeze
 from tapeless.tracer.primitives.shape import slice as cut
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
@@ -48,21 +50,39 @@ transpose.unary(w.reduce_window_sum_p, _reduce_window_sum_transpose)
 
 
 def _reduce_window_extreme_jvp(select: str, fill: float) -> Callable[..., Any]:
-    def row(t: Any, x: Any, *, base_dilation: Any, window_dilation: Any, **window: Any) -> Any:
+    def row(t: Any, y: Any, x: Any, *, base_dilation: Any, window_dilation: Any, **window: Any) -> Any:
         if set(base_dilation) | set(window_dilation) <= {1}:
             return select_and_gather_add(t, x, select, **window)
+        if not aval_of(x).size:
+            return Zero(aval_of(y))
         dilations = {"base_dilation": base_dilation, "window_dilation": window_dilation}
-        candidates, tangents = _laid_out(x, fill, **window, **dilations), _laid_out(t, 0, **window, **dilations)
-        places = (argmax if select == "ge" else argmin)(candidates, 0)
-        return squeeze(take_along_axis(tangents, expand_dims(places, (0,)), 0), (0,))
+        first = expand_dims((argmax if select == "ge" else argmin)(_laid_out(x, fill, **window, **dilations), 0), (0,))
+        places = take_along_axis(_laid_out(_places(x), -1, **window, **dilations), first, 0)
+        return _at(t, squeeze(places, (0,)))
 
     return row
 
 
-def _reduce_window_prod_jvp(t: Any, x: Any, **window: Any) -> Any:
-    factors, tangents = _laid_out(x, 1, **window), _laid_out(t, 0, **window)
-    _, ts = jvp.rules[r.reduce_prod_p]((factors,), (tangents,), axes=(0,))
-    return ts[0]
+def _places(x: Any) -> Any:
+    """Of every element its place among all, in row-major order."""
+    aval = aval_of(x)
+    dtype = np.int32 if aval.size <= np.iinfo(np.int32).max else np.int64
+    return reshape(broadcasted_iota(dtype, (aval.size,), 0), aval.shape)
+
+
+def _at(t: Any, places: Any) -> Any:
+    """The elements of these places; 0 for places that are none, those of the padding."""
+    numbers = GatherDimensionNumbers((), (0,), (0,))
+    index = expand_dims(places, (aval_of(places).ndim,))
+    return gather(reshape(t, (aval_of(t).size,)), index, numbers, (1,), fill_value=0)
+
+
+def _reduce_window_prod_jvp(primals: Any, tangents: Any, **window: Any) -> Any:
+    (x,), (t,) = primals, tangents
+    if type(t) is Zero:
+        out = w.reduce_window_prod_p.bind(x, **window)
+        return out, zeros_of((aval_of(out[0]),))
+    return reduce_prod_jvp((_laid_out(x, 1, **window),), (_laid_out(t, 0, **window),), axes=(0,))
 
 
 def _laid_out(
@@ -96,9 +116,9 @@ def _every(x: Any, start: tuple[int, ...], shape: tuple[int, ...], strides: tupl
     return cut(x, start, stop, strides)
 
 
-jvp.partials(w.reduce_window_max_p, _reduce_window_extreme_jvp("ge", -np.inf))
-jvp.partials(w.reduce_window_min_p, _reduce_window_extreme_jvp("le", np.inf))
-jvp.partials(w.reduce_window_prod_p, _reduce_window_prod_jvp)
+jvp.partials_of_result(w.reduce_window_max_p, _reduce_window_extreme_jvp("ge", -np.inf))
+jvp.partials_of_result(w.reduce_window_min_p, _reduce_window_extreme_jvp("le", np.inf))
+jvp.rules[w.reduce_window_prod_p] = _reduce_window_prod_jvp
 
 # ---- by the position of an extreme ---------------------------------------------------------------------------
 

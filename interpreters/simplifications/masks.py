@@ -26,6 +26,8 @@ from tapeless.tracer.rules import Rules, Table
 
 # What coefficients are to be where they do not matter.
 elsewhere: Table[float] = Table("masks")
+# Of what has one operand and several results: rule(writer, eqn, where each result matters) -> where the operand does.
+of_several = Rules("masks")
 # Of what carries programs: rule(sinking, eqn, where each result matters) -> the equation with masks inside it, or the
 # same; where each operand matters, None being everywhere and `NOWHERE` nowhere.
 inside = Rules("masks")
@@ -116,12 +118,12 @@ class Sinking:
             self.where[x] = regions.either(self.where.get(x, NOWHERE), region)
 
     def of_operand(self, eqn: Equation, k: int) -> Region | None:
-        """Where an operand of an equation with one result matters."""
+        """Where an operand of an equation matters."""
+        out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
+        if eqn.primitive in of_several:
+            return of_several[eqn.primitive](self.w, eqn, out)
         rule = regions.rules.get(eqn.primitive)
-        if rule is None or len(eqn.outvars) != 1:
-            return None
-        region = self.where.get(eqn.outvars[0], NOWHERE)
-        return rule(self.w, eqn, region, k)
+        return None if rule is None or len(out) != 1 else rule(self.w, eqn, out[0], k)
 
     def is_finite(self, x: Atom) -> bool:
         """Whether a linear operand is known to be finite before anything is written: some inputs are."""

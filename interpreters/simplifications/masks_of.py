@@ -1,6 +1,7 @@
 """Where operands matter, from where results do, by primitive: masks are moved backwards."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,7 @@ def _any(w: Writer, mask: Mask, shape: Shape, axes: tuple[int, ...]) -> Mask:
     """Where a mask of this shape holds anywhere along axes, which are dropped: a repetition is taken back."""
     if not axes:
         return mask
-    base, repeated, params = mask, mask.moves[-1:], {}
-    if repeated and repeated[0].primitive is s.broadcast_in_dim_p:
-        base, params = mask._replace(moves=mask.moves[:-1]), dict(repeated[0].params)
-    elif not repeated and (made := w.made_by(mask.which, s.broadcast_in_dim_p)) is not None:
-        base, params = mask._replace(which=made.invars[0]), made.params
+    base, params = _repetition(w, mask)
     if not params or set(axes) & set(params["dims"]):
         return mask.moved(reduce_or_p, axes=axes)
     left = without(range(len(shape)), axes)
@@ -48,6 +45,25 @@ def _any(w: Writer, mask: Mask, shape: Shape, axes: tuple[int, ...]) -> Mask:
     if not base.moves and base.which.aval.ndim == len(left):
         return base if base.which.aval.shape == without(shape, axes) else mask.moved(reduce_or_p, axes=axes)
     return base.moved(s.broadcast_in_dim_p, shape=without(shape, axes), dims=dims)
+
+
+def _repetition(w: Writer, mask: Mask) -> tuple[Mask, Mapping[str, Any]]:
+    """The mask that a mask repeats, and the parameters of that; itself and none if it repeats nothing."""
+    last = mask.moves[-1:]
+    if last and last[0].primitive is s.broadcast_in_dim_p:
+        return mask._replace(moves=mask.moves[:-1]), dict(last[0].params)
+    if not last and (made := w.made_by(mask.which, s.broadcast_in_dim_p)) is not None:
+        return mask._replace(which=made.invars[0]), made.params
+    return mask, {}
+
+
+def _resized(w: Writer, mask: Mask, axis: int, size: int) -> Mask | None:
+    """A mask that is the same all along an axis, for another length of it; None if it is not."""
+    base, params = _repetition(w, mask)
+    if not params or axis in params["dims"]:
+        return None
+    shape = tuple([size if d == axis else n for d, n in enumerate(params["shape"])])
+    return base.moved(s.broadcast_in_dim_p, shape=shape, dims=params["dims"])
 
 
 # ---- elementwise ---------------------------------------------------------------------------------------------
@@ -84,8 +100,13 @@ def _broadcast_in_dim(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 def _reshaped(mask: Mask, shape: Shape) -> Mask:
     if mask.moves and mask.moves[-1].primitive is s.reshape_p:
         mask = mask._replace(moves=mask.moves[:-1])
-    same = not mask.moves and mask.which.aval.shape == shape
-    return mask if same else mask.moved(s.reshape_p, shape=shape)
+    before = mask.which.aval.shape
+    if not mask.moves and before == shape:
+        return mask
+    longer = tuple([d for d, n in enumerate(shape) if n != 1])
+    if not mask.moves and before == tuple([shape[d] for d in longer]):
+        return mask.moved(s.broadcast_in_dim_p, shape=shape, dims=longer)
+    return mask.moved(s.reshape_p, shape=shape)
 
 
 def _transpose(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
@@ -102,6 +123,31 @@ def _slice(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
     return mask.moved(s.pad_p, padding_config=config)
 
 
+def _split(w: Writer, eqn: Equation, out: Sequence[Region | None]) -> Region | None:
+    """Where one part or another is read; of masks that are the same all along the axis, simply where they hold."""
+    axis, size = eqn.params["axis"], eqn.invars[0].aval.shape[eqn.params["axis"]]
+    masks_read = {mask for region in out for alternative in region or () for mask in alternative}
+    whole = {mask: _resized(w, mask, axis, size) for mask in masks_read}
+    if all(whole.values()):
+        found = [regions.moved(region, whole.__getitem__) for region in out]
+        if all(region == found[0] for region in found):
+            return found[0]
+    parts = [regions.rules[s.slice_p](w, one, region, 0) for one, region in zip(_slices(eqn), out, strict=True)]
+    return reduce(regions.either, parts)
+
+
+def _slices(eqn: Equation) -> list[Equation]:
+    """What a split is."""
+    shape, axis, (x,) = eqn.invars[0].aval.shape, eqn.params["axis"], eqn.invars
+    ends, found = np.cumsum(eqn.params["sizes"]).tolist(), []
+    for v, size, end in zip(eqn.outvars, eqn.params["sizes"], ends, strict=True):
+        starts = tuple([end - size if d == axis else 0 for d in range(len(shape))])
+        limits = tuple([end if d == axis else n for d, n in enumerate(shape)])
+        params = {"start_indices": starts, "limit_indices": limits, "strides": (1,) * len(shape)}
+        found.append(Equation(s.slice_p, [x], params, [v], eqn.source))
+    return found
+
+
 def _pad(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
     shape, config = eqn.invars[0].aval.shape, eqn.params["padding_config"]
     if k or not eqn.invars[0].aval.size or any(low < 0 or high < 0 for low, high, _ in config):
@@ -113,6 +159,8 @@ def _pad(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
 
 def _concatenate(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
     shape, d = eqn.invars[k].aval.shape, eqn.params["dimension"]
+    if (resized := _resized(w, mask, d, shape[d])) is not None:
+        return resized
     first = sum(x.aval.shape[d] for x in eqn.invars[:k])
     starts = tuple([first if axis == d else 0 for axis in range(len(shape))])
     limits = tuple([a + n for a, n in zip(starts, shape)])
@@ -125,6 +173,7 @@ _moves(s.transpose_p, _transpose)
 _moves(s.rev_p, lambda w, eqn, k, mask: mask.moved(s.rev_p, **eqn.params))
 _moves(s.slice_p, _slice)
 _moves(s.pad_p, _pad)
+masks.of_several[s.split_p] = _split
 _moves(s.concatenate_p, _concatenate)
 
 

@@ -1,0 +1,65 @@
+"""How many operations a function of a scalar is, in the model that knows of zeros, where it is not one.
+
+StableHLO's own functions of one number are one operation each. What our lowering, or chlo's, composes of them counts as
+many as it takes for a float32: steps of a loop once, and choices, comparisons, constants and conversions not at all.
+Functions of two numbers, and of complex ones by their parts, count as in their definitions. So a derivative, which is
+composed of the same operations, is compared with what its function takes (docs/decisions/0010-what-functions-cost.md).
+"""
+
+from collections.abc import Callable
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives import special as s
+from tapeless.tracer.rules import Table
+
+# Operations for every scalar of the result: row(eqn).
+operations: Table[Callable[[Equation], int]] = Table("operations")
+
+# What is composed by lowering it, as tests/lowering/test_operation_counts.py counts it.
+COMPOSED: dict[Primitive, int] = {
+    e.asin_p: 7, e.acos_p: 5, e.sinh_p: 12, e.cosh_p: 6, e.asinh_p: 14, e.acosh_p: 11, e.atanh_p: 6,
+    s.erf_p: 25, s.erfc_p: 53, s.erf_inv_p: 26,
+    s.lgamma_p: 47, s.digamma_p: 69, s.polygamma_p: 236, s.zeta_p: 115,
+    s.bessel_i0e_p: 86, s.bessel_i1e_p: 86,
+    s.igamma_p: 137, s.igammac_p: 137, s.igamma_grad_a_p: 249, s.random_gamma_grad_p: 206,
+}  # fmt: skip
+DEFINED: dict[Primitive, int] = {
+    e.pow_p: 4,  # exp(y log |x|)
+    e.atan2_p: 3,  # atan(y / x) and a turn
+    e.rem_p: 4,  # x - trunc(x / y) y
+    r.cumlogsumexp_p: 4,  # log(exp y + exp x), a step
+}
+OF_COMPLEX: dict[Primitive, int] = {
+    e.abs_p: 3,  # sqrt(z conj z)
+    e.sign_p: 4,  # z / |z|
+}
+
+
+def operations_of(eqn: Equation) -> int:
+    """For every scalar of its result."""
+    return operations[eqn.primitive](eqn) if eqn.primitive in operations else 1
+
+
+def _constant(count: int) -> Callable[[Equation], int]:
+    return lambda eqn: count
+
+
+def _of_complex(count: int) -> Callable[[Equation], int]:
+    return lambda eqn: count if dtypes.is_complex(eqn.invars[0].aval.dtype) else 1
+
+
+def _integer_pow(eqn: Equation) -> int:
+    """Squarings, products of squares, and a division for negative exponents."""
+    n = abs(eqn.params["y"])
+    return max(n.bit_length() - 1, 0) + max(n.bit_count() - 1, 0) + (eqn.params["y"] < 0)
+
+
+for _primitive, _count in (COMPOSED | DEFINED).items():
+    operations[_primitive] = _constant(_count)
+for _primitive, _count in OF_COMPLEX.items():
+    operations[_primitive] = _of_complex(_count)
+operations[e.integer_pow_p] = _integer_pow
