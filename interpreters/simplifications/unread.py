@@ -6,8 +6,10 @@ coefficient that is infinite.
 
 from collections.abc import Sequence
 
-from tapeless.tracer import core, passes
-from tapeless.tracer.jaxpr import Equation, Jaxpr
+from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplify import Writer, zeros
+from tapeless.tracer import core, dtypes, passes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
@@ -16,24 +18,27 @@ from tapeless.tracer.rules import Rules
 
 def dropped(jaxpr: Jaxpr) -> Jaxpr:
     """The pass."""
-    eqns = [_trimmed(eqn) for eqn in jaxpr.eqns]
-    if all(new is old for new, old in zip(eqns, jaxpr.eqns)):
-        return jaxpr
-    return passes.dead_code(jaxpr.replace(eqns=eqns))
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        w.place = eqn.source
+        now = _trimmed(w, eqn)
+        w.changed |= now is not eqn
+        w.keep(now)
+    return w.finish()
 
 
-def _trimmed(eqn: Equation) -> Equation:
+def _trimmed(w: Writer, eqn: Equation) -> Equation:
     if eqn.primitive not in rules:
         return eqn
-    now = rules[eqn.primitive](eqn)
+    now = rules[eqn.primitive](w, eqn)
     of_nothing = any(v.linear for v in eqn.outvars) and not any(v.linear for v in now.invars)
     return eqn if of_nothing else now  # what is linear in nothing would not be linear
 
 
-rules = Rules("unread operands")  # rule(eqn) -> it, without the operands that are not read, if there are any
+rules = Rules("unread operands")  # rule(writer, eqn) -> it, without the operands that are not read, if there are any
 
 
-def _call(eqn: Equation) -> Equation:
+def _call(w: Writer, eqn: Equation) -> Equation:
     jaxpr = eqn.params["jaxpr"]
     kept = _read(jaxpr)
     if len(kept) == len(eqn.invars):
@@ -41,7 +46,7 @@ def _call(eqn: Equation) -> Equation:
     return eqn.replace(params={**eqn.params, "jaxpr": _of(jaxpr, kept)}, invars=[eqn.invars[i] for i in kept])
 
 
-def _cond(eqn: Equation) -> Equation:
+def _cond(w: Writer, eqn: Equation) -> Equation:
     """What no branch reads; all take the same operands."""
     branches = eqn.params["branches"]
     kept = sorted({i for branch in branches for i in _read(branch)})
@@ -51,15 +56,20 @@ def _cond(eqn: Equation) -> Equation:
     return eqn.replace(params=params, invars=[eqn.invars[0], *[eqn.invars[1 + i] for i in kept]])
 
 
-def _scan(eqn: Equation) -> Equation:
-    """Constants and elements; what is carried is a result, too."""
-    jaxpr, n_consts, n_carry = (eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry"))
-    carried = range(n_consts, n_consts + n_carry)
-    kept = sorted({*_read(jaxpr), *carried})
-    if len(kept) == len(eqn.invars):
+def _scan(w: Writer, eqn: Equation) -> Equation:
+    """Constants and elements; what is carried is a result, too, so that it begins with zeros instead."""
+    jaxpr, n_consts, n_carry, length = (eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry", "length"))
+    read, carried = _read(jaxpr), range(n_consts, n_consts + n_carry)
+    begun = [_begun(w, v) if length and i in carried and i not in read else v for i, v in enumerate(eqn.invars)]
+    kept = sorted({*read, *carried})
+    if len(kept) == len(begun) and all(new is old for new, old in zip(begun, eqn.invars)):
         return eqn
     params = {**eqn.params, "jaxpr": _of(jaxpr, kept), "n_consts": sum(i < n_consts for i in kept)}
-    return eqn.replace(params=params, invars=[eqn.invars[i] for i in kept])
+    return eqn.replace(params=params, invars=[begun[i] for i in kept])
+
+
+def _begun(w: Writer, v: Atom) -> Atom:
+    return v if is_zero(w, v) or not dtypes.is_inexact(v.aval.dtype) else zeros(w, v.aval)
 
 
 def _of(jaxpr: Jaxpr, kept: Sequence[int]) -> Jaxpr:

@@ -58,6 +58,15 @@ def test_derivatives_of_random_programs(seed: int):
             np.testing.assert_allclose(one, other, **close)
 
 
+def test_functions_that_are_zero_have_gradients_that_are():
+    def f(x: Any) -> Any:
+        zeros = tnp.diag(x * 0.0)
+        return tnp.tanh(tnp.outer(zeros, zeros)[:, ::-1][:, 2])
+
+    for transform in (tl.jacrev, tl.jacfwd, lambda f: tl.jit(tl.jacrev(f))):
+        np.testing.assert_array_equal(transform(f)(np.ones((8, 8))), np.zeros((8, 8, 8)))
+
+
 def test_nothing_to_do_is_nothing_done():
     jaxpr = tl.make_jaxpr(lambda x, w: tnp.tanh(x @ w) * x)(np.ones((3, 3)), np.ones((3, 3))).jaxpr
     assert simplified(jaxpr) is jaxpr

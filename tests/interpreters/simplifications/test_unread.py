@@ -22,6 +22,7 @@ PROGRAMS = {
     "a call in a call": lambda x, y: tl.jit(first_of(tl.jit))(x, y),
     "cond": lambda x, y: lax.cond(x[0] > 0, lambda a, b: tnp.sin(a), lambda a, b: a * a, x, y),
     "constants of a scan": lambda x, y: lax.scan(lambda c, _: (first_of(tl.jit)(c, y), None), x, None, length=2)[0],
+    "first carry of a scan": lambda x, y: lax.scan(lambda c, a: (tnp.sin(a) * x, None), y, x)[0],
     "elements of a scan": lambda x, y: lax.scan(lambda c, b: (tnp.sin(c) * c, None), x, y)[0],
 }
 each_program = pytest.mark.parametrize("f", PROGRAMS.values(), ids=PROGRAMS)
@@ -37,7 +38,7 @@ def test_they_are_not_given(f):
 @each_program
 def test_values_and_derivatives(f):
     def plain(x):
-        return f(x, tnp.ones(3))
+        return f(x, tnp.ones(3, X.dtype))
 
     def given(x):
         return f(x, tnp.log(x))  # whose derivative is infinite at 0
