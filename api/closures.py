@@ -185,7 +185,7 @@ def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
         known = conversion.converted
         return known if known is not None and known.is_of(call, avals) else None
     held = closed_over(call.custom.fun, *call.custom.rules(), *call.nondiff.static)
-    if not any(isinstance(x, (StagedTracer, BatchTracer)) and x.trace.alive for x in held):
+    if not any(isinstance(x, (StagedTracer, BatchTracer)) and x.owner.alive for x in held):
         return None
     return attempt(lambda: _convert(call, avals))
 

@@ -135,7 +135,7 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), or a function of args.
       linear: positions of the arguments that the function is linear in; none if None.
     Returns: a program with the operations `dup`, `drop`, `lzero` and `lit`, to be printed and counted.
-    Raises: LinearityError if it is not linear.
+    Raises: LinearityError if it is not linear; TypeError if `fun` is neither a program nor a function.
     Source: Radul et al. 2023, section 3.
 
     >>> strict_form(lambda x: x + x, 1.0, linear=0)
@@ -147,6 +147,10 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
     if linear is not None:
         *_, program, consts = linear_program("strict_form", fun, args, linear)
         return strictness.strict_form(program, zeros_among(consts))
+    if isinstance(fun, Unzipped):
+        raise TypeError(
+            "strict_form: expected one program, not the halves of `unzip`: pass its `.primal` or `.linear`."
+        )
     (program,) = _programs("strict_form", fun, args)
     return strictness.strict_form(program.jaxpr)
 

@@ -88,8 +88,8 @@ def symbolic(t: Any) -> Any:
 def is_known_zero(t: Any) -> bool:
     """Whether a tangent can be seen to be zero: a known array, or one of zeros that is being written into a program."""
     if type(t) is StagedTracer:
-        trace: Any = t.trace
-        eqn = trace.equation_of(t.var)
+        trace: Any = t.owner
+        eqn = trace.equation_of(t.variable)
         return eqn is not None and eqn.primitive in structurally_linear and all(map(_is_zero_literal, eqn.invars))
     known = known_elements(t) if not core.is_evaluating() else None
     return known is not None and not known.any()

@@ -58,7 +58,7 @@ class JVPTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         primals, tangents, some = [], [], False
         for x in args:
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 some = True
@@ -80,7 +80,7 @@ class JVPTrace(Trace):
         if type(x) is Aux:
             primal, _ = self.split(x.value)
             return primal, Zero(aval_of(primal).tangent())
-        if type(x) is JVPTracer and x.trace is self:
+        if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
         core.check_alive((x,))
         return x, Zero(aval_of(x).tangent())
@@ -102,7 +102,7 @@ class JVPTracer(Tracer):
     differentiated = True
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.trace, self.primal, self.tangent = trace, primal, tangent
+        self.owner, self.primal, self.tangent = trace, primal, tangent
 
     @property
     def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody sets it

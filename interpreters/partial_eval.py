@@ -86,7 +86,7 @@ class UnzipTrace(Trace):
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         for x in args:
-            if type(x) is LinearTracer and x.trace is self:
+            if type(x) is LinearTracer and x.owner is self:
                 break
         else:
             outs = self.parent.process(primitive, args, params)
@@ -120,15 +120,15 @@ class UnzipTrace(Trace):
 
     def is_linear(self, x: Any) -> bool:
         """Whether `x` waits in this trace."""
-        return type(x) is LinearTracer and x.trace is self
+        return type(x) is LinearTracer and x.owner is self
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for `x` in the linear program."""
-        if type(x) is LinearTracer and x.trace is self:
-            return x.var
+        if type(x) is LinearTracer and x.owner is self:
+            return x.variable
         if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
             return Literal(x)
-        if isinstance(x, Tracer) and not x.trace.alive:
+        if isinstance(x, Tracer) and not x.owner.alive:
             raise core.leak_error(x)
         found = self._residuals.get(id(x))
         if found is None:
@@ -161,15 +161,15 @@ class UnzipTrace(Trace):
 class LinearTracer(Tracer):
     """A linear value that waits."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("aval", "variable")
 
-    def __init__(self, trace: UnzipTrace, var: Var) -> None:
-        self.trace, self.var, self.aval = trace, var, var.aval
+    def __init__(self, trace: UnzipTrace, variable: Var) -> None:
+        self.owner, self.variable, self.aval = trace, variable, variable.aval
 
     def where(self) -> str:
-        trace = self.trace
+        trace = self.owner
         assert isinstance(trace, UnzipTrace)
-        made = trace.equation_of(self.var)
+        made = trace.equation_of(self.variable)
         return made.source.describe() if made and made.source else ""
 
 

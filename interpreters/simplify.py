@@ -4,6 +4,7 @@ Transposition preserves work, so every guarantee about gradients is bought here,
 program, one after another until none finds anything:
 - rules, one table of them, each of which knows a shorter way to compute an equation, by what its operands are;
 - writes (`writes`): a choice between an array and what was written into it chooses what is written;
+- invariants (`invariants`): what a loop computes of constants alone is computed before it;
 - parts (`parts`): what is read of a value in parts only is computed in these parts only;
 - contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
 - masks (`masks`), in linear programs: what a choice discards is not multiplied by a coefficient that may be infinite.

@@ -118,7 +118,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, Dim]:
         """A value, and where its mapped axis is."""
-        if type(x) is BatchTracer and x.trace is self:
+        if type(x) is BatchTracer and x.owner is self:
             return x.value, x.dim
         core.check_alive((x,))
         return x, None
@@ -130,7 +130,7 @@ class BatchTracer(Tracer):
     __slots__ = ("aval", "dim", "made", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int, made: source.Source | None = None) -> None:
-        self.trace, self.value, self.dim = trace, value, dim
+        self.owner, self.value, self.dim = trace, value, dim
         self.made = made  # where it was computed, if the value does not know it
         aval = aval_of(value)
         self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])

@@ -160,6 +160,10 @@ GUARDS: dict[str, Callable[[Any], Any]] = {
         tnp.argmax(x) - 3
     ),
     "product": lambda x: tnp.where(x > 0, tnp.prod(tnp.stack([tnp.sqrt(x), tnp.log(x)]), 0), 0),
+    "product, kept": lambda x: tnp.where(
+        (x > 0)[:, None], tnp.prod(tnp.sqrt(x)[:, None] * np.ones(5), 1, keepdims=True), 0
+    ),
+    "product of one row": lambda x: tnp.where((x > 0).all(), tnp.prod(tnp.sqrt(x[None]), 1), 0),
     "running sum": lambda x: tnp.where(np.arange(7) > 1, lax.cumsum(tnp.sqrt(abs(x)), reverse=True), 0),
     "running sum, padded": lambda x: tnp.where(np.arange(7) > 1, tnp.cumsum(tnp.sqrt(abs(x))[::-1])[::-1], 0),
     "sum": lambda x: tnp.where(tnp.sum(x) > 100, tnp.sum(tnp.log(x)), 0),

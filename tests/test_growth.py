@@ -65,6 +65,30 @@ def reads_rows(x):
 
 
 @loop
+def reads_reversed(x):
+    return over(x, lambda i, s: tnp.sin(0.5 * s + x[::-1][i]), ZERO)
+
+
+@loop
+def reads_reshaped(x):
+    return over(x, lambda i, s: tnp.sin(0.5 * s + x.reshape(-1, 2)[i // 2, i % 2]), ZERO)
+
+
+@loop
+def reads_columns(x):
+    rows = tnp.stack([x, 2 * x, x * x], axis=0)
+    return tnp.sum(over(x, lambda i, s: tnp.sin(0.5 * s + rows.T[i]), np.zeros(3, np.float32)))
+
+
+@loop
+def reads_scaled_in_inner_loops(x):
+    def body(i, s):
+        return lax.fori_loop(0, 2, lambda j, s: tnp.sin(0.5 * s + (2 * x)[::-1][i]), s)
+
+    return over(x, body, ZERO)
+
+
+@loop
 def reads_windows(x):
     return tnp.sum(over(x, lambda i, s: s * lax.dynamic_slice(x, (i,), (3,)), np.ones(3, np.float32)))
 

@@ -2,7 +2,7 @@
 
 A primitive is a name and a typing rule. `bind` hands it to the current trace: the evaluator at the bottom
 computes, a staging trace writes an equation, a differentiating trace applies a rule in its parent's name.
-A tracer belongs to a trace if `x.trace is self`; a tracer of any other trace is a constant there, which
+A tracer belongs to a trace if `x.owner is self`; a tracer of any other trace is a constant there, which
 keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace design is that of JAX's
 "stackless" core, here without tags.
 """
@@ -217,9 +217,9 @@ def compound(f: Callable[Operands, Result]) -> Callable[Operands, Result]:
 class Tracer(Array):
     """A value being traced: an array as far as its type, without its elements."""
 
-    __slots__ = ("__weakref__", "trace")
+    __slots__ = ("__weakref__", "owner")
 
-    trace: Trace
+    owner: Trace
     differentiated = False  # is a derivative taken in it? As a bare number it would be lost.
 
     def known(self) -> Any:
@@ -296,8 +296,8 @@ class Tracer(Array):
         made = f"\n  It was computed at {self.where()}." if self.where() else ""
         here = source.describe_here()
         asked = f" at {here}" if here else ""
-        help = help.format(known=how_to_be_known(self.trace))
-        return f"{refusal}: {self.aval}, asked for{asked}.\n  Traced: {self.trace.describe()}.{made}\n  {help}"
+        help = help.format(known=how_to_be_known(self.owner))
+        return f"{refusal}: {self.aval}, asked for{asked}.\n  Traced: {self.owner.describe()}.{made}\n  {help}"
 
 
 def how_to_be_known(trace: Trace) -> str:
@@ -320,11 +320,11 @@ _ARRAY_HELP = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or co
 
 def leak_error(tracer: Tracer) -> UnexpectedTracerError:
     """The error for a tracer of a trace that is over, or that is not the current one nor around it."""
-    if tracer.trace.alive:
+    if tracer.owner.alive:
         return _closure_error(tracer, "code outside of its transformation")
     made = f"\n  The value was computed at {tracer.where()}." if tracer.where() else ""
     return UnexpectedTracerError(
-        f"a traced array escaped its function: {tracer.aval} of {tracer.trace.describe()}.{made}{_used_here()}\n"
+        f"a traced array escaped its function: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
     )
 
@@ -335,7 +335,7 @@ def inner_tracer_error(tracer: Tracer, trace: Trace) -> UnexpectedTracerError:
 
 
 def _closure_error(tracer: Tracer, reached: str) -> UnexpectedTracerError:
-    whose = f"{tracer.aval} of {tracer.trace.describe()}"
+    whose = f"{tracer.aval} of {tracer.owner.describe()}"
     return UnexpectedTracerError(
         f"a traced array reached {reached}, through a closure: {whose}.{_used_here()}\n"
         "  A function with its own derivative must take such a value as an argument; another thread cannot use it."
@@ -350,7 +350,7 @@ def _used_here() -> str:
 def check_alive(args: Sequence[Any]) -> None:
     """Raise the leak error for the first argument whose trace is over."""
     for x in args:
-        if isinstance(x, Tracer) and not x.trace.alive:
+        if isinstance(x, Tracer) and not x.owner.alive:
             raise leak_error(x)
 
 

@@ -61,7 +61,7 @@ class StagingTrace(Trace):
 
     def write(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Write an equation."""
-        atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in args]
+        atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = [Var(aval) for aval in avals]
         self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
@@ -70,10 +70,10 @@ class StagingTrace(Trace):
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for `x` here."""
         if isinstance(x, Tracer):
-            if x.trace is self:
-                return x.var  # type: ignore[attr-defined]  # all tracers of this trace have one
+            if x.owner is self:
+                return x.variable  # type: ignore[attr-defined]  # all tracers of this trace have one
             core.check_alive((x,))
-            if x.trace.depth > self.depth:
+            if x.owner.depth > self.depth:
                 raise core.inner_tracer_error(x, self)
         elif not isinstance(x, Array) and np.ndim(x) == 0:
             return Literal(x)
@@ -111,13 +111,13 @@ rules = Rules("staging")  # only for primitives called with Python functions: ru
 class StagedTracer(Tracer):
     """A variable of a program being written."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("aval", "variable")
 
-    def __init__(self, trace: StagingTrace, var: Var) -> None:
-        self.trace, self.var, self.aval = trace, var, var.aval
+    def __init__(self, trace: StagingTrace, variable: Var) -> None:
+        self.owner, self.variable, self.aval = trace, variable, variable.aval
 
     def where(self) -> str:
-        trace = self.trace
+        trace = self.owner
         assert isinstance(trace, StagingTrace)
-        made = trace.equation_of(self.var)
+        made = trace.equation_of(self.variable)
         return made.source.describe() if made and made.source else ""

@@ -6,6 +6,7 @@ from tapeless.interpreters.simplifications import (
     contractions,
     control_flow,
     elementwise,
+    invariants,
     masks,
     masks_inside,
     masks_of,
@@ -23,6 +24,7 @@ __all__ = [
     "contractions",
     "control_flow",
     "elementwise",
+    "invariants",
     "masks",
     "masks_inside",
     "masks_of",
@@ -36,4 +38,4 @@ __all__ = [
 ]
 
 for _steps, _sunk in ((simplify.programs, masks.sunk), (simplify.bodies, masks.sunk_in_body)):
-    _steps += [unread.dropped, writes.chosen_first, _sunk, parts.narrowed, contractions.factored]
+    _steps += [invariants.hoisted, unread.dropped, writes.chosen_first, _sunk, parts.narrowed, contractions.factored]

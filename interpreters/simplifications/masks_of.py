@@ -57,13 +57,16 @@ def _repetition(w: Writer, mask: Mask) -> tuple[Mask, Mapping[str, Any]]:
     return mask, {}
 
 
-def _resized(w: Writer, mask: Mask, axis: int, size: int) -> Mask | None:
-    """A mask that is the same all along an axis, for another length of it; None if it is not."""
+def _resized(w: Writer, mask: Mask, shape: Shape, axis: int, size: int) -> Mask | None:
+    """A mask of this shape that is the same all along an axis, for another length of it; None if it is not."""
     base, params = _repetition(w, mask)
-    if not params or axis in params["dims"]:
-        return None
-    shape = tuple([size if d == axis else n for d, n in enumerate(params["shape"])])
-    return base.moved(s.broadcast_in_dim_p, shape=shape, dims=params["dims"])
+    dims = params.get("dims", (axis,))
+    if axis in dims:
+        if shape[axis] != 1:
+            return None
+        base, dims = _reshaped(mask, without(shape, (axis,))), without(range(len(shape)), (axis,))
+    longer = tuple([size if d == axis else n for d, n in enumerate(shape)])
+    return base.moved(s.broadcast_in_dim_p, shape=longer, dims=tuple(dims))
 
 
 # ---- elementwise ---------------------------------------------------------------------------------------------
@@ -100,13 +103,23 @@ def _broadcast_in_dim(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 def _reshaped(mask: Mask, shape: Shape) -> Mask:
     if mask.moves and mask.moves[-1].primitive is s.reshape_p:
         mask = mask._replace(moves=mask.moves[:-1])
-    before = mask.which.aval.shape
-    if not mask.moves and before == shape:
+    if not mask.moves and mask.which.aval.shape == shape:
         return mask
-    longer = tuple([d for d, n in enumerate(shape) if n != 1])
-    if not mask.moves and before == tuple([shape[d] for d in longer]):
-        return mask.moved(s.broadcast_in_dim_p, shape=shape, dims=longer)
+    if mask.moves and mask.moves[-1].primitive is s.broadcast_in_dim_p:
+        before, dims = (dict(mask.moves[-1].params)[name] for name in ("shape", "dims"))
+        if (axes := _kept_axes(before, dims, shape)) is not None:
+            return mask._replace(moves=mask.moves[:-1]).moved(s.broadcast_in_dim_p, shape=shape, dims=axes)
     return mask.moved(s.reshape_p, shape=shape)
+
+
+def _kept_axes(before: Shape, axes: Sequence[int], after: Shape) -> tuple[int, ...] | None:
+    """Where axes are after a reshape, none of which has length 1; None if it does more than add and drop such."""
+    if not axes:
+        return ()
+    old, new = ([d for d, n in enumerate(shape) if n != 1] for shape in (before, after))
+    if [before[d] for d in old] != [after[d] for d in new] or not set(axes) <= set(old):
+        return None
+    return tuple([new[old.index(d)] for d in axes])
 
 
 def _transpose(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
@@ -126,14 +139,17 @@ def _slice(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
 def _split(w: Writer, eqn: Equation, out: Sequence[Region | None]) -> Region | None:
     """Where one part or another is read; of masks that are the same all along the axis, simply where they hold."""
     axis, size = eqn.params["axis"], eqn.invars[0].aval.shape[eqn.params["axis"]]
-    masks_read = {mask for region in out for alternative in region or () for mask in alternative}
-    whole = {mask: _resized(w, mask, axis, size) for mask in masks_read}
-    if all(whole.values()):
-        found = [regions.moved(region, whole.__getitem__) for region in out]
-        if all(region == found[0] for region in found):
-            return found[0]
+    found = [_all_along(w, region, v.aval.shape, axis, size) for region, v in zip(out, eqn.outvars, strict=True)]
+    if found[0] is not None and all(region == found[0] for region in found):
+        return found[0]
     parts = [regions.rules[s.slice_p](w, one, region, 0) for one, region in zip(_slices(eqn), out, strict=True)]
     return reduce(regions.either, parts)
+
+
+def _all_along(w: Writer, region: Region | None, shape: Shape, axis: int, size: int) -> Region | None:
+    """A region whose masks are all the same along an axis, for another length of it; None for another."""
+    resized = {mask: _resized(w, mask, shape, axis, size) for alternative in region or () for mask in alternative}
+    return regions.moved(region, resized.__getitem__) if all(resized.values()) else None
 
 
 def _slices(eqn: Equation) -> list[Equation]:
@@ -159,11 +175,24 @@ def _pad(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
 
 def _concatenate(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
     shape, d = eqn.invars[k].aval.shape, eqn.params["dimension"]
-    if (resized := _resized(w, mask, d, shape[d])) is not None:
+    if (resized := _resized(w, mask, eqn.outvars[0].aval.shape, d, shape[d])) is not None:
         return resized
     first = sum(x.aval.shape[d] for x in eqn.invars[:k])
     starts = tuple([first if axis == d else 0 for axis in range(len(shape))])
     limits = tuple([a + n for a, n in zip(starts, shape)])
+    return _cut(mask, eqn.outvars[0].aval.shape, starts, limits)
+
+
+def _cut(mask: Mask, shape: Shape, starts: Shape, limits: Shape) -> Mask:
+    """A part of a mask of this shape; if that was padded, perhaps what it was before, or nothing."""
+    last = mask.moves[-1:]
+    if last and last[0].primitive is s.pad_p:
+        config = dict(last[0].params)["padding_config"]
+        first, end = [low for low, _, _ in config], [n - high for (_, high, _), n in zip(config, shape)]
+        if any(limit <= a or b <= start for start, limit, a, b in zip(starts, limits, first, end)):
+            return regions.NEVER
+        if (first, end) == ([*starts], [*limits]) and not any(gap for _, _, gap in config):
+            return mask._replace(moves=mask.moves[:-1])
     return mask.moved(s.slice_p, start_indices=starts, limit_indices=limits, strides=(1,) * len(shape))
 
 

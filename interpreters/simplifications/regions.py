@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.rules import Rules
 
 ALTERNATIVES = 4  # more of them are joined into what they have in common
@@ -69,11 +69,15 @@ def either(region: Region | None, other: Region | None) -> Region | None:
     return _bounded([*region, *other]) if other else region
 
 
+NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
+
+
 def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
     """A region, every mask of it moved: None for one that is lost, and holds everywhere then."""
     if region is None:
         return None
-    return _bounded([_distinct(m for m in map(move, a) if m is not None) for a in region])
+    alternatives = [_distinct(m for m in map(move, a) if m is not None) for a in region]
+    return _bounded([a for a in alternatives if NEVER not in a])
 
 
 def _distinct(masks: Iterable[Mask]) -> Alternative:

@@ -315,6 +315,10 @@ def test_strict_form_of_programs_and_functions():
     )
     with raises(TypeError, "strict_form: expected a program or a function and its arguments, not 3."):
         tl.strict_form(3)
+    with raises(
+        TypeError, "strict_form: expected one program, not the halves of `unzip`: pass its `.primal` or `.linear`."
+    ):
+        tl.strict_form(tl.unzip(running, ONE))
 
 
 # ---- linear_transpose -----------------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Tracer
 from tests.messages import raises
 
 X, Y, N = np.ones(3, np.float32), np.ones(4, np.float32), np.ones(3, np.int32)
@@ -78,6 +80,26 @@ def test_equality_with_what_is_no_operand():
     assert (x == "a") is False and (x != None) is True  # noqa: E711
     with pytest.raises(TypeError, match=r"^==: the left operand is float32\[3\], the right one is not an array"):
         bool(x == [1, 1, 1])
+
+
+def classes(of):
+    return [of, *[below for each in of.__subclasses__() for below in classes(each)]]
+
+
+def test_no_tracer_hides_a_method():
+    methods = [name for name in vars(Array) if not name.startswith("_") and callable(getattr(Array, name))]
+    hidden = [
+        (kind, name) for kind in classes(Tracer) for name in methods if getattr(kind, name) != getattr(Array, name)
+    ]
+    assert len(methods) > 40 and hidden == []
+
+
+@pytest.mark.parametrize("under", [lambda f: f, tl.jit, tl.grad, lambda f: lambda x: tl.vmap(f)(x[None])[0]])
+def test_methods_named_as_parts_of_tracers(under):
+    x = tnp.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(
+        under(lambda x: x.trace() + x.var())(x), under(lambda x: tnp.trace(x) + tnp.var(x))(x)
+    )
 
 
 def test_other_classes_may_answer():
