@@ -26,6 +26,10 @@ def read(lib: ModuleType) -> Any:
     return lambda x: lib.lax.fori_loop(0, len(x), lambda i, s: lib.numpy.sin(s) * x[i], 1.0)
 
 
+def read_reversed(lib: ModuleType) -> Any:
+    return lambda x: lib.lax.fori_loop(0, len(x), lambda i, s: lib.numpy.sin(s) * x[::-1][i], 1.0)
+
+
 def read_rows(lib: ModuleType) -> Any:
     def f(x: Any) -> Any:
         rows = lib.numpy.stack([x, 2 * x], axis=1)
@@ -158,7 +162,10 @@ def associative(lib: ModuleType) -> Any:
     return lambda x: lib.lax.associative_scan(lambda a, b: a * b, 1 + x / len(x)).sum()
 
 
-LOOPS = [read, read_rows, read_in_a_branch, write_a_buffer, add_to_a_buffer, read_then_overwrite, recurrence, swap]
+LOOPS = [
+    read, read_reversed, read_rows, read_in_a_branch,
+    write_a_buffer, add_to_a_buffer, read_then_overwrite, recurrence, swap,
+]  # fmt: skip
 LOOPS += [scanned, index_for_each_example]
 STRUCTURED = [row_and_column_of_outer, trace_of_outer, diagonal_matrix, outer_times_vector]
 PLAIN = [elementwise, sorted_sum, cumulative, gathered, associative]
