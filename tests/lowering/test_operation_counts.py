@@ -52,7 +52,7 @@ def of_floats(primitive: Any) -> bool:
 
 @pytest.mark.parametrize("primitive", COMPOSED, ids=str)
 def test_composed_functions_cost_what_they_are_composed_of(primitive: Primitive):
-    """Other versions of chlo than the first we run on may need some more operations, not fewer."""
+    """They count as with the version of chlo that needs the fewest operations, so that others may need more."""
     assert COMPOSED[primitive] <= lowered(sample(primitive))
 
 
