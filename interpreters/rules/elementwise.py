@@ -212,7 +212,8 @@ def _atan2_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
     """(y ẋ - x ẏ) / (x² + y²)."""
     (x, y), (t, s) = primals, tangents
     out = e.atan2_p.bind(x, y)
-    terms = [mul(u, k) for u, k in ((t, y), (s, neg(x))) if type(u) is not Zero]
+    terms = [] if type(t) is Zero else [mul(t, y)]
+    terms += [] if type(s) is Zero else [mul(s, neg(x))]
     turned = jvp.total(terms, out[0])
     return out, (turned if type(turned) is Zero else div(turned, add(square(x), square(y))),)
 

@@ -34,7 +34,8 @@ def _lighter(w: Writer, eqn: Equation) -> Equation:
         outs = [Var(v.aval, v.linear) for v in inner.outvars]
         w.keep(inner.replace(invars=[before.get(v, v) for v in inner.invars], outvars=outs))
         before.update(zip(inner.outvars, outs))
-    body = jaxpr.replace(eqns=[inner for inner in jaxpr.eqns if inner not in moved])
+    gone = set(moved)
+    body = jaxpr.replace(eqns=[inner for inner in jaxpr.eqns if inner not in gone])
     read = passes.used_variables(body)
     shared = [v for inner in moved for v in inner.outvars if v in read]
     params = {**eqn.params, "jaxpr": body.replace(invars=[*shared, *jaxpr.invars]), "n_consts": n + len(shared)}
