@@ -255,8 +255,6 @@ def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
         if after is before:
             break
         before = Writer(after).rewritten()
-        if before is after:
-            break
     return jaxpr if before is jaxpr else checked(before)
 
 

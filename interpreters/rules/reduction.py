@@ -11,6 +11,7 @@ from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives.bits import bitwise_or
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, exp, mul, select_n, sub
 from tapeless.tracer.primitives.reduction import cummax, linear_recurrence, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, full, pad, reshape, split
@@ -35,21 +36,37 @@ transpose.unary(r.reduce_sum_p, lambda ct, x, *, axes: _over(ct, x, axes))
 # ---- product -------------------------------------------------------------------------------------------------
 
 
-def reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
-    """Of pairs, then of pairs of pairs and so on, each by the product rule: four operations instead of one."""
+def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
     (x,), (t,) = primals, tangents
     if type(t) is Zero or not aval_of(x).size:
         out = r.reduce_prod_p.bind(x, axes=axes)
         return out, zeros_of((aval_of(out[0]),))
-    x, t = _last(x, axes), _last(t, axes)
+    y, t = product_of_last(joined_last(x, axes), joined_last(t, axes))
+    return (y,), (t,)
+
+
+def product_of_last(x: Any, t: Any, moves: Any = None) -> tuple[Any, Any]:
+    """The product along the last axis and its tangent: of pairs, of pairs of pairs and so on, each by the product rule.
+
+    Where `moves` is false the tangent is known to be 0, and is not multiplied.
+    """
     while (n := aval_of(x).shape[-1]) > 1:
         (a, b, *odd), (ta, tb, *odd_t) = _halves(x, n), _halves(t, n)
+        by_a, by_b = b, a
+        if moves is not None:
+            move_a, move_b, *odd_moves = _halves(moves, n)
+            by_a, by_b = _where(move_a, b), _where(move_b, a)
+            moves = _joined([bitwise_or(move_a, move_b), *odd_moves])
         x = _joined([mul(a, b), *odd])
-        t = _joined([add(mul(ta, b), mul(tb, a)), *odd_t])
-    return (_without_last(x),), (_without_last(t),)
+        t = _joined([add(mul(ta, by_a), mul(tb, by_b)), *odd_t])
+    return _without_last(x), _without_last(t)
 
 
-def _last(x: Any, axes: Axes) -> Any:
+def _where(p: Any, x: Any) -> Any:
+    return select_n(p, full(aval_of(x).shape, 0, aval_of(x).dtype), x)
+
+
+def joined_last(x: Any, axes: Axes) -> Any:
     """x with `axes` joined into one, the last."""
     shape = aval_of(x).shape
     kept = [i for i in range(len(shape)) if i not in axes]
@@ -79,7 +96,7 @@ def _shifted(x: Any, axis: int, fill: float, *, reverse: bool) -> Any:
     return pad(x, np.asarray(fill, aval.dtype), [move if i == axis else (0, 0, 0) for i in range(aval.ndim)])
 
 
-jvp.rules[r.reduce_prod_p] = reduce_prod_jvp
+jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp
 
 # ---- extremes ------------------------------------------------------------------------------------------------
 

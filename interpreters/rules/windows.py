@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
-from tapeless.interpreters.rules.reduction import reduce_prod_jvp
+from tapeless.interpreters.rules.reduction import joined_last, product_of_last
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import windows as w
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, gather
 from tapeless.tracer.primitives.reduction import argmax, argmin
-from tapeless.tracer.primitives.shape import broadcasted_iota, concatenate, expand_dims, pad, reshape, squeeze
+from tapeless.tracer.primitives.shape import broadcasted_iota, concatenate, expand_dims, full, pad, reshape, squeeze
 from tapeless.tracer.primitives.shape import slice as cut
 from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.primitives.windows import dilated, select_and_gather_add, select_and_scatter_add
@@ -82,7 +82,14 @@ def _reduce_window_prod_jvp(primals: Any, tangents: Any, **window: Any) -> Any:
     if type(t) is Zero:
         out = w.reduce_window_prod_p.bind(x, **window)
         return out, zeros_of((aval_of(out[0]),))
-    return reduce_prod_jvp((_laid_out(x, 1, **window),), (_laid_out(t, 0, **window),), axes=(0,))
+    edges = any(map(any, window["padding"])) or any(d > 1 for d in window["base_dilation"])
+    moves = _elements_last(full(aval_of(x).shape, True, bool), False, **window) if edges else None
+    y, ty = product_of_last(_elements_last(x, 1, **window), _elements_last(t, 0, **window), moves)
+    return (y,), (ty,)
+
+
+def _elements_last(x: Any, fill: float, **window: Any) -> Any:
+    return joined_last(_laid_out(x, fill, **window), (0,))
 
 
 def _laid_out(

@@ -2,10 +2,12 @@
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import (
+    brackets,
     contraction,
     contractions,
     control_flow,
     elementwise,
+    indexing,
     invariants,
     masks,
     masks_inside,
@@ -20,10 +22,12 @@ from tapeless.interpreters.simplifications import (
 )
 
 __all__ = [
+    "brackets",
     "contraction",
     "contractions",
     "control_flow",
     "elementwise",
+    "indexing",
     "invariants",
     "masks",
     "masks_inside",
@@ -38,4 +42,5 @@ __all__ = [
 ]
 
 for _steps, _sunk in ((simplify.programs, masks.sunk), (simplify.bodies, masks.sunk_in_body)):
-    _steps += [invariants.hoisted, unread.dropped, writes.chosen_first, _sunk, parts.narrowed, contractions.factored]
+    _steps += [invariants.hoisted, unread.dropped, writes.chosen_first, _sunk]
+    _steps += [parts.narrowed, contractions.factored, brackets.first]

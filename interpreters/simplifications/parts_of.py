@@ -16,7 +16,7 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
-from tapeless.tracer.primitives.indexing import dynamic_slice_p
+from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 
 Shape = tuple[int, ...]
 
@@ -147,10 +147,14 @@ def _concatenate(eqn: Equation, view: View) -> Parts | None:
 
 def _inside(indices: range, start: int, end: int) -> range:
     """Those of the indices from start below end, counted from start."""
-    first = max(-(-(start - indices.start) // indices.step), 0)
-    last = max(min(-(-(end - indices.start) // indices.step), len(indices)), first)
-    own = indices[first:last]
+    own = indices[_steps_inside(indices, start, end)]
     return range(own.start - start, own.stop - start, own.step)
+
+
+def _steps_inside(indices: range, start: int, end: int) -> slice:
+    """Which of the indices these are."""
+    first = max(-(-(start - indices.start) // indices.step), 0)
+    return slice(first, max(min(-(-(end - indices.start) // indices.step), len(indices)), first))
 
 
 def _pad(eqn: Equation, view: View) -> Parts | None:
@@ -194,6 +198,34 @@ def _rev(eqn: Equation, view: View) -> Parts | None:
     return Parts([moved], lambda w, x: w.write(s.rev_p, x, dimensions=turned) if turned else x)
 
 
+def _dynamic_update_slice(eqn: Equation, view: View) -> Parts | None:
+    """What is read of the update alone, or of what it is written into alone."""
+    x, update, *starts = eqn.invars
+    first = views.known_starts(starts, x.aval.shape, update.aval.shape)
+    if None in first or any(a.base is not None for a in view.axes):
+        return None
+    others = [Reads.NOTHING] * len(starts)
+    if _misses(view, first, update.aval.shape):  # type: ignore[arg-type]
+        return Parts([view, Reads.NOTHING, *others], lambda w, x, *_: x)
+    ranges = [_range(a, view.shape) for a in view.axes]
+    if not all(a <= r[0] and r[-1] < a + n for r, a, n in zip(ranges, first, update.aval.shape)):
+        return None
+    moved = tuple([axis._replace(start=axis.start - a) for axis, a in zip(view.axes, first)])  # type: ignore[operator]
+    return Parts([Reads.NOTHING, View(moved, view.shape), *others], lambda w, _, update, *starts: update)
+
+
+def _misses(view: View, first: Shape, sizes: Shape) -> bool:
+    """Whether a view sees nothing of a window: there is no step at which all axes along one axis of it are inside."""
+    hits: dict[int | None, set[int]] = {}
+    for axis, a, n in zip(view.axes, first, sizes):
+        indices = _range(axis, view.shape)
+        steps = range(len(indices))[_steps_inside(indices, a, a + n)]
+        hits.setdefault(axis.along, set(steps)).intersection_update(steps)
+    return not all(hits.values())
+
+
+parts.rules[dynamic_update_slice_p] = _dynamic_update_slice
+parts.free[dynamic_update_slice_p] = None
 parts.rules[s.concatenate_p] = _concatenate
 parts.rules[s.pad_p] = _pad
 parts.rules[s.rev_p] = _rev

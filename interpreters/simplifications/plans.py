@@ -1,7 +1,8 @@
 """How a sum of products of values is computed with few operations.
 
-First each factor is summed over what it alone has an index of; then pairs of factors with an index in common that is
-summed over are contracted, that with the least result first; then the rest is multiplied, the least first.
+First of indices that must be equal one is left, and each has the least range. Then each factor is summed over what it
+alone has an index of; then pairs of factors with an index in common that is summed over are contracted, that with the
+least result first; then the rest is multiplied, the least first.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
+from tapeless.interpreters.simplifications.indices import Equal, Indices
 from tapeless.interpreters.simplifications.views import Axis, View, read, spread
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Literal
@@ -26,18 +28,18 @@ Labels = tuple[int, ...]
 
 
 class Factor(NamedTuple):
-    """A value with an index for each of its axes; None where the axis has length 1 and is broadcast."""
+    """A value, reshaped to an axis for each of its indices; None is that of an axis of length 1 that is broadcast."""
 
     value: Atom
     labels: tuple[int | None, ...]
 
 
 class Product(NamedTuple):
-    """Factors, the indices that their product is summed over, pairs of indices that must be equal, and a sign."""
+    """Factors, the indices that their product is summed over, which indices must be equal, and a sign."""
 
     factors: tuple[Factor, ...]
     summed: frozenset[int] = frozenset()
-    equal: tuple[tuple[int, int], ...] = ()
+    equal: tuple[Equal, ...] = ()
     negative: bool = False
 
     def times(self, other: "Product") -> "Product":
@@ -64,21 +66,22 @@ class _Term(NamedTuple):
 class Plan:
     """One product, with the indices `out`: what it costs, in how many steps, and how it is written.
 
-    `sizes` are those of the indices, `aval` is of the dtype of the result, `precision` that of contractions.
+    `sizes` are those of the indices, before what must be equal is, `aval` is of the dtype of the result, `precision`
+    that of contractions.
     """
 
     def __init__(
         self, w: Writer, product: Product, out: Labels, sizes: Mapping[int, int], aval: ShapedArray, precision: Any
     ) -> None:
-        self._w, self._out, self._sizes, self._aval = w, out, sizes, aval
+        self._w, self._out, self._whole, self._aval = w, out, sizes, aval
         self._precision = precision or (Precision.HIGHEST, Precision.HIGHEST)
         self._factor = -1 if product.negative else 1
-        self._summed = set(product.summed)
-        self._masks: list[tuple[int, int]] = []
+        self._indices = indices = Indices(sizes, product.summed, product.equal)
+        self._sizes = {k: len(indices.range(k)) for k in sizes}
+        self._summed = indices.summed
         self.cost: float = 0
         self.steps = 0
-        factors = [f for f in self._substituted(product) if not _is_one(f.value)]
-        self._terms = [self._read(f) for f in factors]
+        self._terms = [self._read(f) for f in product.factors if not _is_one(f.value)]
         self._sum_alone()
         while any(self._summed.intersection(t.labels) for t in self._terms):
             self._contract()
@@ -86,48 +89,40 @@ class Plan:
         while len(self._terms) > 1:
             a, b = min(combinations(self._terms, 2), key=lambda pair: self._joint(*pair))
             self._join(a, b, self._multiplied(a, b))
-        self.cost += len(self._masks) * self._size(out)
+        self.cost += len(indices.masks) * self._size(out)
 
     def write(self) -> Atom:
         """The value, with the indices of the result."""
         (term,) = self._terms
-        value = self._arranged(term.write(), term.labels, self._out)
-        for i, j in self._masks:
-            value = self._masked(value, self._out.index(i), self._out.index(j))
+        value = self._padded(self._arranged(term.write(), term.labels, self._out))
+        for equal in self._indices.masks:
+            value = self._masked(value, equal)
         return value
+
+    def _padded(self, x: Atom) -> Atom:
+        """Zeros where an index of the result is out of its range."""
+        ranges = [(self._indices.range(k), self._whole[k]) for k in self._out]
+        config = tuple([(indices.start, n - indices.stop, 0) for indices, n in ranges])
+        return self._w.write(s.pad_p, x, literal(0, x.aval), padding_config=config)
 
     def _size(self, labels: Any) -> int:
         return prod([self._sizes[k] for k in labels])
 
-    def _substituted(self, product: Product) -> list[Factor]:
-        """Of two indices that must be equal, one: one that is summed over is the other."""
-        new: dict[int, int] = {}
-
-        def now(k: int) -> int:
-            while k in new:
-                k = new[k]
-            return k
-
-        for i, j in product.equal:
-            i, j = now(i), now(j)
-            if i == j:
-                continue
-            gone, left = (i, j) if i in self._summed else (j, i)
-            if gone in self._summed:
-                self._summed.remove(gone)
-            else:
-                self._masks.append((left, gone))
-            new[gone] = left
-        return [Factor(f.value, tuple([k if k is None else now(k) for k in f.labels])) for f in product.factors]
-
     def _read(self, f: Factor) -> _Term:
-        """A factor with each index once: of equal ones the diagonal."""
-        labels = tuple(dict.fromkeys([k for k in f.labels if k is not None]))
-        if labels == f.labels:
-            return _Term(labels, lambda: f.value)
-        axes = [Axis(0, 1, None if k is None else labels.index(k)) for k in f.labels]
+        """A factor with each index once, in its range: of equal ones the diagonal."""
+        now = [None if k is None else self._indices.now(k) for k in f.labels]
+        labels = tuple(dict.fromkeys([found[0] for found in now if found is not None]))
+        axes = [Axis(0, 1, None) if found is None else self._axis(*found, labels) for found in now]
         view = View(tuple(axes), tuple([self._sizes[k] for k in labels]))
-        return _Term(labels, lambda: read(self._w, f.value, view))
+        return _Term(labels, lambda: read(self._w, self._split(f), view))
+
+    def _axis(self, k: int, shift: int, labels: Labels) -> Axis:
+        return Axis(self._indices.range(k).start + shift, 1, labels.index(k))
+
+    def _split(self, f: Factor) -> Atom:
+        """A factor's value, with an axis for each of its indices."""
+        shape = tuple([1 if k is None else self._whole[k] for k in f.labels])
+        return self._w.write(s.reshape_p, f.value, shape=shape)
 
     def _sum_alone(self) -> None:
         """Sum what only one factor has an index of; what none has is so many times the rest."""
@@ -215,12 +210,13 @@ class Plan:
         dims = tuple(sorted([wanted.index(k) for k in labels]))
         return spread(self._w, x, dims, tuple([self._sizes[k] for k in wanted]))
 
-    def _masked(self, x: Atom, i: int, j: int) -> Atom:
-        shape = x.aval.shape
-        rows, columns = [
-            self._w.write(s.iota_p, dtype=np.dtype(np.int32), shape=shape, dimension=d) for d in sorted((i, j))
+    def _masked(self, x: Atom, equal: Equal) -> Atom:
+        one, other = [
+            self._w.write(s.iota_p, dtype=np.dtype(np.int32), shape=x.aval.shape, dimension=self._out.index(k))
+            for k in (equal.one, equal.other)
         ]
-        return self._w.write(e.select_n_p, self._w.write(e.eq_p, rows, columns), literal(0, x.aval), x)
+        shifted = self._w.write(e.add_p, other, literal(equal.shift, other.aval)) if equal.shift else other
+        return self._w.write(e.select_n_p, self._w.write(e.eq_p, one, shifted), literal(0, x.aval), x)
 
 
 def _is_one(x: Atom) -> bool:

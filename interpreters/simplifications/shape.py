@@ -45,13 +45,13 @@ def _reshape(w: Writer, x: Atom, *, shape: tuple[int, ...]) -> Atom | None:
     inner, dims = before.invars[0], before.params["dims"]
     if not inner.aval.shape:
         return w.write(s.broadcast_in_dim_p, inner, shape=shape, dims=())
-    moved = _after_ones(x.aval.shape, shape)
+    moved = after_ones(x.aval.shape, shape)
     if moved is None or 1 in inner.aval.shape:
         return None
     return w.write(s.broadcast_in_dim_p, inner, shape=shape, dims=tuple([moved[d] for d in dims]))
 
 
-def _after_ones(shape: tuple[int, ...], new: tuple[int, ...]) -> dict[int, int] | None:
+def after_ones(shape: tuple[int, ...], new: tuple[int, ...]) -> dict[int, int] | None:
     """Where axes are after a reshape that adds and drops axes of length 1; None if it does more."""
     before, after = ([d for d, n in enumerate(sizes) if n != 1] for sizes in (shape, new))
     same = [shape[d] for d in before] == [new[d] for d in after]
@@ -94,7 +94,14 @@ def _concatenate(w: Writer, *xs: Atom, dimension: int) -> Atom | None:
 
 
 def _pad(w: Writer, x: Atom, value: Atom, *, padding_config: Any) -> Atom | None:
-    return x if all(triple == (0, 0, 0) for triple in padding_config) else None
+    """Of nothing, it is none; that only cuts off, a slice."""
+    if all(triple == (0, 0, 0) for triple in padding_config):
+        return x
+    if any(lo > 0 or hi > 0 or between for lo, hi, between in padding_config):
+        return None
+    starts = tuple([-lo for lo, _, _ in padding_config])
+    limits = tuple([n + hi for n, (_, hi, _) in zip(x.aval.shape, padding_config)])
+    return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * len(starts))
 
 
 def _slice(w: Writer, x: Atom, *, start_indices: Any, limit_indices: Any, strides: Any) -> Atom | None:

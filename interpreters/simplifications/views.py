@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.types import ShapedArray
@@ -61,12 +61,24 @@ def of_slice(shape: Shape, starts: Sequence[int], strides: Sequence[int]) -> Vie
 
 
 def of_dynamic_slice(x: ShapedArray, starts: Sequence[Atom], sizes: Shape) -> View:
-    """A window at starts that are computed."""
+    """A window at starts that are computed, or known."""
     axes = [
-        Axis(0, 1, d) if n == size else Axis(0, 1, d, start, size)
-        for d, (n, start, size) in enumerate(zip(x.shape, starts, sizes))
+        Axis(0, 1, d, start, size) if known is None else Axis(known, 1, d)
+        for d, (known, start, size) in enumerate(zip(known_starts(starts, x.shape, sizes), starts, sizes))
     ]
     return _normal(View(tuple(axes), sizes))
+
+
+def known_starts(starts: Sequence[Atom], shape: Shape, sizes: Shape) -> tuple[int | None, ...]:
+    """Where along each axis a window begins, moved inside; None if that is not known."""
+    rooms = [n - size for n, size in zip(shape, sizes)]
+    return tuple([_inside(start, room) for start, room in zip(starts, rooms)])
+
+
+def _inside(start: Atom, room: int) -> int | None:
+    if room == 0:
+        return 0
+    return min(max(int(start.value), 0), room) if type(start) is Literal else None
 
 
 def of_transpose(shape: Shape, permutation: Sequence[int]) -> View:
@@ -97,7 +109,7 @@ def through_reshape(before: Shape, after: Shape, view: View) -> View | None:
     if not prod(before):
         return None
     axes: list[Axis] = []
-    for n_before, n_after in _groups(before, after):
+    for n_before, n_after in reshape_groups(before, after):
         found = _regrouped(before[n_before], after[n_after], view.axes[n_after], view.shape)
         if found is None:
             return None
@@ -112,7 +124,7 @@ def _normal(view: View) -> View:
     return View(tuple(axes), view.shape)
 
 
-def _groups(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
+def reshape_groups(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
     """Axes that become axes, least groups of them at a time, of equal sizes."""
     groups, i, j = [], 0, 0
     while i < len(before) or j < len(after):

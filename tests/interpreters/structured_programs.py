@@ -36,6 +36,12 @@ OPERATIONS: dict[str, Operation] = {
     "broadcast": lambda r, x, y: tnp.broadcast_to(vector(x), (N, N)),
     "eye": lambda r, x, y: tnp.eye(N) * matrix(x),
     "eye off the diagonal": lambda r, x, y: (tnp.eye(N, k=1) * matrix(x)) @ vector(y),
+    "diagonals": lambda r, x, y: tnp.diag(vector(x)[:-1], 1) - tnp.diag(vector(y)[2:], -2),
+    "differences": lambda r, x, y: (tnp.eye(N, k=1) - 2 * tnp.eye(N) + tnp.eye(N, k=-1)) @ x,
+    "kron": lambda r, x, y: tnp.kron(tnp.eye(2), matrix(x)[2:6, :4]) @ y,
+    "kron of the second": lambda r, x, y: x @ tnp.kron(matrix(y)[:2, 3:5], tnp.eye(4)),
+    "kron of vectors": lambda r, x, y: matrix(x) * tnp.kron(vector(y)[:2], vector(x)[4:]),
+    "one place": lambda r, x, y: tnp.where(tnp.arange(N) == int(r.integers(N)), x, 0),
     "tril": lambda r, x, y: tnp.tril(matrix(x)),
     "one-hot": lambda r, x, y: matrix(x) @ tnp.eye(N)[r.integers(N)],
     # elementwise
@@ -64,6 +70,12 @@ OPERATIONS: dict[str, Operation] = {
     "of joined columns": lambda r, x, y: tnp.concatenate([matrix(x), matrix(y)], 1)[:, 3:11],
     "of padded": lambda r, x, y: tnp.pad(vector(x), 3)[1:9],
     "of spread": lambda r, x, y: lax.pad(vector(x), 0.5, [(2, -1, 1)])[3:11],
+    # written at known places
+    "written": lambda r, x, y: matrix(x).at[2, 3].set(vector(y)[1]).at[:, 5].add(vector(y)),
+    "read of written": lambda r, x, y: matrix(x).at[2:5, 3].set(vector(y)[:3])[int(r.integers(N))],
+    "rotated": lambda r, x, y: (
+        tnp.eye(N, dtype=float).at[1, 1].set(tnp.cos(x[0].sum())).at[1, 2].set(tnp.sin(y[0].sum())) @ x
+    ),
     # moved
     "transposed": lambda r, x, y: matrix(x).T,
     "rolled": lambda r, x, y: tnp.roll(x, 3),
@@ -72,6 +84,8 @@ OPERATIONS: dict[str, Operation] = {
     "rows": lambda r, x, y: tnp.sum(matrix(x), 0),
     "sums": lambda r, x, y: tnp.sum(matrix(x), 1),
     "all": lambda r, x, y: vector(y) * tnp.sum(x),
+    "blocks": lambda r, x, y: tnp.sum(matrix(x).reshape(2, 4, N) * vector(y)[:4, None], 1).repeat(4, 0),
+    "pairs": lambda r, x, y: (matrix(x).reshape(N, 4, 2) @ vector(y)[:2]).reshape(-1)[::4],
     "largest": lambda r, x, y: tnp.max(matrix(x), 0)[::2].repeat(2),
     "running": lambda r, x, y: tnp.cumsum(x, 0),
     "trace": lambda r, x, y: vector(y) * tnp.trace(matrix(x)),

@@ -1,5 +1,7 @@
 """Sums of products by the least work: what is factored, and what is left alone."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from tapeless import lax
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
-M = np.zeros((3, 16, 16))
+eye = partial(tnp.eye, dtype=np.float64)
 SMALL = {
     "outer, applied": (lambda x: tnp.outer(x, x) @ x, X),
     "outer, applied, summed": (lambda x: tnp.sum(tnp.outer(x, x) @ x), X),
@@ -25,6 +27,20 @@ SMALL = {
     "eye, summed": (lambda x: tnp.sum(tnp.eye(16)) * x, X),
     "transposed": (lambda x: tnp.outer(x, x).T @ x, X),
     "scaled by rows": (lambda x: tnp.sum(tnp.outer(x, x) * x[:, None], 0), X),
+    "off-diagonal": (lambda x: tnp.diag(x[1:], 1) @ x, X),
+    "three diagonals": (lambda x: (tnp.diag(x[:-2], 2) - tnp.diag(x) + tnp.diag(x[1:], -1)) @ tnp.sin(x), X),
+    "differences": (lambda x: (eye(16, k=1) - 2 * eye(16) + eye(16, k=-1)) @ tnp.sin(x), X),
+    "of ones and zeros": (lambda x: tnp.eye(16, k=-3) @ x, X),
+    "oblong": (lambda x: tnp.eye(16, 9, 3) @ x[:9] + x @ tnp.eye(16, 16, -20), X),
+    "beyond": (lambda x: x * (1 + tnp.sum(tnp.diag(x[:4], 12) @ lax.pad(x[:3], 0.0, [(0, 13, 0)]))), X),
+    "one place": (lambda x: tnp.where(tnp.arange(16)[:, None] == 3, x, 0) @ x, X),
+    "padded": (lambda x: lax.pad(tnp.outer(x[:3], x), 0.0, [(5, 8, 0), (-1, 1, 0)]) @ x, X),
+    "cut": (lambda x: lax.pad(tnp.outer(x, x), 0.0, [(-3, -2, 0), (0, 0, 0)]) @ x, X),
+    "mostly zeros": (lambda x: lax.pad(x[:3], 0.0, [(5, 8, 0)]) @ tnp.outer(x, x), X),
+    "kron of eye": (lambda x: tnp.kron(tnp.eye(4), tnp.outer(x[:4], x[:4])) @ x, X),
+    "kron with eye": (lambda x: x @ tnp.kron(tnp.outer(x[:4], x[:4]), tnp.eye(4)), X),
+    "kron of vectors": (lambda x: tnp.outer(tnp.kron(x[:4], x[4:8]), x) @ x, X),
+    "blocks": (lambda x: tnp.sum(tnp.outer(x, x).reshape(2, 8, 16) * x[:8, None], 1).reshape(32)[:16], X),
 }
 
 
@@ -75,6 +91,32 @@ def test_what_is_left_alone(f):
     """Products that gain nothing, and sums whose addends do not lack an index each."""
     jaxpr = tl.make_jaxpr(f)(A, B).jaxpr
     assert names(after(f, A, B)) == names(jaxpr)
+
+
+def test_bands():
+    """A product for each diagonal: nothing is summed but what they make."""
+    f, x = SMALL["three diagonals"]
+    assert [name for name in names(after(f, x)) if name in ("mul", "add", "sub", "dot_general")].count("mul") == 3
+    exact = after(lambda x: (tnp.diag(x) - tnp.diag(x[::-1])) @ x, X)  # which may cancel
+    assert largest(exact) == 256
+
+
+def test_kron_of_matrices():
+    """A product with each factor, not with their product."""
+    jaxpr = after(lambda a, b: tnp.kron(a[:4, :4], b[:4, :4]) @ X, A, B)
+    assert names(jaxpr).count("dot_general") == 2 and largest(jaxpr) <= 16
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+def test_indices_that_wrap_around_are_not_followed(dtype):
+    """Index 15 plus 250 is index 9 to a uint8."""
+    shift = np.asarray(250 % 128, dtype)
+
+    def f(x):
+        rows, columns = (lax.broadcasted_iota(dtype, (16, 16), d) for d in (0, 1))
+        return tnp.where(lax.eq(lax.add(rows, lax.add(shift, shift)), columns), x, 0.0) @ x
+
+    after(f, X)
 
 
 def test_precision():

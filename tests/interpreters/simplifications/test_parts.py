@@ -85,6 +85,28 @@ def test_reads_of_reads():
     assert names(after(lambda x: tnp.outer(x, x)[:, 0][2:5] + 1, X)).count("mul") == 1
 
 
+WRITTEN = {
+    "of what is written": (lambda a: a.at[2:6, 3].set(tnp.sin(X[:4]))[2:6, 3], ["sin"]),
+    "beside it": (lambda a: tnp.sin(a).at[2:6, 3].set(X[:4])[3], ["sin", "dynamic_update_slice"]),
+    "in another row": (lambda a: tnp.sin(a).at[2:6, 3].set(X[:4])[6], ["sin"]),
+    "on a diagonal that misses it": (lambda a: tnp.diagonal(tnp.sin(a).at[1, 2].set(5.0)), ["sin"]),
+    "at clamped places": (lambda a: lax.dynamic_update_slice(tnp.sin(a), A[:2, :2], (99, 99))[13], ["sin"]),
+    "one after another": (lambda a: a.at[0, 0].set(X[0]).at[1, 1].set(X[1]).at[2, 2].set(tnp.sin(X[2]))[1, 1], []),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_reads_of_what_is_written(name):
+    """At known places, they are of what is written or of what was there; at others, or across, they are left."""
+    f, kept = WRITTEN[name]
+    jaxpr = after(f, A)
+    moves = ("slice", "reshape", "broadcast_in_dim", "transpose", "convert_element_type")
+    assert [name for name in names(jaxpr) if name not in moves] == kept
+    assert (
+        all(eqn.outvars[0].aval.size <= 16 for eqn in jaxpr.eqns if str(eqn.primitive) == "sin") or name == "beside it"
+    )
+
+
 @pytest.mark.parametrize("dtype, start", [("bfloat16", 301), ("float16", 2049)])
 def test_indices_that_are_rounded(dtype, start):
     """They are what they were: a start that is rounded, plus a rounded index, would be another number."""

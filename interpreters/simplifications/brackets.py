@@ -1,0 +1,71 @@
+"""Brackets before products: [p] (x y) is ([p] x) y, where p is a mask, as ones and zeros, and nothing else reads x y.
+
+It is no more work, and less where the mask is known: then only what it leaves is multiplied by y.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tapeless.interpreters.simplifications.contraction import spread_factors
+from tapeless.interpreters.simplify import Writer, uses
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, transpose_p
+
+_MOVES = (broadcast_in_dim_p, transpose_p)
+
+
+def first(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with masks before products; the same object if there is none."""
+    masks = _masks(jaxpr)
+    if not masks:
+        return jaxpr
+    w, counts = Writer(jaxpr), uses(jaxpr)
+    for eqn in jaxpr.eqns:
+        now = w.renamed(eqn)
+        sides = [v for v in eqn.invars if v not in masks] if eqn.primitive is e.mul_p else []
+        if len(sides) == 1:
+            w.place = eqn.source
+            x = w.now(sides[0])
+            (mask,) = [v for v in now.invars if v is not x]
+            found = _bracketed(w, counts, mask, x)
+            if found is not None and w.replace(eqn, found):
+                continue
+        w.keep(now)
+    return w.finish()
+
+
+def _masks(jaxpr: Jaxpr) -> set[Any]:
+    """The variables that are ones and zeros made of a mask."""
+    found: set[Any] = set()
+    for eqn in jaxpr.eqns:
+        x = eqn.invars[0] if eqn.invars else None
+        if (eqn.primitive is e.convert_element_type_p and x.aval.dtype == bool) or (
+            eqn.primitive in _MOVES and x in found
+        ):
+            found.add(eqn.outvars[0])
+    return found
+
+
+def _bracketed(w: Writer, counts: Mapping[Any, int], mask: Atom, x: Atom) -> Atom | None:
+    """[mask] x, if x is a product that is read here alone."""
+    eqn = w.definition(x)
+    if eqn is None or counts.get(x) != 1 or x.aval.shape != mask.aval.shape:
+        return None
+    factors = _factors(w, eqn)
+    if not factors:
+        return None
+    one, other = factors
+    inner = _bracketed(w, counts, mask, one)
+    return w.write(e.mul_p, w.write(e.mul_p, mask, one) if inner is None else inner, other)
+
+
+def _factors(w: Writer, eqn: Equation) -> Sequence[Atom]:
+    """What an equation multiplies, the first spread over its result; nothing if it is no product."""
+    if eqn.primitive is e.mul_p:
+        return sorted(eqn.invars, key=lambda v: v.aval.ndim, reverse=True)
+    if eqn.primitive is not dot_general_p or eqn.params["preferred_element_type"] is not None:
+        return ()
+    numbers, (aval,) = eqn.params["dimension_numbers"], [v.aval for v in eqn.outvars]
+    return () if numbers[0][0] else spread_factors(w, *eqn.invars, numbers, aval.shape)
