@@ -52,12 +52,12 @@ class Coefficients:
             return x
         made = self._w.write(broadcast_in_dim_p, chosen, **eqn.params)
         exactly = not any(move.primitive is reduce_or_p for a in of_small for m in a for move in m.moves)
-        _remember(made, region, other, exactly)
+        _remember(made, x, region, other, exactly)
         return made
 
     def _chosen(self, x: Atom, region: Region, other: float) -> Atom:
         made = self._choice(x, region, literal(other, x.aval))
-        _remember(made, region, other, True)
+        _remember(made, x, region, other, True)
         return made
 
     def _choice(self, x: Atom, region: Region, number: Atom) -> Atom:
@@ -68,7 +68,8 @@ class Coefficients:
         return self._w.write(e.select_n_p, self.array(region), number, x)
 
     def _is_masked(self, x: Atom, region: Region, other: float) -> bool:
-        if type(x) is Var and (region, other) in _before.get(x, ()):
+        before = _before.get(x, ()) if type(x) is Var else ()
+        if any(number == other and regions.covers(region, known) for known, number in before):
             return True
         return len(region) == 1 and all(self._chosen_by(x, mask, other) for mask in region[0])
 
@@ -140,11 +141,14 @@ def is_finite(w: Writer, x: Atom) -> bool:
     return known is not None and bool(np.isfinite(known)) and known != 0
 
 
-def _remember(x: Atom, region: Region, other: float, exactly: bool) -> None:
-    if type(x) is Var:
-        _before.setdefault(x, {})[region, other] = exactly
+def _remember(made: Atom, x: Atom, region: Region, other: float, exactly: bool) -> None:
+    """That a coefficient is x masked: where x was this number already, it still is."""
+    if type(made) is Var:
+        before = _before.get(x, {}) if type(x) is Var else {}
+        kept = {known: exact for known, exact in before.items() if known[1] == other}
+        _before[made] = {**kept, **_before.get(made, {}), (region, other): exactly}
 
 
 # Coefficients that were masked: by what, with which number, and whether they are that number all over elsewhere.
-_before: MutableMapping[Var, dict[tuple[Region | None, float], bool]] = weakref.WeakKeyDictionary()
+_before: MutableMapping[Var, dict[tuple[Region, float], bool]] = weakref.WeakKeyDictionary()
 _regions: MutableMapping[Var, Region] = weakref.WeakKeyDictionary()

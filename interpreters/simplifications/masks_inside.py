@@ -76,14 +76,35 @@ def _truth(jaxpr: Jaxpr, i: int, place: int | None) -> Var | None:
     return truth
 
 
-def _place(jaxpr: Jaxpr, i: int, operands: Sequence[Atom], region: Region | None) -> int | None:
-    """Where a program has the mask of a result: among its inputs, if it was given it before; None for everywhere."""
+def _place(programs: Sequence[Jaxpr], i: int, operands: Sequence[Atom], region: Region | None) -> int | None:
+    """Where programs have the mask of a result: among the inputs, if one was given before; None for everywhere."""
     if not region:
         return None if region is None else UNREAD
-    for place, (v, x) in enumerate(zip(jaxpr.invars, operands, strict=True)):
-        if _truth_of.get(v) == i and type(x) is Var and coefficients.region_of(x) == region:
-            return place
-    return NEW
+    inputs = zip(*[jaxpr.invars for jaxpr in programs], strict=True)
+    given = [k for k, vs in enumerate(inputs) if any(_truth_of.get(v) == i for v in vs) and type(operands[k]) is Var]
+    return given[0] if given else NEW
+
+
+def _narrowed(places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> Out:
+    """Where results matter, and where the masks that were given before say so, too."""
+    return [
+        regions.both(_known(operands[place]), region) if place is not None and place >= 0 else region
+        for place, region in zip(places, out)
+    ]
+
+
+def _known(mask: Atom) -> Region:
+    """What an array that is a mask stands for."""
+    return (coefficients.region_of(mask) if type(mask) is Var else None) or regions.of(Mask(mask, 1, 2))
+
+
+def _given(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> list[Atom]:
+    """The operands, with masks that were given before made narrower."""
+    given = list(operands)
+    for place, region in zip(places, out):
+        if place is not None and place >= 0 and region and not regions.covers(region, _known(given[place])):
+            given[place] = sinking.coefficients.array(region)
+    return given
 
 
 def _outside(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
@@ -125,8 +146,8 @@ def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     programs, (where,) = _alike(sinking, [eqn.params["jaxpr"]], eqn.invars, out)
     if programs is None:
         return eqn, where
-    (jaxpr,), new = programs
-    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr}, invars=[*new, *eqn.invars]), where
+    (jaxpr,), operands = programs
+    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr}, invars=operands), where
 
 
 def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
@@ -138,8 +159,8 @@ def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     where = [_by_branch(taken, regions_, x.aval.shape) for x, regions_ in zip(operands, zip(*of_branches))]
     if programs is None:
         return eqn, [None, *where]
-    jaxprs, new = programs
-    return eqn.replace(params={"branches": tuple(jaxprs)}, invars=[index, *new, *operands]), [None, *where]
+    jaxprs, operands = programs
+    return eqn.replace(params={"branches": tuple(jaxprs)}, invars=[index, *operands]), [None, *where]
 
 
 def _reads_apart(eqn: Equation) -> bool:
@@ -159,15 +180,17 @@ def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tup
 
 
 def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
-    """Programs of the same operands with masks inside, and the new operands; where the operands matter to each."""
-    places = tuple([_place(programs[0], i, operands, region) for i, region in enumerate(out)])
+    """Programs of the same operands with masks inside, and all operands; where the old operands matter to each."""
+    places = tuple([_place(programs, i, operands, region) for i, region in enumerate(out)])
+    out = _narrowed(places, operands, out)
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(jaxpr, places, finite) for jaxpr in programs]
     where = [_where_of_call(w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
+    given = _given(sinking, places, operands, out)
     if not any(within.changed for within in found):
-        return None, where
+        return (None if given == list(operands) else (programs, given)), where
     n = places.count(NEW)
-    return ([_taking(within, n) for within in found], _new(sinking, places, out)), where
+    return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *given]), where
 
 
 def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
@@ -196,7 +219,7 @@ def _taking(within: Within, n: int) -> Jaxpr:
 def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     """The mask of a carry is one of every step, if the step before matters nowhere else."""
     jaxpr, n_consts, n_carry = [eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry")]
-    places = [_place(jaxpr, i, eqn.invars, region) for i, region in enumerate(out)]
+    places = [_place([jaxpr], i, eqn.invars, region) for i, region in enumerate(out)]
     carry = range(n_consts, n_consts + n_carry)
     finite = tuple([i not in carry and sinking.is_finite(x) for i, x in enumerate(eqn.invars)])
     while True:
@@ -205,10 +228,12 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
         if not beyond:
             break
         places = [None if i in beyond else place for i, place in enumerate(places)]
+    out = _narrowed(places, eqn.invars, out)
     where = _where_of_scan(eqn, within, out)
+    given = eqn.replace(invars=_given(sinking, places, eqn.invars, out))
     if not within.changed:
-        return eqn, where
-    return _scan_with(sinking, eqn, within, places, out), where
+        return eqn if given.invars == eqn.invars else given, where
+    return _scan_with(sinking, given, within, places, out), where
 
 
 def _stays(within: Within, n_consts: int, i: int) -> bool:

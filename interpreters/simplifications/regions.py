@@ -69,6 +69,11 @@ def either(region: Region | None, other: Region | None) -> Region | None:
     return _bounded([*region, *other]) if other else region
 
 
+def covers(region: Region, part: Region) -> bool:
+    """Whether a region is known to hold all of another."""
+    return all(any(set(a) <= set(b) for a in region) for b in part)
+
+
 NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
 
 
