@@ -139,6 +139,20 @@ def outer_times_vector(lib: ModuleType) -> Any:
     return lambda x: (lib.numpy.outer(x, x) @ x).sum()
 
 
+def second_differences(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        n = len(x)
+        matrix = lib.numpy.eye(n, k=1) - 2 * lib.numpy.eye(n) + lib.numpy.eye(n, k=-1)
+        return lib.numpy.dot(matrix @ x, x)
+
+    return f
+
+
+def equal_blocks(lib: ModuleType) -> Any:
+    tnp = lib.numpy
+    return lambda x: tnp.dot(tnp.kron(tnp.eye(len(x) // 4), tnp.outer(x[:4], x[:4])) @ x, x)
+
+
 # ---- gradients that are linear everywhere, for comparison
 
 
@@ -168,6 +182,7 @@ LOOPS = [
 ]  # fmt: skip
 LOOPS += [scanned, index_for_each_example]
 STRUCTURED = [row_and_column_of_outer, trace_of_outer, diagonal_matrix, outer_times_vector]
+STRUCTURED += [second_differences, equal_blocks]
 PLAIN = [elementwise, sorted_sum, cumulative, gathered, associative]
 SIZES = {**dict.fromkeys(LOOPS + PLAIN, (1_000, 10_000, 100_000)), **dict.fromkeys(STRUCTURED, (1_000, 4_000, 16_000))}
 

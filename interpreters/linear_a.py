@@ -12,7 +12,7 @@ from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearity
 from tapeless.interpreters import transpose as reverse
 from tapeless.interpreters.strict_form import Writer, drop, dup, lit, lzero, read, strict_form
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.marking import mark_linear
@@ -92,7 +92,7 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         programs = list(subjaxprs(eqn.params))
         if programs and eqn.primitive in linearity.rules:  # it does more than to call one
-            raise NotImplementedError(f"the strict form of a derivative of {eqn.primitive} is not known.")
+            raise NotImplementedError(_no_strict_form(eqn, "what branches or loops has one without strict=True only."))
         inner = _without_calls(programs[0]) if programs else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
         env.update(zip(eqn.outvars, to.inline(inner, [read(v, env) for v in eqn.invars], eqn.source)))
     return jaxpr.replace(eqns=to.eqns, outvars=[read(v, env) for v in jaxpr.outvars])
@@ -103,8 +103,10 @@ def _pushed(
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
     """Results of an equation, and tangents of those that have one by its rule."""
     nonzero = tuple(map(_has_tangent, eqn.invars))
-    rule, consts, some = forward.jvp_jaxpr(_alone(eqn), nonzero)
-    _check_closed(eqn, consts)
+    with source.at(eqn.source):
+        rule, consts, some = forward.jvp_jaxpr(_alone(eqn), nonzero)
+    if consts:
+        raise NotImplementedError(_no_strict_form(eqn, "its rule closes over arrays."))
     zeros = iter([v for v, yes in zip(eqn.invars, nonzero) if yes])
     pushed = [t or to.zero(v) for t, v in zip(tangents, zeros, strict=True)]
     results = to.inline(rule, [*given, *pushed], eqn.source)
@@ -151,9 +153,9 @@ def _alone_add(aval: ShapedArray) -> Jaxpr:
     return _program_of(add_p, ((aval, True), (aval, True)), (aval,), ())
 
 
-def _check_closed(eqn: Equation, consts: Sequence[Any]) -> None:
-    if consts:
-        raise NotImplementedError(f"the strict form of {eqn.primitive}, whose rule closes over arrays, is not known.")
+def _no_strict_form(eqn: Equation, why: str) -> str:
+    place = f", of {eqn.source.describe()}" if eqn.source else ""
+    return f"the strict form of a derivative of {eqn.primitive} is not known{place}: {why}"
 
 
 def _has_tangent(v: Atom) -> bool:

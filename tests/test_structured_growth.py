@@ -23,6 +23,34 @@ def shared(x: Any) -> Any:
     return tnp.dot(a[:, 0], a[0, :])
 
 
+def second_differences(x: Any) -> Any:
+    """The matrix of them, as one writes it."""
+    n, dtype = len(x), x.dtype
+    return tnp.eye(n, k=1, dtype=dtype) - 2 * tnp.eye(n, dtype=dtype) + tnp.eye(n, k=-1, dtype=dtype)
+
+
+def bands_gradient(a: Any, b: Any) -> Any:
+    """Of the sum of a² b² - a b³ over neighbours a and b."""
+    of_a, of_b = 2 * a * b**2 - b**3, 2 * a**2 * b - 3 * a * b**2
+    return np.append(of_a, 0) + np.append(0, of_b)
+
+
+def blocks(x: Any) -> Any:
+    """A matrix of n / 4 equal blocks on its diagonal, between x and x."""
+    n = len(x) // 4
+    x = x[: 4 * n]
+    return tnp.dot(tnp.kron(tnp.eye(n, dtype=x.dtype), tnp.outer(x[:4], x[:4])) @ x, x)
+
+
+def blocks_gradient(x: Any) -> Any:
+    """Of the sum of (w . b)² over blocks b of x, where w is the first of them."""
+    w, rows = x[:4], x[: len(x) // 4 * 4].reshape(-1, 4)
+    found = np.zeros_like(x)
+    found[: rows.size] = (2 * np.outer(rows @ w, w)).reshape(-1)
+    found[:4] += 2 * (rows @ w) @ rows
+    return found
+
+
 VECTORS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "column and row": (
         lambda x: tnp.dot(tnp.outer(x, x)[:, 0], tnp.outer(x, x)[0, :]),
@@ -32,6 +60,15 @@ VECTORS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "trace": (lambda x: tnp.trace(tnp.outer(x, x)), lambda x: 2 * x),
     "diag": (lambda x: tnp.dot(tnp.diag(x) @ x, x), lambda x: 3 * x * x),
     "sum": (lambda x: tnp.sum(tnp.outer(x, x) @ x), lambda x: np.sum(x * x) + 2 * x * np.sum(x)),
+    "bands": (
+        lambda x: tnp.dot((tnp.diag(x[1:], 1) - tnp.diag(x[1:], -1)) @ x, x * x),
+        lambda x: bands_gradient(x[:-1], x[1:]),
+    ),
+    "second differences": (
+        lambda x: tnp.dot(second_differences(x) @ x, x),
+        lambda x: 2 * (np.eye(len(x), k=1) - 2 * np.eye(len(x)) + np.eye(len(x), k=-1)) @ x,
+    ),
+    "blocks": (blocks, blocks_gradient),
 }
 MATRICES: dict[str, Callable[[Any, Any], Any]] = {
     "trace": lambda a, b: tnp.trace(a @ b),

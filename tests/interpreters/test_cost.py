@@ -268,8 +268,18 @@ def test_what_has_no_strict_derivative():
     def looping(x: Any) -> Any:
         return lax.scan(lambda c, a: (c * a, a), 1.0, x)[0]
 
-    with pytest.raises(NotImplementedError, match=r"^the strict form of a derivative of scan is not known\.$"):
+    place = r"of .*test_cost\.py:\d+ \(.*looping\), return lax\.scan\(.*"
+    advice = r"what branches or loops has one without strict=True only\.$"
+    with pytest.raises(NotImplementedError, match=f"^the strict form of .* scan is not known, {place}: {advice}"):
         tl.unzip(looping, spec(3), strict=True)
+
+
+def test_errors_of_the_strict_form_name_the_line():
+    def opaque(x: Any) -> Any:
+        return x * tl.pure_callback(np.asarray, tl.ShapeDtypeStruct((), "float64"), x)
+
+    with pytest.raises(ValueError, match=r"It was called at .*test_cost\.py:\d+ \(.*opaque\), return x \*"):
+        tl.unzip(opaque, spec(), strict=True)
 
 
 # ---- the programs that are used -------------------------------------------------------------------------------

@@ -12,6 +12,12 @@ from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
 eye = partial(tnp.eye, dtype=np.float64)
+
+
+def zeros(n):
+    return tnp.zeros((n, n))
+
+
 SMALL = {
     "outer, applied": (lambda x: tnp.outer(x, x) @ x, X),
     "outer, applied, summed": (lambda x: tnp.sum(tnp.outer(x, x) @ x), X),
@@ -37,6 +43,13 @@ SMALL = {
     "padded": (lambda x: lax.pad(tnp.outer(x[:3], x), 0.0, [(5, 8, 0), (-1, 1, 0)]) @ x, X),
     "cut": (lambda x: lax.pad(tnp.outer(x, x), 0.0, [(-3, -2, 0), (0, 0, 0)]) @ x, X),
     "mostly zeros": (lambda x: lax.pad(x[:3], 0.0, [(5, 8, 0)]) @ tnp.outer(x, x), X),
+    "symplectic": (lambda x: tnp.block([[zeros(8), eye(8)], [-eye(8), zeros(8)]]) @ x, X),
+    "blocks on the diagonal": (
+        lambda x: tnp.block([[tnp.outer(x[:8], x[8:]), zeros(8)], [zeros(8), tnp.diag(x[8:])]]) @ x,
+        X,
+    ),
+    "joined": (lambda x: tnp.concatenate([tnp.outer(x[:8], x), tnp.eye(8, 16)]) @ x, X),
+    "made wider": (lambda x: (tnp.eye(16, k=1) - 2 * tnp.eye(16)) @ tnp.sin(x), X),
     "kron of eye": (lambda x: tnp.kron(tnp.eye(4), tnp.outer(x[:4], x[:4])) @ x, X),
     "kron with eye": (lambda x: x @ tnp.kron(tnp.outer(x[:4], x[:4]), tnp.eye(4)), X),
     "kron of vectors": (lambda x: tnp.outer(tnp.kron(x[:4], x[4:8]), x) @ x, X),
@@ -99,6 +112,14 @@ def test_bands():
     assert [name for name in names(after(f, x)) if name in ("mul", "add", "sub", "dot_general")].count("mul") == 3
     exact = after(lambda x: (tnp.diag(x) - tnp.diag(x[::-1])) @ x, X)  # which may cancel
     assert largest(exact) == 256
+
+
+def test_what_was_rounded_is_not_made_wider():
+    """A third of float32 is no third of float64; 2 in float16 is 2."""
+    third = tl.jit(lambda x: (tnp.eye(3) / 3 + tnp.eye(3, k=1)) @ x)(np.ones(3))
+    np.testing.assert_array_equal(third, np.float64([1, 1, 0]) + np.float64(np.float32(1) / 3))
+    halves = after(lambda x: tnp.diag(x.astype(np.float32)).astype(float) @ x, X)
+    assert largest(halves) == 16
 
 
 def test_kron_of_matrices():

@@ -1,0 +1,60 @@
+"""Which values say where their elements are: indices along an axis, plus a number."""
+
+from typing import NamedTuple
+
+from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.shape import after_ones
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Atom, Equation
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+
+
+class Position(NamedTuple):
+    """An integer: the index along `axis` plus `start`, or `start` everywhere."""
+
+    axis: int | None
+    start: int
+
+
+def position(w: Writer, x: Atom) -> Position | None:
+    """What a value says, if it is one of these."""
+    known, eqn = number(w, x), w.definition(x)
+    if known is not None:
+        return Position(None, int(known)) if known.dtype.kind in "iu" else None
+    if eqn is None:
+        return None
+    if eqn.primitive is s.iota_p:
+        return Position(eqn.params["dimension"], 0)
+    if eqn.primitive in (e.add_p, e.sub_p):
+        return _shifted(w, eqn)
+    axes = _axes_after(eqn)
+    found = position(w, eqn.invars[0]) if axes else None
+    return None if found is None or found.axis not in axes else Position(axes[found.axis], found.start)
+
+
+def _shifted(w: Writer, eqn: Equation) -> Position | None:
+    """An index plus or minus a number, in a dtype that holds the sum: others wrap around, or are rounded."""
+    (aval,), (one, other) = [v.aval for v in eqn.outvars], [position(w, v) for v in eqn.invars]
+    if one is None or other is None or not dtypes.is_integer(aval.dtype):
+        return None
+    if one.axis is None and eqn.primitive is e.add_p:
+        one, other = other, one
+    if one.axis is None or other.axis is not None:
+        return None
+    start = one.start + other.start if eqn.primitive is e.add_p else one.start - other.start
+    limits = dtypes.iinfo(aval.dtype)
+    fits = limits.min <= start and start + aval.shape[one.axis] - 1 <= limits.max
+    return Position(one.axis, start) if fits else None
+
+
+def _axes_after(eqn: Equation) -> dict[int | None, int]:
+    """Which axes of the operand are axes of the result, of what repeats or reshapes; none of others."""
+    (out,) = eqn.outvars
+    if eqn.primitive is s.reshape_p:
+        return dict(after_ones(eqn.invars[0].aval.shape, out.aval.shape) or {})
+    if eqn.primitive is s.broadcast_in_dim_p:
+        sizes = zip(eqn.invars[0].aval.shape, eqn.params["dims"])
+        return {k: d for k, (n, d) in enumerate(sizes) if n == out.aval.shape[d]}
+    return {}
