@@ -14,6 +14,7 @@ Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -247,15 +248,22 @@ def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
 
 
 def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
-    before = Writer(jaxpr).rewritten()
-    for _ in range(ROUNDS):
-        after = before
-        for run in steps:
-            after = run(after)
-        if after is before:
+    """By the rules and the passes in turn, until none of them finds anything more."""
+    every = [_rewritten, *steps]
+    found, idle = jaxpr, 0
+    for run in islice(cycle(every), ROUNDS * len(every)):
+        after = run(found)
+        if after is found:
+            idle += 1
+        else:
+            found, idle = after, 1 if run is _rewritten else 0  # rules leave nothing to the rules
+        if idle == len(every):
             break
-        before = Writer(after).rewritten()
-    return jaxpr if before is jaxpr else checked(before)
+    return jaxpr if found is jaxpr else checked(found)
+
+
+def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
+    return Writer(jaxpr).rewritten()
 
 
 def _is_of_zeros(eqn: Equation) -> bool:
