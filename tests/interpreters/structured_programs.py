@@ -74,7 +74,7 @@ OPERATIONS: dict[str, Operation] = {
     "written": lambda r, x, y: matrix(x).at[2, 3].set(vector(y)[1]).at[:, 5].add(vector(y)),
     "read of written": lambda r, x, y: matrix(x).at[2:5, 3].set(vector(y)[:3])[int(r.integers(N))],
     "rotated": lambda r, x, y: (
-        tnp.eye(N, dtype=float).at[1, 1].set(tnp.cos(x[0].sum())).at[1, 2].set(tnp.sin(y[0].sum())) @ x
+        tnp.eye(N, dtype=np.float64).at[1, 1].set(tnp.cos(x[0].sum())).at[1, 2].set(tnp.sin(y[0].sum())) @ x
     ),
     # moved
     "transposed": lambda r, x, y: matrix(x).T,
