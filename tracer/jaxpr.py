@@ -50,10 +50,6 @@ class Literal:
         self.aval = aval_of(value) if aval is None else aval
         self.value = value.copy() if isinstance(value, (np.ndarray, np.generic)) else self.aval.dtype.type(value)
 
-    def key(self) -> tuple[Any, ...]:
-        """Equal for literals of the same type and the same bits (so 0.0 and -0.0 differ, nan equals itself)."""
-        return self.aval, np.asarray(self.value).tobytes()
-
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"
 

@@ -1,11 +1,10 @@
-"""Simplifications of a program that keep its inputs and its meaning: dead code, common subexpressions, forwarding."""
+"""Simplifications of a program that keep its inputs and its meaning: dead code, forwarding."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.types import ShapedArray
 
 
@@ -26,27 +25,6 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
             kept.append(eqn)
             needed.update([v for v in eqn.invars if type(v) is Var])
     return jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept[::-1])
-
-
-def common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
-    """With equations of equal right sides computed once, unless they have an effect."""
-    seen: dict[Any, Sequence[Var]] = {}
-    same: dict[Var, Atom] = {}
-    kept: list[Equation] = []
-    for eqn in jaxpr.eqns:
-        invars = [same.get(v, v) if type(v) is Var else v for v in eqn.invars]
-        key = (eqn.primitive, tuple(_key(v) for v in invars), tuple(eqn.params.items()))
-        before = seen.setdefault(key, eqn.outvars)
-        if before is eqn.outvars or effects(eqn):
-            kept.append(eqn.replace(invars=invars))
-        else:
-            same.update(zip(eqn.outvars, before, strict=True))
-    outvars = [same.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
-    return jaxpr.replace(eqns=kept, outvars=outvars)
-
-
-def _key(atom: Atom) -> Any:
-    return atom.key() if isinstance(atom, Literal) else atom
 
 
 def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:

@@ -62,7 +62,6 @@ __all__ = [
     "tree_transpose",
     "broadcast_prefix",
     "tree_broadcast",
-    "compose",
     "treedef_children",
     "treedef_is_leaf",
     "treedef_tuple",
@@ -287,11 +286,6 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
 
 
 # ---- structures
-
-
-def compose(outer: PyTreeDef, inner: PyTreeDef) -> PyTreeDef:
-    """`outer` with `inner` at each leaf."""
-    return outer.compose(inner)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

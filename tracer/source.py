@@ -12,7 +12,10 @@ from contextvars import ContextVar
 from types import CodeType
 
 _LONGEST = 160  # characters of a line that messages quote: who has longer ones finds them by the number
-_roots = tuple({os.path.dirname(os.path.dirname(os.path.abspath(__file__)))})
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# The source folders: installed they lie under one, in a checkout beside one another.
+_PACKAGES = ("",) if os.path.basename(_ROOT) == "tapeless" else ("api", "tracer", "interpreters", "lowering")
+_FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _ours: dict[int, tuple[CodeType, bool]] = {}
 _known: dict[tuple[int, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
@@ -98,30 +101,10 @@ def describe_here() -> str:
     return place.describe() if place else ""
 
 
-def add_root(folder: str) -> None:
-    """Count the code below `folder` as ours."""
-    global _roots
-    _roots = (*_roots, os.path.abspath(folder))
-    _ours.clear()
-
-
 def _is_ours(code: CodeType) -> bool:
     file = os.path.abspath(code.co_filename)
-    below = any(file.startswith(root + os.sep) for root in _source_folders())
-    return (
-        below or code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
-    )
-
-
-def _source_folders() -> tuple[str, ...]:
-    """The four source folders, wherever they are: installed they lie under one, in a checkout beside one another."""
-    own = ("api", "tracer", "interpreters", "lowering")
-    return tuple(os.path.join(root, name) for root in _roots for name in own) + _installed_root()
-
-
-def _installed_root() -> tuple[str, ...]:
-    root = _roots[0]
-    return (root,) if os.path.basename(root) == "tapeless" else ()
+    between = code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
+    return between or file.startswith(_FOLDERS)
 
 
 def _quoted(text: str) -> str:

@@ -94,11 +94,6 @@ class ShapedArray:
 _interned: dict[Any, ShapedArray] = {}
 
 
-def scalar_type(dtype: Any, weak_type: bool = False) -> ShapedArray:
-    """Type of a scalar of `dtype`."""
-    return ShapedArray((), np.dtype(dtype), weak_type)
-
-
 def aval_of(value: Any) -> ShapedArray:
     """The type of a value: an array of ours, a NumPy array (strong), NumPy or Python scalar (weak).
 

@@ -4,7 +4,6 @@ import numpy as np
 
 import tapeless as tl
 from tapeless import lax
-from tapeless.tracer import passes
 from tapeless.tracer.effects import effects, effects_of
 from tapeless.tracer.jaxpr import Jaxpr
 
@@ -55,16 +54,3 @@ def test_dead_code_with_effects_stays():
 
     names = [str(eqn.primitive) for eqn in program(f).eqns]
     assert names == ["mul", "io_callback", "mul", "jit"]
-
-
-def test_equal_equations_with_effects_are_not_merged():
-    def f(x):
-        called = tl.jit(look)
-        return called(x * 2) + called(x * 2) + tl.jit(host)(x) + tl.jit(host)(x)
-
-    before, after = program(f), passes.common_subexpressions(program(f))
-    assert [str(eqn.primitive) for eqn in before.eqns].count("mul") == 2
-    kept = [eqn for eqn in after.eqns if effects(eqn)]
-    assert len(kept) == 2
-    assert [str(eqn.primitive) for eqn in after.eqns].count("mul") == 1
-    assert kept[0].invars == kept[1].invars

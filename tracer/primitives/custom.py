@@ -11,26 +11,14 @@ from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-def custom_jvp(custom: Any, *args: Any) -> tuple[Any, ...]:
-    """Call a flat function with a derivative of its own.
-
-    Args:
-      custom: `custom.function(*args)` computes, `custom.rule(primals, tangents) -> (results, tangents)` is the
-        derivative, `custom.traced(avals)` the function as a program with its constants, which become the first
-        operands when it is written into another.
-    """
-    return custom_jvp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
-
-
-def custom_vjp(custom: Any, *args: Any) -> tuple[Any, ...]:
-    """`custom_jvp` of what has a backward rule: the tangents that `custom.rule` gives come from `custom_linear`."""
-    return custom_vjp_p.bind(*args, custom=custom, jaxpr=None, n_consts=None)
-
-
 def _custom_type(*avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
     return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
 
 
+# Of `custom`, `function(*args)` computes, `rule(primals, tangents) -> (results, tangents)` is the derivative, and
+# `traced(avals)` the function as a program with its constants. Written into another program, these become the first
+# `n_consts` operands, and `jaxpr` the program; before that both are None. Of a function with a backward rule, the
+# tangents that `rule` gives come from `custom_linear`.
 custom_jvp_p = Primitive("custom_jvp", _custom_type, remember=False)
 custom_vjp_p = Primitive("custom_vjp", _custom_type, remember=False)
 
