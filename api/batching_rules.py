@@ -10,6 +10,7 @@ from tapeless.scanning import scan
 from tapeless.tracer import pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -168,10 +169,9 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         tree = pytree.structure(list(args))
 
         def step(_: Any, elements: Any) -> tuple[Any, Any]:
-            each = iter(elements)
-            return (), custom(*pytree.unflatten(tree, [next(each) if yes else x for yes, x in zip(flags, leaves)]))
+            return (), custom(*pytree.unflatten(tree, merged(flags, elements, others(flags, leaves))))
 
-        _, out = scan(step, (), [x for yes, x in zip(flags, leaves) if yes], axis_size)
+        _, out = scan(step, (), chosen(flags, leaves), axis_size)
         return out, pytree.tree_map(lambda _: True, out)
 
     return custom

@@ -23,6 +23,7 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.staging import StagedTracer, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -136,7 +137,7 @@ class Converted:
             self._some = [type(t) is not Zero for t in pushed]
             return [*values, *[t for t in pushed if type(t) is not Zero]]
 
-        of_tangents = [aval.tangent() for aval, yes in zip(avals, inexact) if yes]
+        of_tangents = [aval.tangent() for aval in chosen(inexact, avals)]
         function = trace_to_jaxpr(call.function, avals, what=what, function=call)
         self._function = self._over(*function)  # which the rule may call
         try:
@@ -152,9 +153,9 @@ class Converted:
     def _over(self, program: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, tuple[Any, ...]]:
         """A program of its untraced constants, then the tracers, then its own inputs; and those constants."""
         where = {id(x): v for v, x in zip(program.invars, consts)}
-        others = [x for x in consts if not isinstance(x, Tracer)]
-        first = [*[where[id(x)] for x in others], *[where.get(id(x)) or Var(x.aval) for x in self.tracers]]
-        return program.replace(invars=[*first, *program.invars[len(consts) :]]), tuple(others)
+        untraced = [x for x in consts if not isinstance(x, Tracer)]
+        first = [*[where[id(x)] for x in untraced], *[where.get(id(x)) or Var(x.aval) for x in self.tracers]]
+        return program.replace(invars=[*first, *program.invars[len(consts) :]]), tuple(untraced)
 
 
 def _apply(program: Any, operands: Sequence[Any]) -> tuple[Any, ...]:
@@ -239,14 +240,13 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     program, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="closure_convert", function=fun)
     is_hoisted = [isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in consts]
     n, name = sum(is_hoisted), core.describe_function(fun)
-    kept = [None if yes else x for yes, x in zip(is_hoisted, consts)]  # not to hold what is no constant any more
+    hoisted, kept = chosen(is_hoisted, consts), others(is_hoisted, consts)
 
     def converted_fun(*args: Any) -> Any:
-        given, values = args[: len(args) - n], iter(args[len(args) - n :])
+        given, values = args[: len(args) - n], args[len(args) - n :]
         xs, structure = pytree.flatten(tuple(given))
         if structure != tree:
             raise TypeError(f"closure_convert: {name} was converted for arguments {tree}, but is given {structure}.")
-        known = [next(values) if yes else x for yes, x in zip(is_hoisted, kept)]
-        return pytree.unflatten(out_tree, eval_jaxpr(program, [*known, *xs]))
+        return pytree.unflatten(out_tree, eval_jaxpr(program, [*merged(is_hoisted, values, kept), *xs]))
 
-    return converted_fun, [x for x, yes in zip(consts, is_hoisted) if yes]
+    return converted_fun, hoisted

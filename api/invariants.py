@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapeless.bodies import Body
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.passes import forwarded_inputs, rearranged
@@ -23,26 +24,29 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
     return [next(outs) if source is None else asarray(operands[source]) for source in forwards]
 
 
-def while_loop(condition: Body, body: Body, carry: Sequence[Any]) -> list[Any]:
+def while_loop(condition: Body, body: Body, carry: Sequence[Any]) -> tuple[Any, ...]:
     """`primitives.while_loop`, less what stays as it is."""
     constant = _constant(body, len(carry))
-    constants, carried = _parted(carry, constant)
+    constants, carried = chosen(constant, carry), others(constant, carry)
     consts = (*condition.consts, *constants), (*body.consts, *constants)
-    test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, _others(constant))
-    return _merged(constant, constants, primitives.while_loop(test, step, consts, carried))
+    changed = others(constant, range(len(carry)))
+    test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, changed)
+    return merged(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
 
 
-def scan(body: Body, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> list[Any]:
+def scan(body: Body, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
     """`primitives.scan`, less what stays as it is, and the results that are one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]
     is_copy = [k is not None for k in copied]
-    jaxpr = _constants_first(body, constant, [*_others(constant), *[n + j for j in _others(is_copy)]])
-    constants, carried = _parted(carry, constant)
+    computed = others([*constant, *is_copy], range(n + len(copied)))
+    jaxpr = _constants_first(body, constant, computed)
+    constants, carried = chosen(constant, carry), others(constant, carry)
     outs = primitives.scan(jaxpr, [*body.consts, *constants], carried, xs, **params)
     ends, ys = outs[: len(carried)], outs[len(carried) :]
-    return _merged(constant, constants, ends) + _merged(is_copy, [xs[k] for k in copied if k is not None], ys)
+    copies = [asarray(xs[k]) for k in copied if k is not None]
+    return merged(constant, map(asarray, constants), ends) + merged(is_copy, copies, ys)
 
 
 def _constant(body: Body, n: int) -> list[bool]:
@@ -54,21 +58,6 @@ def _constant(body: Body, n: int) -> list[bool]:
 def _constants_first(body: Body, constant: Sequence[bool], outs: Sequence[int]) -> Jaxpr:
     """The program with what is constant in the carry among its constants, and the results `outs` alone."""
     first, end = len(body.consts), len(body.jaxpr.invars)
-    constants, carried = _parted(range(first, first + len(constant)), constant)
-    return rearranged(body.jaxpr, [*range(first), *constants, *carried, *range(first + len(constant), end)], outs)
-
-
-def _others(chosen: Sequence[bool]) -> list[int]:
-    """Positions that are not chosen."""
-    return [i for i, yes in enumerate(chosen) if not yes]
-
-
-def _parted(xs: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """Those chosen, and the others."""
-    return [x for x, yes in zip(xs, chosen) if yes], [x for x, yes in zip(xs, chosen) if not yes]
-
-
-def _merged(chosen: Sequence[bool], xs: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """`_parted`, backwards; what was only passed on is made an array."""
-    first, second = iter(xs), iter(others)
-    return [asarray(next(first)) if yes else next(second) for yes in chosen]
+    carry = range(first, first + len(constant))
+    ins = [*range(first), *chosen(constant, carry), *others(constant, carry), *range(carry.stop, end)]
+    return rearranged(body.jaxpr, ins, outs)

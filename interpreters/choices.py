@@ -17,6 +17,7 @@ from tapeless.interpreters import vmap
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.effects import effects_of
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
@@ -165,15 +166,13 @@ def select_while(
 def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[bool], params: Any) -> tuple[Any, ...]:
     """`primitive` for one example after the other: operands are [size, ...] where `mapped`, results all are."""
     avals = [aval_of(x) for x in args]
-    consts = [x for x, yes in zip(args, mapped) if not yes]
-    xs = [x for x, yes in zip(args, mapped) if yes]
+    consts, xs = others(mapped, args), chosen(mapped, args)
+    n = len(consts)
 
     def example(*operands: Any) -> Any:
-        shared, own = iter(operands[: len(consts)]), iter(operands[len(consts) :])
-        return primitive.bind(*[next(own) if yes else next(shared) for yes in mapped], **params)
+        return primitive.bind(*merged(mapped, operands[n:], operands[:n]), **params)
 
-    of_one = [c.element_type(a) for a, yes in zip(avals, mapped) if yes]
-    in_avals = [*[a for a, yes in zip(avals, mapped) if not yes], *of_one]
+    in_avals = [*others(mapped, avals), *map(c.element_type, chosen(mapped, avals))]
     program, _ = trace_to_jaxpr(example, in_avals, what="vmap", function=primitive)
     return c.scan(program.replace(name=f"each_{primitive}"), consts, [], xs, length=size)
 

@@ -14,6 +14,7 @@ from tapeless.interpreters import transpose as reverse
 from tapeless.interpreters.strict_form import Writer, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.elementwise import add_p
@@ -27,11 +28,11 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
       differentiated: which inputs have a tangent; all that are inexact if None.
     Raises: NotImplementedError if it branches or loops.
     """
-    chosen = differentiated or list(map(_has_tangent, program.invars))
+    some = differentiated or list(map(_has_tangent, program.invars))
     program = strict_form(_without_calls(program))
     to = Writer()
     primal: dict[Atom, Any] = {v: Var(v.aval) for v in program.invars}
-    tangent: dict[Atom, Any] = {v: Var(v.aval.tangent(), True) for v, yes in zip(program.invars, chosen) if yes}
+    tangent: dict[Atom, Any] = {v: Var(v.aval.tangent(), True) for v in chosen(some, program.invars)}
     invars = [*primal.values(), *tangent.values()]
     for eqn in program.eqns:
         given = [primal.get(v, v) for v in eqn.invars]
@@ -42,9 +43,9 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
         elif eqn.primitive is lit:
             primal.update(zip(eqn.outvars, to.write(lit, given, eqn.outvars, eqn.source)))
         else:
-            outs, some = _pushed(to, eqn, given, [pushed[v] for v in eqn.invars if v in pushed])
+            outs, new = _pushed(to, eqn, given, [pushed[v] for v in eqn.invars if v in pushed])
             primal.update(zip(eqn.outvars, outs))
-            tangent.update(some)
+            tangent.update(new)
     tangents = [tangent[v] if v in tangent else to.zero(v) for v in program.outvars if _has_tangent(v)]
     built = Jaxpr(invars, to.eqns, [*[primal[v] for v in program.outvars], *tangents], f"jvp_{program.name}")
     return strict_form(built, linear_out=[i >= len(program.outvars) for i in range(len(built.outvars))])
@@ -107,11 +108,10 @@ def _pushed(
         rule, consts, some = forward.jvp_jaxpr(_alone(eqn), nonzero)
     if consts:
         raise NotImplementedError(_no_strict_form(eqn, "its rule closes over arrays."))
-    zeros = iter([v for v, yes in zip(eqn.invars, nonzero) if yes])
-    pushed = [t or to.zero(v) for t, v in zip(tangents, zeros, strict=True)]
+    pushed = [t or to.zero(v) for t, v in zip(tangents, chosen(nonzero, eqn.invars), strict=True)]
     results = to.inline(rule, [*given, *pushed], eqn.source)
     n = len(eqn.outvars)
-    return results[:n], list(zip([v for v, yes in zip(eqn.outvars, some) if yes], results[n:], strict=True))
+    return results[:n], list(zip(chosen(some, eqn.outvars), results[n:], strict=True))
 
 
 def _pull(to: "Writer", eqn: Equation, ct: dict[Any, Any]) -> None:
@@ -127,8 +127,8 @@ def _pull(to: "Writer", eqn: Equation, ct: dict[Any, Any]) -> None:
     else:
         operands = [v for v in eqn.invars if v.linear]
         rule, some = reverse.transpose_jaxpr(_alone(eqn), (True,) * len(given))
-        pulled = iter(to.inline(rule, [*[v for v in eqn.invars if not v.linear], *given], eqn.source))
-        ct.update((v, next(pulled) if yes else to.zero(v)) for v, yes in zip(operands, some, strict=True))
+        pulled = to.inline(rule, [*[v for v in eqn.invars if not v.linear], *given], eqn.source)
+        ct.update(zip(operands, merged(some, pulled, map(to.zero, others(some, operands)))))
 
 
 def _alone(eqn: Equation) -> Jaxpr:

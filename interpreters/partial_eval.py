@@ -19,6 +19,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.errors import InternalError
+from tapeless.tracer.flags import chosen, others
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -205,11 +206,9 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...],
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
         name = jaxpr.name.removeprefix("jvp_")
-        waited = [x for x, waits in zip(outs, linear_out) if waits]
-        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in waited]
+        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_out, outs)]
         linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
-        results = [x for x, waits in zip(outs, linear_out) if not waits]
-        known_out = [known.atom(x) for x in [*results, *residuals]]
+        known_out = [known.atom(x) for x in [*others(linear_out, outs), *residuals]]
     program, consts = known.finish(known_out, f"primal_{name}")
     if consts:
         raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")

@@ -8,6 +8,7 @@ from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero
 from tapeless.tracer import core, passes
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
 from tapeless.tracer.types import aval_of
@@ -27,12 +28,9 @@ def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
 def _jit_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr) -> Any:
     linear_in = tuple(map(trace.is_linear, args))
     halves = partial_eval.unzip_body(jaxpr, linear_in)
-    known = [x for x, waits in zip(args, linear_in) if not waits]
-    results, residuals = call_known(halves, known, c.jit)
-    waiting = [x for x, waits in zip(args, linear_in) if waits]
-    linear = iter(trace.record(c.jit_p, [*residuals, *waiting], {"jaxpr": halves.linear}))
-    done = iter(results)
-    return tuple(next(linear) if waits else next(done) for waits in halves.linear_out)
+    results, residuals = call_known(halves, others(linear_in, args), c.jit)
+    linear = trace.record(c.jit_p, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear})
+    return merged(halves.linear_out, linear, results)
 
 
 def call_known(halves: partial_eval.Unzipped, known: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:

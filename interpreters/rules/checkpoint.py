@@ -12,6 +12,7 @@ from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_known
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import checkpoint as c
 from tapeless.tracer.types import aval_of
@@ -31,13 +32,11 @@ def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) ->
 def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
     linear_in = tuple(map(trace.is_linear, args))
     halves = partial_eval.unzip_body(jaxpr, linear_in, policy)
-    known = [x for x, waits in zip(args, linear_in) if not waits]
+    known = others(linear_in, args)
     how = {"policy": policy, "prevent_cse": prevent_cse}
     results, residuals = call_known(halves, known, lambda program, *xs: c.checkpoint(program, *xs, **how))
-    waiting = [x for x, waits in zip(args, linear_in) if waits]
-    linear = iter(trace.record(c.checkpoint_p, [*residuals, *waiting], {"jaxpr": halves.linear, **how}))
-    done = iter(results)
-    return tuple(next(linear) if waits else next(done) for waits in halves.linear_out)
+    linear = trace.record(c.checkpoint_p, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear, **how})
+    return merged(halves.linear_out, linear, results)
 
 
 def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
@@ -62,8 +61,9 @@ def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any]
         return residuals, cts
     read = {v for eqn in again for v in eqn.invars}
     tied = [v in read for v in jaxpr.invars if not v.linear]
-    behind = iter(c.optimization_barrier(*[x for x, yes in zip(residuals, tied) if yes], *cts))
-    return [next(behind) if yes else x for x, yes in zip(residuals, tied)], list(behind)
+    n = sum(tied)
+    behind = c.optimization_barrier(*chosen(tied, residuals), *cts)
+    return list(merged(tied, behind[:n], others(tied, residuals))), list(behind[n:])
 
 
 def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
@@ -96,10 +96,10 @@ vmap.elementwise(c.move_p)
 # ---- optimization_barrier ------------------------------------------------------------------------------------
 
 
-def _among(values: Any, chosen: list[bool], apply: Any) -> tuple[Any, ...]:
-    """Values, those chosen replaced by what `apply` gives for them together."""
-    applied = iter(apply([x for x, yes in zip(values, chosen) if yes]) if any(chosen) else ())
-    return tuple(next(applied) if yes else x for x, yes in zip(values, chosen))
+def _among(values: Any, flags: list[bool], apply: Any) -> tuple[Any, ...]:
+    """Values, those with a flag replaced by what `apply` gives for them together."""
+    applied = apply(chosen(flags, values)) if any(flags) else ()
+    return merged(flags, applied, others(flags, values))
 
 
 def _behind_barrier(values: list[Any]) -> tuple[Any, ...]:

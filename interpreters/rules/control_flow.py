@@ -28,6 +28,7 @@ from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import marking, passes
+from tapeless.tracer.flags import chosen, grouped, merged, others
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
@@ -46,29 +47,6 @@ def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Seque
         if grown == before:
             return made, before
         before = grown
-
-
-def _split(items: Sequence[Any], *counts: int) -> list[Any]:
-    """`items` in groups of these sizes, and the rest."""
-    groups, at = [], 0
-    for n in counts:
-        groups.append(items[at : at + n])
-        at += n
-    return [*groups, items[at:]]
-
-
-def _where(flags: Sequence[bool], items: Sequence[Any]) -> list[Any]:
-    return [x for x, yes in zip(items, flags, strict=True) if yes]
-
-
-def _unless(flags: Sequence[bool], items: Sequence[Any]) -> list[Any]:
-    return [x for x, yes in zip(items, flags, strict=True) if not yes]
-
-
-def _merged(flags: Sequence[bool], where: Sequence[Any], unless: Sequence[Any]) -> tuple[Any, ...]:
-    """The inverse of `_where` and `_unless`."""
-    yes, no = iter(where), iter(unless)
-    return tuple([next(yes) if flag else next(no) for flag in flags])
 
 
 # ---- jvp -----------------------------------------------------------------------------------------------------
@@ -102,7 +80,7 @@ def _nonzero(tangents: Sequence[Any]) -> Flags:
 
 
 def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = _split(_nonzero(tangents), n_consts, n_carry)
+    of_consts, of_carry, of_xs = grouped(_nonzero(tangents), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> Any:
@@ -114,13 +92,13 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_car
     k = len(outer)
     ins = [*range(k), *_paired((n_consts, n_carry, len(of_xs)), some, k)]
     outs = _paired((n_carry, n_ys), out_some)
-    values = [*outer, *primals, *[instantiate(t) for t in _where(some, tangents)]]
-    given = _split([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
+    values = [*outer, *primals, *[instantiate(t) for t in chosen(some, tangents)]]
+    given = grouped([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
     return _separated(c.scan(passes.rearranged(program, ins, outs), *given, **loop), outs, out_some)
 
 
 def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Any:
-    _, of_consts, of_carry = _split(_nonzero(tangents), n_condition, n_body)
+    _, of_consts, of_carry = grouped(_nonzero(tangents), n_condition, n_body)
 
     def step(carry: Flags) -> Any:
         made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
@@ -129,10 +107,10 @@ def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_
     (program, outer, _), of_carry = _fixed_point(of_carry, step)
     some, n, k = (*of_consts, *of_carry), len(of_carry), len(outer)
     ins, outs = [*range(k), *_paired((n_body, n), some, k)], _paired((n,), of_carry)
-    pushed = [instantiate(t) for t in _where(some, tangents[n_condition:])]
+    pushed = [instantiate(t) for t in chosen(some, tangents[n_condition:])]
     values = [*outer, *primals[n_condition:], *pushed]
-    consts, carry = _split([values[i] for i in ins], k + n_body + sum(of_consts))
-    unused = [x.tangent() for x in _where(of_carry, body.out_avals)]
+    consts, carry = grouped([values[i] for i in ins], k + n_body + sum(of_consts))
+    unused = [x.tangent() for x in chosen(of_carry, body.out_avals)]
     test = passes.rearranged(condition, [*range(n_condition + n), *unused], [0])
     looped = c.while_loop(test, passes.rearranged(program, ins, outs), (primals[:n_condition], consts), carry)
     return _separated(looped, outs, of_carry)
@@ -147,7 +125,7 @@ def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> An
     made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
     outer = [x for _, consts, _ in made for x in consts]
     results = c.cond(
-        primals[0], [*outer, *primals[1:], *_where(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
+        primals[0], [*outer, *primals[1:], *chosen(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
     )
     return _separated(results, range(len(results)), out_some)
 
@@ -170,7 +148,7 @@ def _with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Ja
 def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
     """Two scans: what is known, giving its residuals stacked, and what waits. Residuals that no step changes are
     computed before, those that are elements of an operand are read again."""
-    of_consts, of_carry, of_xs = _split(tuple(map(trace.is_linear, args)), n_consts, n_carry)
+    of_consts, of_carry, of_xs = grouped(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> tuple[Unzipped, Flags]:
@@ -179,16 +157,16 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
     halves, of_carry = _fixed_point(of_carry, step)
     linear_in = (*of_consts, *of_carry, *of_xs)
-    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in _where(linear_in, args)]
-    waiting = _split(pushed, sum(of_consts), sum(of_carry))
-    known = _split(_unless(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_in, args)]
+    waiting = grouped(pushed, sum(of_consts), sum(of_carry))
+    known = grouped(others(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
     results, residuals = _known_scan(hoisting.scan_body(halves, len(known[0]), len(known[1])), known, loop)
-    in_body = _split(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
+    in_body = grouped(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
-    ins = [*_unless(stacked, places), *in_body[0], *in_body[1], *_where(stacked, places), *in_body[2]]
+    ins = [*others(stacked, places), *in_body[0], *in_body[1], *chosen(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
-    operands = [*_unless(stacked, values), *waiting[0], *waiting[1], *_where(stacked, values), *waiting[2]]
+    operands = [*others(stacked, values), *waiting[0], *waiting[1], *chosen(stacked, values), *waiting[2]]
     linear = hoisting.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
@@ -196,7 +174,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
         "n_carry": len(waiting[1]),
         **loop,
     }
-    return _merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
+    return merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
 
 
 class _Residual(NamedTuple):
@@ -221,19 +199,19 @@ def _while_partial_eval(
     trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
     """What is known is computed now; what waits is the whole loop, which computes it again."""
-    of_test, of_consts, of_carry = _split(tuple(map(trace.is_linear, args)), n_condition, n_body)
+    of_test, of_consts, of_carry = grouped(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
     def step(carry: Flags) -> tuple[Unzipped, Flags]:
         halves = partial_eval.unzip_body(body, (*of_consts, *carry), waiting=carry)
         return halves, halves.linear_out
 
     halves, of_carry = _fixed_point(of_carry, step)
-    results = _known_while(halves, condition, (*of_test, *of_carry), _split(args, n_condition, n_body), of_consts)
+    results = _known_while(halves, condition, (*of_test, *of_carry), grouped(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     marked, _ = marking.rules[c.while_p](linear_in, **params)
     waiting = trace.record(c.while_p, args, marked, of_carry)
-    return _merged(of_carry, _where(of_carry, waiting), results)
+    return merged(of_carry, chosen(of_carry, waiting), results)
 
 
 def _known_while(halves: Unzipped, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags) -> Any:
@@ -241,9 +219,9 @@ def _known_while(halves: Unzipped, condition: Jaxpr, of_test: Flags, args: Seque
     of_carry = of_test[len(test_consts) :]
     if all(of_carry):
         return ()
-    test = passes.rearranged(condition, _unless(of_test, range(len(of_test))), [0])
+    test = passes.rearranged(condition, others(of_test, range(len(of_test))), [0])
     body = passes.rearranged(halves.known, range(len(halves.known.invars)), range(len(of_carry) - sum(of_carry)))
-    return c.while_loop(test, body, (test_consts, _unless(of_consts, consts)), _unless(of_carry, carry))
+    return c.while_loop(test, body, (test_consts, others(of_consts, consts)), others(of_carry, carry))
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
@@ -255,13 +233,13 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     outs = zip(*[partial_eval.unzip_body(branch, linear_in).linear_out for branch in branches])
     waiting = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, waiting=waiting) for branch in branches]
-    known = _unless(linear_in, operands)
+    known = others(linear_in, operands)
     found = hoisting.branches(halves)
     n = len(waiting) - sum(waiting)
     outs = c.cond(index, known, found.known) if found.known[0].outvars else ()
     residuals = [*[known[i] for i in found.operands], *outs[n:]]
-    recorded = trace.record(c.cond_p, [index, *residuals, *_where(linear_in, operands)], {"branches": found.linear})
-    return _merged(waiting, recorded, outs[:n])
+    recorded = trace.record(c.cond_p, [index, *residuals, *chosen(linear_in, operands)], {"branches": found.linear})
+    return merged(waiting, recorded, outs[:n])
 
 
 # ---- transpose -----------------------------------------------------------------------------------------------
@@ -287,22 +265,22 @@ def _scan_transpose(
         return found, found[n_consts : n_consts + n_carry]
 
     found, of_carry = _fixed_point(_nonzero(cts[:n_carry]), step)
-    of_consts, _, of_xs = _split(found, n_consts, n_carry)
-    linear = _split(jaxpr.linear_in, n_consts, n_carry)
-    added = _where(jaxpr.linear_in, (*of_consts, *[False] * (len(found) - n_consts)))
-    wanted = _where(jaxpr.linear_in, (*of_consts, *of_carry, *of_xs))
+    of_consts, _, of_xs = grouped(found, n_consts, n_carry)
+    linear = grouped(jaxpr.linear_in, n_consts, n_carry)
+    added = chosen(jaxpr.linear_in, (*of_consts, *[False] * (len(found) - n_consts)))
+    wanted = chosen(jaxpr.linear_in, (*of_consts, *of_carry, *of_xs))
     program, _ = transpose.transpose_jaxpr(jaxpr, (*of_carry, *of_ys), tuple(added), tuple(wanted))
-    residuals = [_unless(flags, xs) for flags, xs in zip(linear, _split(args, n_consts, n_carry))]
+    residuals = [others(flags, xs) for flags, xs in zip(linear, grouped(args, n_consts, n_carry))]
     taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, of_consts)) if yes]
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
-    arriving = [instantiate(ct) for ct in _where(of_carry, cts[:n_carry])]
+    arriving = [instantiate(ct) for ct in chosen(of_carry, cts[:n_carry])]
     counts = [len(residuals[0]), len(residuals[2]), len(arriving), sum(of_ys), len(running)]
-    kept, elements, carried, stacked, sums = _split(range(sum(counts)), *counts)[:5]
+    kept, elements, carried, stacked, sums = grouped(range(sum(counts)), *counts)[:5]
     pulled = c.scan(
         passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted))),
         residuals[0],
         [*running, *arriving],
-        [*residuals[2], *_where(of_ys, cts[n_carry:])],
+        [*residuals[2], *chosen(of_ys, cts[n_carry:])],
         length=length,
         reverse=not reverse,
         unroll=unroll,
@@ -332,9 +310,9 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
     found = [any(flags) for flags in zip(*reach)]
     running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]
     added = [total is not None for total in running]
-    masks = tuple(_where(linear, added)), tuple(_where(linear, found))
+    masks = tuple(chosen(linear, added)), tuple(chosen(linear, found))
     programs = [transpose.transpose_jaxpr(branch, some, *masks)[0] for branch in branches]
-    given = [*_unless(linear, operands), *_where(some, cts), *_where(added, running)]
+    given = [*others(linear, operands), *chosen(some, cts), *chosen(added, running)]
     pulled = c.cond(index, given, programs)
     return None, *_to_operands(pulled, found, operands)
 
@@ -356,7 +334,7 @@ def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[b
 
 
 def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = _split(_mapped(dims), n_consts, n_carry)
+    of_consts, of_carry, of_xs = grouped(_mapped(dims), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> Any:
@@ -365,7 +343,7 @@ def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, 
         return made, made[1][:n_carry]
 
     (program, out_mapped), of_carry = _fixed_point(of_carry, step)
-    consts, carry, xs = _split(list(zip(args, dims)), n_consts, n_carry)
+    consts, carry, xs = grouped(list(zip(args, dims)), n_consts, n_carry)
     outs = c.scan(
         program,
         _put(size, *_columns(consts), of_consts),
@@ -379,7 +357,7 @@ def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, 
 def _while_vmap(
     size: int, args: Any, dims: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
-    of_test, of_consts, of_carry = _split(_mapped(dims), n_condition, n_body)
+    of_test, of_consts, of_carry = grouped(_mapped(dims), n_condition, n_body)
 
     def step(carry: Flags) -> Any:
         made = vmap.batch_where_needed(body, size, _dims((*of_consts, *carry)), carry)
@@ -390,7 +368,7 @@ def _while_vmap(
     mapped = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     if not differs[0]:
-        test_consts, consts, carry = _split(_put(size, args, dims, mapped), n_condition, n_body)
+        test_consts, consts, carry = grouped(_put(size, args, dims, mapped), n_condition, n_body)
         return c.while_loop(test, program, (test_consts, consts), carry), _dims(of_carry)
     every = (True,) * len(of_carry)
     given = _put(size, args, dims, (*of_test, *of_consts, *every))
@@ -399,7 +377,7 @@ def _while_vmap(
     else:
         test = vmap.batch_jaxpr(condition, size, _dims((*of_test, *every)))
         program = vmap.batch_jaxpr(body, size, _dims((*of_consts, *every)))
-        test_consts, consts, carry = _split(given, n_condition, n_body)
+        test_consts, consts, carry = grouped(given, n_condition, n_body)
         outs = choices.select_while(size, test, program, (test_consts, consts), carry)
     return outs, [0] * len(outs)
 
@@ -451,13 +429,13 @@ vmap.rules[c.cond_p] = _cond_vmap
 
 def _scan_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
     n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
-    consts, carry, xs = _split(facts, n_consts, n_carry)
+    consts, carry, xs = grouped(facts, n_consts, n_carry)
     outs, carry = _linear_carry(program, eqn, eqn.params["jaxpr"], consts, carry, xs)
     return (*carry, *outs[n_carry:])
 
 
 def _while_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
-    of_test, consts, carry = _split(facts, eqn.params["n_condition"], eqn.params["n_body"])
+    of_test, consts, carry = grouped(facts, eqn.params["n_condition"], eqn.params["n_body"])
     _, carry = _linear_carry(program, eqn, eqn.params["body"], consts, carry, ())
     (test,) = program.inside(eqn.params["condition"], (*of_test, *carry))
     if isinstance(test, Equation):

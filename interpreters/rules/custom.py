@@ -12,6 +12,7 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.flags import chosen
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
@@ -78,8 +79,7 @@ class _Batched:
             zero_out[:] = [type(t) is Zero for t in out_tangents]
             return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
 
-        dims = self._dims + [d for d, yes in zip(self._dims, some) if yes]
-        given = [*primals, *[t for t, yes in zip(tangents, some) if yes]]
+        dims, given = [*self._dims, *chosen(some, self._dims)], [*primals, *chosen(some, tangents)]
         flat = vmap.vmap_to_front(both, given, dims, self._size, name=self._axis_name)
         outs, pushed = flat[: len(zero_out)], iter(flat[len(zero_out) :])
         return outs, [Zero(aval_of(y).tangent()) if z else next(pushed) for y, z in zip(outs, zero_out)]
@@ -168,7 +168,7 @@ class Pull:
         """What is not linear in the program, such as the counter of a loop, is computed first: it has no transpose."""
         halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
         _, coefficients = call_known(halves, residuals, call.jit)
-        given = [t for t, linear in zip(tangents, halves.linear_out, strict=True) if linear]
+        given = chosen(halves.linear_out, tangents)
         program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))
         pushed = iter(call.jit(program, *coefficients, *given))
         return tuple([next(pushed) if yes else instantiate(Zero(aval)) for yes, aval in zip(some, self.out_avals)])

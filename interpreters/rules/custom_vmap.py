@@ -7,12 +7,14 @@ examples its rule begins again from these; of one, it is an ordinary program.
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any
 
 from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, marking, passes
+from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -51,8 +53,8 @@ class _Pushed:
             return results
 
         values, out_tangents = jvp.jvp(outs, primals, tangents, self._rule)
-        chosen = [(instantiate(t), m) for t, m, yes in zip(out_tangents, out_mapped, self._some_out) if yes]
-        return [*values, *[t for t, _ in chosen]], [*out_mapped, *[m for _, m in chosen]]
+        given_back = map(instantiate, chosen(self._some_out, out_tangents))
+        return [*values, *given_back], [*out_mapped, *chosen(self._some_out, out_mapped)]
 
 
 def _as(x: Any, was: bool, now: bool, size: int) -> Any:
@@ -64,10 +66,10 @@ def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_
     some = tuple([type(t) is not Zero for t in tangents])
     inexact = tuple([aval.tangent().dtype != dtypes.float0 for aval in jaxpr.out_avals])
     program, outer, some_out = jvp.jvp_jaxpr(jaxpr, some, inexact)  # what is zero here may not be so in the rule
-    of_consts = [aval_of(x) for x, yes in zip(primals[:n_consts], some) if yes]
+    of_consts = list(map(aval_of, chosen(some[:n_consts], primals[:n_consts])))
     pushed = _Pushed(rule, len(primals) - n_consts, some[n_consts:], some_out, of_consts)
-    given = [t for t, yes in zip(tangents, some) if yes]
-    results = c.custom_vmap(pushed, program, [*outer, *primals[:n_consts]], [*primals[n_consts:], *given])
+    given = [*primals[n_consts:], *chosen(some, tangents)]
+    results = c.custom_vmap(pushed, program, [*outer, *primals[:n_consts]], given)
     outs, out_tangents = results[: len(some_out)], iter(results[len(some_out) :])
     return outs, tuple([next(out_tangents) if yes else Zero(aval_of(y).tangent()) for y, yes in zip(outs, some_out)])
 
@@ -89,8 +91,7 @@ class _Part:
 
     def whole(self, size: int, known: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
         """The function's own rule, applied to values with whether they are mapped."""
-        mine, waiting = iter(known), iter(linear)
-        pairs = [next(waiting) if yes else next(mine) for yes in self.linear_in]
+        pairs = merged(self.linear_in, linear, known)
         _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
         given = pairs[self.n_consts :]
         return self.rule(size, [x for x, _ in given], [m for _, m in given])
@@ -111,8 +112,8 @@ class _Known(_Part):
         def outs(*xs: Any) -> list[Any]:
             zeros = [(instantiate(Zero(aval)), False) for aval in self._waiting]
             results, flags = self.whole(size, list(zip(xs, mapped)), zeros)
-            out_mapped[:] = [m for m, waits in zip(flags, self.linear_out) if not waits]
-            return [y for y, waits in zip(results, self.linear_out) if not waits]
+            out_mapped[:] = others(self.linear_out, flags)
+            return others(self.linear_out, results)
 
         # As a program, without what it computes only of the zeros.
         program, consts = trace_to_jaxpr(outs, [aval_of(x) for x in args], what="vmap", function=self.rule)
@@ -130,8 +131,7 @@ class _Waiting(_Part):
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         pairs = list(zip(args, mapped))[len(args) - len(self.linear_in) :]
         outs, flags = self.whole(size, pairs[: self.known], pairs[self.known :])
-        chosen = [(y, m) for y, m, waits in zip(outs, flags, self.linear_out) if waits]
-        return [y for y, _ in chosen], [m for _, m in chosen]
+        return chosen(self.linear_out, outs), chosen(self.linear_out, flags)
 
 
 class _Transposed:
@@ -149,8 +149,8 @@ class _Transposed:
 
         def pushed(*xs: Any) -> list[Any]:
             outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._waiting)])
-            chosen = [(y, m) for y, m, some in zip(outs, out_mapped, self._nonzero) if some]
-            return [vmap.materialized(y, 0 if m else None, size) for y, m in chosen]
+            pairs = chosen(self._nonzero, zip(outs, out_mapped))
+            return [vmap.materialized(y, 0 if m else None, size) for y, m in pairs]
 
         avals = [aval.update(shape=(size, *aval.shape)) for aval in self._waiting]
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
@@ -168,7 +168,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
     tangent = tuple([i >= len(jaxpr.outvars) - tangents for i in range(len(jaxpr.outvars))])
     halves = partial_eval.unzip_body(jaxpr, linear_in, waiting=tangent)
-    known, waiting = [[x for x, waits in zip(args, linear_in) if waits is linear] for linear in (False, True)]
+    known, waiting = others(linear_in, args), chosen(linear_in, args)
     part = _Part(rule, linear_in, halves.linear_out, n_consts)
     of_known = _Known(part, halves.known, [aval_of(x) for x in waiting])
     outs = c.custom_vmap(of_known, halves.known, [], known)
@@ -181,9 +181,8 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
         range(len(halves.linear.outvars)),
     )
     params = {"rule": _Waiting(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
-    linear = iter(trace.record(c.custom_vmap_p, [*outs[n:], *known, *waiting], params))
-    done = iter(outs[:n])
-    return tuple([next(linear) if waits else next(done) for waits in halves.linear_out])
+    linear = trace.record(c.custom_vmap_p, [*outs[n:], *known, *waiting], params)
+    return merged(halves.linear_out, linear, outs[:n])
 
 
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
@@ -191,11 +190,11 @@ def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_cons
     nonzero, linear_in = tuple([type(ct) is not Zero for ct in cts]), tuple(map(transpose.is_linear, args))
     if not isinstance(rule, _Waiting):  # a user's, whose arguments have another order
         rule = _Waiting(rule, linear_in, (True,) * len(cts), n_consts)
-    avals = [x.aval for x in args if transpose.is_linear(x)]
+    avals = [x.aval for x in chosen(linear_in, args)]
     program = transpose.transpose_jaxpr(jaxpr, nonzero, wanted=(True,) * len(avals))[0]
-    given = [*[x for x in args if not transpose.is_linear(x)], *[ct for ct in cts if type(ct) is not Zero]]
-    pulled = iter(c.custom_vmap(_Transposed(rule, nonzero, avals), program, [], given))
-    return tuple([next(pulled) if transpose.is_linear(x) else None for x in args])
+    given = [*others(linear_in, args), *chosen(nonzero, cts)]
+    pulled = c.custom_vmap(_Transposed(rule, nonzero, avals), program, [], given)
+    return merged(linear_in, pulled, repeat(None))
 
 
 # ---- vmap ------------------------------------------------------------------------------------------------------

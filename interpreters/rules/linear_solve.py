@@ -10,6 +10,7 @@ from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import linear_solve as c
 from tapeless.tracer.primitives.elementwise import sub
@@ -18,11 +19,11 @@ from tapeless.tracer.types import aval_of
 
 def _jvp(primals: Any, tangents: Any, *, system: Any, counts: Any) -> Any:
     outs = c.linear_solve_p.bind(*primals, system=system, counts=counts)
-    of_matvec, *_, of_b = c.grouped(tangents, counts)
+    of_matvec, *_, of_b = grouped(tangents, *counts)
     zeros = [Zero(aval_of(y).tangent()) for y in outs]
     if all(type(t) is Zero for t in (*of_matvec, *of_b)):
         return outs, zeros
-    *consts, b = c.grouped(primals, counts)
+    *consts, b = grouped(primals, *counts)
     n = len(b)
     moved = _moved(system[0], consts[0], of_matvec, outs[:n])
     solved = c.linear_solve(c.System(*system), consts, [_difference(t, m) for t, m in zip(of_b, moved)])
@@ -46,7 +47,7 @@ def _partial_eval(trace: UnzipTrace, args: Any, *, system: Any, counts: Any) -> 
 
 def _transpose(cts: Any, *args: Any, system: Any, counts: Any) -> tuple[Any, ...]:
     """The transposed system."""
-    *consts, b = c.grouped(args, counts)
+    *consts, b = grouped(args, *counts)
     matvec, vecmat, solve, transpose_solve = system
     if vecmat is None:
         raise NotImplementedError(
@@ -64,9 +65,9 @@ def _vmap(size: int, args: Any, dims: Any, *, system: Any, counts: Any) -> Any:
     before = sum(counts)
     mapped = [d is not None or i >= before for i, d in enumerate(dims)]
     given = [vmap.materialized(x, d, size) if yes else x for x, d, yes in zip(args, dims, mapped)]
-    *groups, of_b = c.grouped([0 if yes else None for yes in mapped], counts)
+    *groups, of_b = grouped([0 if yes else None for yes in mapped], *counts)
     programs = [p and vmap.batch_jaxpr(p, size, (*dims_of, *of_b)) for p, dims_of in zip(system, groups)]
-    *consts, b = c.grouped(given, counts)
+    *consts, b = grouped(given, *counts)
     outs = c.linear_solve(c.System(*programs), consts, b)
     return outs, [0] * len(outs)
 

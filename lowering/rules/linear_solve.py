@@ -5,6 +5,7 @@ from typing import Any
 
 from tapeless.lowering import dispatch, emit, ordering
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Atom, Equation, Var
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import linear_solve as c
@@ -13,7 +14,7 @@ from tapeless.tracer.types import aval_of
 
 def _solver(operands: Sequence[Any], counts: Sequence[int]) -> list[Any]:
     """What the solver's program takes of the operands."""
-    _, _, of_solve, _, b = c.grouped(operands, counts)
+    _, _, of_solve, _, b = grouped(operands, *counts)
     return [*of_solve, *b]
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer import marking
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.types import ShapedArray
 
@@ -36,7 +37,7 @@ def linear_solve(system: System, consts: Sequence[Sequence[Any]], b: Sequence[An
 def _linear_solve_type(
     *avals: ShapedArray, system: tuple[Jaxpr | None, ...], counts: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
-    *groups, b = grouped(avals, counts)
+    *groups, b = grouped(avals, *counts)
     for name, program, consts in zip(System._fields, system, groups):
         if program is not None:
             _check(name, "takes", program.in_avals, (*consts, *b))
@@ -44,15 +45,6 @@ def _linear_solve_type(
     solve = system[2]
     assert solve is not None
     return solve.out_avals
-
-
-def grouped(items: Sequence[Any], counts: Sequence[int]) -> list[Any]:
-    """`items` in groups of these sizes, and the rest."""
-    groups, at = [], 0
-    for n in counts:
-        groups.append(items[at : at + n])
-        at += n
-    return [*groups, items[at:]]
 
 
 def _check(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
