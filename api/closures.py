@@ -17,7 +17,7 @@ import numpy as np
 
 from tapeless.interpreters.rules.custom import differentiated_closure, linear_zeros
 from tapeless.interpreters.vmap import BatchTracer
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros
 from tapeless.rule_checks import attempt
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
@@ -83,7 +83,7 @@ class Converted:
         self._function: tuple[Jaxpr, tuple[Any, ...]] | None = None
         self._rule: tuple[Jaxpr, tuple[Any, ...]] | None = None
         self._failed: Exception | None = None  # of the rule: raised if it is needed
-        self._some: list[bool] = []  # which results have a tangent
+        self._some: Sequence[bool] = ()  # which results have a tangent
 
     @property
     def out_tree(self) -> Any:
@@ -109,11 +109,8 @@ class Converted:
             raise self._failed
         full = linear_zeros(tangents)
         given = [t for t, aval in zip(full[n:], self._avals, strict=True) if dtypes.is_inexact(aval.dtype)]
-        outs = list(_apply(self._rule, [*primals, *given]))
-        values, pushed = outs[: len(self._some)], iter(outs[len(self._some) :])
-        return values, [
-            next(pushed) if yes else Zero(aval_of(y).tangent()) for y, yes in zip(values, self._some, strict=True)
-        ]
+        outs = _apply(self._rule, [*primals, *given])
+        return with_zeros(outs, self._some)
 
     def is_of(self, call: Any, avals: Sequence[ShapedArray]) -> bool:
         """Whether another call of the same function is like this one."""
@@ -131,11 +128,9 @@ class Converted:
         what, inexact = call.primitive.name, [dtypes.is_inexact(aval.dtype) for aval in avals]
 
         def rule(*xs: Any) -> list[Any]:
-            given = iter(xs[len(avals) :])
-            tangents = [next(given) if yes else Zero(aval.tangent()) for yes, aval in zip(inexact, avals)]
-            values, pushed = call.rule(xs[: len(avals)], tangents)
-            self._some = [type(t) is not Zero for t in pushed]
-            return [*values, *[t for t in pushed if type(t) is not Zero]]
+            values, pushed = call.rule(*with_zeros(xs, inexact))
+            self._some = are_nonzero(pushed)
+            return [*values, *chosen(self._some, pushed)]
 
         of_tangents = [aval.tangent() for aval in chosen(inexact, avals)]
         function = trace_to_jaxpr(call.function, avals, what=what, function=call)

@@ -6,10 +6,11 @@ from typing import Any
 
 from tapeless.custom_calls import CustomFunction, FlatCall, Known, Nondiff
 from tapeless.interpreters.rules.custom import linear_zeros
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, instantiate, with_zeros
 from tapeless.rule_checks import attempt, check_arrays, check_rule_is_linear, fitting
 from tapeless.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.tracer import dtypes, pytree, source
+from tapeless.tracer.flags import chosen
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -149,11 +150,9 @@ class _Call(FlatCall):
         n, differentiable = len(avals), [i >= self.n and dtypes.is_inexact(a.dtype) for i, a in enumerate(avals)]
 
         def pushed(*xs: Any) -> list[Any]:
-            given = iter(xs[n:])
-            tangents = [next(given) if yes else Zero(a.tangent()) for a, yes in zip(avals, differentiable)]
-            return list(map(instantiate, self.push(xs[:n], tangents)[1]))
+            return list(map(instantiate, self.push(*with_zeros(xs, differentiable))[1]))
 
-        of_tangents = [aval for aval, yes in zip(avals, differentiable) if yes]
+        of_tangents = chosen(differentiable, avals)
         with source.at(None):
             found = attempt(lambda: trace_to_jaxpr(pushed, [*avals, *of_tangents], what="custom_jvp", function=self))
         if found is not None:

@@ -9,7 +9,7 @@ from tapeless.custom_rules import custom_jvp
 from tapeless.describing import structure
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.symbolic_zeros import zero_from_primal
 from tapeless.tracer import core, marking, pytree
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import neg
@@ -247,10 +247,6 @@ def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_s
             tangent_solve,
         )
         t = pytree.tree_map(lambda v, y: as_type(v, aval_of(y).tangent()), t, x)
-        return found, ((t, pytree.tree_map(_zero, others)) if has_aux else t)
+        return found, ((t, zero_from_primal(others)) if has_aux else t)
 
     return derivative
-
-
-def _zero(x: Any) -> Any:
-    return instantiate(Zero(aval_of(x).tangent()))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tapeless.interpreters.jvp import structurally_linear
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, instantiate, zero_of
 from tapeless.tracer import core, pytree
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives.operands import known_elements
@@ -77,7 +77,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def _zeros(x: Any) -> Any:
-    return instantiate(Zero(aval_of(x).tangent()))
+    return instantiate(zero_of(x))
 
 
 def symbolic(t: Any) -> Any:

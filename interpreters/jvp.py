@@ -6,7 +6,7 @@ jvp(f, (x,), (t,)) == (f(x), f'(x) t).   Source: Griewank & Walther 2008, ch. 3.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.interpreters.zero import Zero, instantiate, zeros_of
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -69,7 +69,7 @@ class JVPTrace(Trace):
         try:
             if not some:
                 return self.parent.process(primitive, args, params)
-            zeros = [Zero(aval_of(x).tangent()) if t is None else t for x, t in zip(primals, tangents)]
+            zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
             outs, out_tangents = rules[primitive](primals, zeros, **params)
         finally:
             core.reset_current(token)
@@ -79,11 +79,11 @@ class JVPTrace(Trace):
         """Primal and tangent of any value."""
         if type(x) is Aux:
             primal, _ = self.split(x.value)
-            return primal, Zero(aval_of(primal).tangent())
+            return primal, zero_of(primal)
         if type(x) is JVPTracer and x.owner is self:
             return x.primal, x.tangent
         core.check_alive((x,))
-        return x, Zero(aval_of(x).tangent())
+        return x, zero_of(x)
 
 
 class Aux:
@@ -149,7 +149,7 @@ def linear(primitive: Primitive) -> None:
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
-            return out, zeros_of(tuple(aval_of(y) for y in out))
+            return out, zeros_of(out)
         return out, primitive.bind(*[instantiate(t) for t in tangents], **params)
 
     rules[primitive] = rule
@@ -178,7 +178,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         if all(type(tangents[k]) is Zero for k in positions):
-            return out, zeros_of(tuple(aval_of(y) for y in out))
+            return out, zeros_of(out)
         pushed = [instantiate(tangents[k]) if k in positions else x for k, x in enumerate(primals)]
         return out, primitive.bind(*pushed, **params)
 
@@ -191,7 +191,7 @@ def zero(primitive: Primitive) -> None:
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
-        return out, zeros_of(tuple(aval_of(y) for y in out))
+        return out, zeros_of(out)
 
     rules[primitive] = rule
 
@@ -205,7 +205,7 @@ separately: Table[None] = Table("multilinearity")
 def total(terms: Sequence[Any], out: Any) -> Any:
     """The sum of tangents of a result, zero if there are none."""
     if not terms:
-        return Zero(aval_of(out).tangent())
+        return zero_of(out)
     total = terms[0]
     for term in terms[1:]:
         total = add(total, term)
@@ -227,7 +227,7 @@ def _jvp_jaxpr(
         kept = [t for t in out_tangents if type(t) is not Zero]
         outvars = [trace.atom(x) for x in [*outs, *kept]]
     built, consts = trace.finish(outvars, f"jvp_{jaxpr.name}")
-    return built, consts, tuple(type(t) is not Zero for t in out_tangents)
+    return built, consts, are_nonzero(out_tangents)
 
 
 _jvp_jaxprs = core.program_cache()

@@ -9,7 +9,7 @@ from typing import Any
 from tapeless.interpreters import transpose
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, are_nonzero
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -54,7 +54,7 @@ def linearize(
         outs = [trace.split(x) for x in f(*args)]
         tangents = [t for _, t in outs if type(t) is not Zero]
         jaxpr, residuals = unzip.finish(tangents)
-    nonzero = [type(t) is not Zero for _, t in outs]
+    nonzero = are_nonzero(t for _, t in outs)
     values = [p for p, _ in outs]
     return values, LinearProgram(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters.linearity import checked_linear
 from tapeless.interpreters.simplify import simplified
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
@@ -267,7 +267,7 @@ def _transpose_jaxpr(
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    return checked_linear(simplified(built)), tuple(type(ct) is not Zero for ct in pulled)
+    return checked_linear(simplified(built)), are_nonzero(pulled)
 
 
 _transposed = core.program_cache()

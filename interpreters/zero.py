@@ -1,13 +1,15 @@
 """Symbolic zeros: tangents and cotangents that nothing flows through are never computed."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import core, dtypes
+from tapeless.tracer.flags import merged, others
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Zero:
@@ -33,6 +35,22 @@ def instantiate(x: Any) -> Any:
     return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 
 
-def zeros_of(avals: tuple[ShapedArray, ...]) -> tuple[Zero, ...]:
-    """The zero tangents of values of these types."""
-    return tuple([Zero(aval.tangent()) for aval in avals])
+def zero_of(x: Any) -> Zero:
+    """The zero tangent of a value."""
+    return Zero(aval_of(x).tangent())
+
+
+def zeros_of(xs: Iterable[Any]) -> tuple[Zero, ...]:
+    """The zero tangents of values."""
+    return tuple(map(zero_of, xs))
+
+
+def are_nonzero(ts: Iterable[Any]) -> tuple[bool, ...]:
+    """Which tangents or cotangents are not symbolic zeros."""
+    return tuple([type(t) is not Zero for t in ts])
+
+
+def with_zeros(results: Sequence[Any], some: Sequence[bool]) -> tuple[Sequence[Any], tuple[Any, ...]]:
+    """Primals and tangents, from primals followed by the tangents of those that have `some`."""
+    primals, tangents = results[: len(some)], results[len(some) :]
+    return primals, merged(some, tangents, zeros_of(others(some, primals)))

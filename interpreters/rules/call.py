@@ -6,23 +6,21 @@ from typing import Any
 from tapeless.interpreters import budgets, jvp, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
-from tapeless.tracer.types import aval_of
 
 
 def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
-    nonzero = tuple(type(t) is not Zero for t in tangents)
+    nonzero = are_nonzero(tangents)
     if not any(nonzero):
         outs = c.jit(jaxpr, *primals)
-        return outs, tuple(Zero(aval_of(x).tangent()) for x in outs)
+        return outs, zeros_of(outs)
     program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-    results = c.jit(program, *consts, *primals, *[t for t in tangents if type(t) is not Zero])
-    outs, pushed = results[: len(out_nonzero)], iter(results[len(out_nonzero) :])
-    return outs, tuple(next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero))
+    results = c.jit(program, *consts, *primals, *chosen(nonzero, tangents))
+    return with_zeros(results, out_nonzero)
 
 
 def _jit_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr) -> Any:
@@ -53,11 +51,11 @@ def _narrowed(jaxpr: Jaxpr, positions: tuple[int, ...]) -> Jaxpr:
 
 
 def _jit_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr) -> Any:
-    nonzero = tuple(type(ct) is not Zero for ct in cts)
+    nonzero = are_nonzero(cts)
     running = [totals.take(i) if yes else None for i, yes in enumerate(transpose.read_in_parts(jaxpr))]
     added = tuple(total is not None for total, x in zip(running, args) if is_linear(x))
     program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero, added)
-    residuals, given = [x for x in args if not is_linear(x)], [ct for ct in cts if type(ct) is not Zero]
+    residuals, given = [x for x in args if not is_linear(x)], chosen(nonzero, cts)
     pulled = iter(c.jit(program, *residuals, *given, *[total for total in running if total is not None]))
     some = iter(in_nonzero)
     return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)

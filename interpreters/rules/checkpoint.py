@@ -5,28 +5,27 @@ checkpoint again, so that derivatives of derivatives keep to the policy too, and
 second computation waits for the cotangents: a barrier ties to them what it starts from.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.interpreters import budgets, jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_known
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import checkpoint as c
-from tapeless.tracer.types import aval_of
 
 
 def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    nonzero = tuple(type(t) is not Zero for t in tangents)
+    nonzero = are_nonzero(tangents)
     if not any(nonzero):
         outs = c.checkpoint(jaxpr, *primals, **how)
-        return outs, tuple(Zero(aval_of(x).tangent()) for x in outs)
+        return outs, zeros_of(outs)
     program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-    results = c.checkpoint(program, *consts, *primals, *[t for t in tangents if type(t) is not Zero], **how)
-    outs, pushed = results[: len(out_nonzero)], iter(results[len(out_nonzero) :])
-    return outs, tuple(next(pushed) if some else Zero(aval_of(x).tangent()) for x, some in zip(outs, out_nonzero))
+    results = c.checkpoint(program, *consts, *primals, *chosen(nonzero, tangents), **how)
+    return with_zeros(results, out_nonzero)
 
 
 def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
@@ -41,11 +40,11 @@ def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, poli
 
 def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
     """The transposed program, which adds to the running cotangents in place."""
-    nonzero = tuple(type(ct) is not Zero for ct in cts)
+    nonzero = are_nonzero(cts)
     running = [totals.take(i) if yes else None for i, yes in enumerate(transpose.reached(jaxpr, nonzero))]
     added = tuple(total is not None for total, x in zip(running, args) if is_linear(x))
     program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero, added)
-    residuals, given = [x for x in args if not is_linear(x)], [ct for ct in cts if type(ct) is not Zero]
+    residuals, given = [x for x in args if not is_linear(x)], chosen(nonzero, cts)
     if prevent_cse:
         residuals, given = _tied(jaxpr, residuals, given)
     operands = [*residuals, *given, *[total for total in running if total is not None]]
@@ -96,7 +95,7 @@ vmap.elementwise(c.move_p)
 # ---- optimization_barrier ------------------------------------------------------------------------------------
 
 
-def _among(values: Any, flags: list[bool], apply: Any) -> tuple[Any, ...]:
+def _among(values: Any, flags: Sequence[bool], apply: Any) -> tuple[Any, ...]:
     """Values, those with a flag replaced by what `apply` gives for them together."""
     applied = apply(chosen(flags, values)) if any(flags) else ()
     return merged(flags, applied, others(flags, values))
@@ -107,7 +106,7 @@ def _behind_barrier(values: list[Any]) -> tuple[Any, ...]:
 
 
 def _barrier_jvp(primals: Any, tangents: Any) -> Any:
-    return c.optimization_barrier(*primals), _among(tangents, [type(t) is not Zero for t in tangents], _behind_barrier)
+    return c.optimization_barrier(*primals), _among(tangents, are_nonzero(tangents), _behind_barrier)
 
 
 def _barrier_partial_eval(trace: UnzipTrace, args: Any) -> Any:
@@ -117,7 +116,7 @@ def _barrier_partial_eval(trace: UnzipTrace, args: Any) -> Any:
 
 
 def _barrier_transpose(cts: Any, *args: Any) -> Any:
-    pulled = _among(cts, [type(ct) is not Zero for ct in cts], _behind_barrier)
+    pulled = _among(cts, are_nonzero(cts), _behind_barrier)
     return tuple(ct if is_linear(x) else None for ct, x in zip(pulled, args))
 
 

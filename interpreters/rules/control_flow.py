@@ -26,7 +26,7 @@ from tapeless.interpreters import (
 from tapeless.interpreters.linearity import Facts, Program
 from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import marking, passes
 from tapeless.tracer.flags import chosen, grouped, merged, others
 from tapeless.tracer.jaxpr import Equation, Jaxpr
@@ -68,19 +68,14 @@ def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list
     return order
 
 
-def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> Any:
     """Primals and tangents, from results in the order of `_paired`."""
     flat = [x for _, x in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
-    outs, pushed = flat[: len(some)], iter(flat[len(some) :])
-    return outs, [next(pushed) if yes else Zero(aval_of(x).tangent()) for x, yes in zip(outs, some)]
-
-
-def _nonzero(tangents: Sequence[Any]) -> Flags:
-    return tuple([type(t) is not Zero for t in tangents])
+    return with_zeros(flat, some)
 
 
 def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = grouped(_nonzero(tangents), n_consts, n_carry)
+    of_consts, of_carry, of_xs = grouped(are_nonzero(tangents), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> Any:
@@ -98,7 +93,7 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_car
 
 
 def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Any:
-    _, of_consts, of_carry = grouped(_nonzero(tangents), n_condition, n_body)
+    _, of_consts, of_carry = grouped(are_nonzero(tangents), n_condition, n_body)
 
     def step(carry: Flags) -> Any:
         made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
@@ -117,17 +112,17 @@ def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_
 
 
 def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
-    some = _nonzero(tangents[1:])
+    some = are_nonzero(tangents[1:])
     if not any(some):
         outs = c.cond(primals[0], primals[1:], branches)
-        return outs, [Zero(aval_of(x).tangent()) for x in outs]
+        return outs, zeros_of(outs)
     out_some = tuple(map(any, zip(*[jvp.jvp_jaxpr(branch, some)[2] for branch in branches])))
     made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
     outer = [x for _, consts, _ in made for x in consts]
     results = c.cond(
         primals[0], [*outer, *primals[1:], *chosen(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
     )
-    return _separated(results, range(len(results)), out_some)
+    return with_zeros(results, out_some)
 
 
 def _with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
@@ -258,13 +253,13 @@ def _scan_transpose(
 ) -> Any:
     """A scan the other way: its carry is that of the cotangents, and the running cotangents of the constants, which
     every step adds to in place."""
-    of_ys = _nonzero(cts[n_carry:])
+    of_ys = are_nonzero(cts[n_carry:])
 
     def step(carry: Flags) -> tuple[Flags, Flags]:
         found = transpose.reached(jaxpr, (*carry, *of_ys))
         return found, found[n_consts : n_consts + n_carry]
 
-    found, of_carry = _fixed_point(_nonzero(cts[:n_carry]), step)
+    found, of_carry = _fixed_point(are_nonzero(cts[:n_carry]), step)
     of_consts, _, of_xs = grouped(found, n_consts, n_carry)
     linear = grouped(jaxpr.linear_in, n_consts, n_carry)
     added = chosen(jaxpr.linear_in, (*of_consts, *[False] * (len(found) - n_consts)))
@@ -305,7 +300,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
 
 def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
     """The transposed branches, which add to the running cotangents in place."""
-    linear, some = branches[0].linear_in, _nonzero(cts)
+    linear, some = branches[0].linear_in, are_nonzero(cts)
     reach = [transpose.reached(branch, some) for branch in branches]
     found = [any(flags) for flags in zip(*reach)]
     running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]

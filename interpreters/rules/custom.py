@@ -9,7 +9,7 @@ from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_known
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, instantiate, zeros_of
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import chosen
@@ -68,21 +68,18 @@ class _Batched:
             program, consts = self._custom.traced(tuple(of_one))
             return vmap.batch_jaxpr(program, self._size, (*[None] * len(consts), *self._dims)), consts
 
-    def rule(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-        n, some = len(primals), [type(t) is not Zero for t in tangents]
-        zero_out: list[Any] = []
+    def rule(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        some = are_nonzero(tangents)
+        some_out: list[bool] = []
 
         def both(*xs: Any) -> list[Any]:
-            given = iter(xs[n:])
-            pushed = [next(given) if yes else Zero(aval_of(x).tangent()) for yes, x in zip(some, xs[:n])]
-            outs, out_tangents = self._custom.rule(xs[:n], pushed)
-            zero_out[:] = [type(t) is Zero for t in out_tangents]
-            return [*outs, *[t for t in out_tangents if type(t) is not Zero]]
+            outs, out_tangents = self._custom.rule(*with_zeros(xs, some))
+            some_out[:] = are_nonzero(out_tangents)
+            return [*outs, *chosen(some_out, out_tangents)]
 
         dims, given = [*self._dims, *chosen(some, self._dims)], [*primals, *chosen(some, tangents)]
         flat = vmap.vmap_to_front(both, given, dims, self._size, name=self._axis_name)
-        outs, pushed = flat[: len(zero_out)], iter(flat[len(zero_out) :])
-        return outs, [Zero(aval_of(y).tangent()) if z else next(pushed) for y, z in zip(outs, zero_out)]
+        return with_zeros(flat, some_out)
 
 
 def _custom_vmap(
@@ -215,11 +212,11 @@ def linear_zeros(tangents: Sequence[Any]) -> list[Any]:
 
 
 def _custom_linear_jvp(primals: Any, tangents: Any, *, pull: Any, n: int) -> tuple[Any, Any]:
-    if any(type(t) is not Zero for t in tangents[:n]):
+    if any(are_nonzero(tangents[:n])):
         return jvp.jvp(partial(c.push_forward, pull=pull, n=n), primals, tangents, pull)
     outs = c.custom_linear(pull, primals[:n], primals[n:])
-    if all(type(t) is Zero for t in tangents):
-        return outs, zeros_of(pull.out_avals)
+    if not any(are_nonzero(tangents)):
+        return outs, zeros_of(outs)
     return outs, c.custom_linear(pull, primals[:n], list(map(instantiate, tangents[n:])))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
 from tapeless.tracer import dtypes, marking, passes
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
@@ -43,9 +43,7 @@ class _Pushed:
         pushed = [next(given) if yes else None for yes in self._some]
         both = [x or (t is not None and t[1]) for (_, x), t in zip(each, pushed)]
         primals = [_as(x, was, now, size) for (x, was), now in zip(each, both)]
-        tangents = [
-            Zero(aval_of(x).tangent()) if t is None else _as(*t, now, size) for x, t, now in zip(primals, pushed, both)
-        ]
+        tangents = [zero_of(x) if t is None else _as(*t, now, size) for x, t, now in zip(primals, pushed, both)]
         out_mapped: list[bool] = []
 
         def outs(*xs: Any) -> list[Any]:
@@ -63,15 +61,14 @@ def _as(x: Any, was: bool, now: bool, size: int) -> Any:
 
 
 def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
-    some = tuple([type(t) is not Zero for t in tangents])
+    some = are_nonzero(tangents)
     inexact = tuple([aval.tangent().dtype != dtypes.float0 for aval in jaxpr.out_avals])
     program, outer, some_out = jvp.jvp_jaxpr(jaxpr, some, inexact)  # what is zero here may not be so in the rule
     of_consts = list(map(aval_of, chosen(some[:n_consts], primals[:n_consts])))
     pushed = _Pushed(rule, len(primals) - n_consts, some[n_consts:], some_out, of_consts)
     given = [*primals[n_consts:], *chosen(some, tangents)]
     results = c.custom_vmap(pushed, program, [*outer, *primals[:n_consts]], given)
-    outs, out_tangents = results[: len(some_out)], iter(results[len(some_out) :])
-    return outs, tuple([next(out_tangents) if yes else Zero(aval_of(y).tangent()) for y, yes in zip(outs, some_out)])
+    return with_zeros(results, some_out)
 
 
 # ---- unzip and transpose ---------------------------------------------------------------------------------------
@@ -187,7 +184,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
 
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
     """A function with a rule again, the transpose of the rule."""
-    nonzero, linear_in = tuple([type(ct) is not Zero for ct in cts]), tuple(map(transpose.is_linear, args))
+    nonzero, linear_in = are_nonzero(cts), tuple(map(transpose.is_linear, args))
     if not isinstance(rule, _Waiting):  # a user's, whose arguments have another order
         rule = _Waiting(rule, linear_in, (True,) * len(cts), n_consts)
     avals = [x.aval for x in chosen(linear_in, args)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Linear
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
@@ -96,7 +96,7 @@ def _div_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
     (x, y), (t, s) = primals, tangents
     q = div(x, y)
     if type(s) is Zero:
-        return (q,), (Zero(aval_of(q).tangent()) if type(t) is Zero else div(t, y),)
+        return (q,), (zero_of(q) if type(t) is Zero else div(t, y),)
     if type(t) is Zero:
         return (q,), (mul(s, neg(div(q, y))),)
     return (q,), (div(sub(t, mul(q, s)), y),)
@@ -169,7 +169,7 @@ def _pow_base(t: Any, x: Any, y: Any) -> Any:
 def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:
     """x^y log x, which is 0 for x = 0 where it has a limit."""
     if dtypes.is_integer(aval_of(y).dtype):
-        return Zero(aval_of(y).tangent())
+        return zero_of(y)
     nonzero = select_n(eq(x, 0.0), x, constant(1, aval_of(x)))
     return mul(t, mul(power, log(nonzero)))
 
@@ -255,7 +255,7 @@ def _select_n_jvp(primals: Any, tangents: Any) -> Any:
     out = select_n(*primals)
     ts = tangents[1:]
     if all(type(t) is Zero for t in ts):
-        return (out,), (Zero(aval_of(out).tangent()),)
+        return (out,), (zero_of(out),)
     cases = [constant(0, t.aval) if type(t) is Zero else _spread(t, out) for t in ts]
     return (out,), (select_n(primals[0], *cases),)
 
@@ -287,7 +287,7 @@ jvp.partials(
 
 def _convert_jvp(primals: Any, tangents: Any, *, dtype: Any, weak_type: bool) -> Any:
     out = e.convert_element_type_p.bind(*primals, dtype=dtype, weak_type=weak_type)
-    zero = Zero(aval_of(out[0]).tangent())
+    zero = zero_of(out[0])
     if type(tangents[0]) is Zero or not dtypes.is_inexact(dtype):
         return out, (zero,)
     return out, e.convert_element_type_p.bind(tangents[0], dtype=dtype, weak_type=weak_type)

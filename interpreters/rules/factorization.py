@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy.arithmetic import select
@@ -46,7 +46,7 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     both = triangular_solve(upper, left)
     below = tril(both, -1)
     moved = e.add(e.add(_matmul(lower, below), below), _matmul(triu(both), upper))
-    return (factors, pivots, permutation), (moved, *[Zero(aval_of(y).tangent()) for y in (pivots, permutation)])
+    return (factors, pivots, permutation), (moved, zero_of(pivots), zero_of(permutation))
 
 
 def _rest_of_identity(n: int, k: int, dtype: Any) -> Any:

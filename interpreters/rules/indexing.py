@@ -12,7 +12,7 @@ import numpy as np
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
-from tapeless.interpreters.zero import Zero, instantiate, zeros_of
+from tapeless.interpreters.zero import Zero, instantiate, zero_of, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
@@ -65,7 +65,7 @@ def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) 
     """Linear in the operand, but for what fills in: its tangent is zero."""
     out = i.gather_p.bind(*primals, fill_value=fill_value, **params)
     if type(tangents[0]) is Zero:
-        return out, zeros_of((aval_of(out[0]),))
+        return out, zeros_of(out)
     return out, (i.gather(tangents[0], primals[1], fill_value=0, **params),)
 
 
@@ -138,7 +138,7 @@ def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     t, t_updates = tangents[0], tangents[2]
     if type(t) is Zero and type(t_updates) is Zero:
         out = i.scatter_p.bind(*primals, **params)
-        return out, zeros_of((aval_of(out[0]),))
+        return out, zeros_of(out)
     write = _writer(primals, params) if type(t_updates) is not Zero else _plain_writer(indices, params)
     t_updates = zeros_like(updates) if type(t_updates) is Zero else t_updates
     return (write(operand, updates),), (write(instantiate(t), t_updates),)
@@ -206,7 +206,7 @@ def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
             f"(operand {aval_of(operand)}, indices {aval_of(indices)}). Promise it, or multiply one after another."
         )
     if type(t) is Zero and type(t_updates) is Zero:
-        return (out,), zeros_of((aval_of(out),))
+        return (out,), (zero_of(out),)
     tangent = _zeros(aval_of(out)) if type(t) is Zero else i.scatter_mul(t, indices, updates, **params)
     if type(t_updates) is not Zero:
         factor = _read(operand, indices, aval_of(updates), **params)
@@ -236,7 +236,7 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
         t, _, t_updates = tangents
         (out,) = primitive.bind(*primals, **params)
         if type(t) is Zero and type(t_updates) is Zero:
-            return (out,), zeros_of((aval_of(out),))
+            return (out,), (zero_of(out),)
         if params["unique_indices"]:
             return (out,), (_extreme_tangent(primals, tangents, out, loses, params),)
         wins = _one_where_not(loses(operand, out), out)

@@ -9,18 +9,17 @@ from typing import Any
 from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.interpreters.zero import Zero, instantiate, zeros_of
 from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import linear_solve as c
 from tapeless.tracer.primitives.elementwise import sub
-from tapeless.tracer.types import aval_of
 
 
 def _jvp(primals: Any, tangents: Any, *, system: Any, counts: Any) -> Any:
     outs = c.linear_solve_p.bind(*primals, system=system, counts=counts)
     of_matvec, *_, of_b = grouped(tangents, *counts)
-    zeros = [Zero(aval_of(y).tangent()) for y in outs]
+    zeros = zeros_of(outs)
     if all(type(t) is Zero for t in (*of_matvec, *of_b)):
         return outs, zeros
     *consts, b = grouped(primals, *counts)
@@ -32,7 +31,7 @@ def _jvp(primals: Any, tangents: Any, *, system: Any, counts: Any) -> Any:
 
 def _moved(matvec: Jaxpr, consts: Sequence[Any], tangents: Sequence[Any], x: Sequence[Any]) -> list[Any]:
     """The tangent of what `matvec` gives at x, as its constants move."""
-    fixed = [Zero(aval_of(y).tangent()) for y in x]
+    fixed = zeros_of(x)
     return jvp.jvp(lambda *xs: eval_jaxpr(matvec, xs), [*consts, *x], [*tangents, *fixed], matvec)[1]
 
 

@@ -40,7 +40,7 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
     (x,), (t,) = primals, tangents
     if type(t) is Zero or not aval_of(x).size:
         out = r.reduce_prod_p.bind(x, axes=axes)
-        return out, zeros_of((aval_of(out[0]),))
+        return out, zeros_of(out)
     y, t = product_of_last(joined_last(x, axes), joined_last(t, axes))
     return (y,), (t,)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import Zero, zero_of, zeros_of
 from tapeless.tracer.primitives import sorting as s
 from tapeless.tracer.primitives.shape import broadcasted_iota
 from tapeless.tracer.primitives.sorting import take_along_axis
@@ -13,13 +13,13 @@ from tapeless.tracer.types import aval_of
 
 
 def _permuted(t: Any, y: Any, places: Any, axis: int) -> Any:
-    return Zero(aval_of(y).tangent()) if type(t) is Zero else take_along_axis(t, places, axis)
+    return zero_of(y) if type(t) is Zero else take_along_axis(t, places, axis)
 
 
 def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
     if all(type(t) is Zero for t in tangents):
         outs = s.sort_p.bind(*primals, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
-        return outs, tuple(Zero(aval_of(y).tangent()) for y in outs)
+        return outs, zeros_of(outs)
     index = broadcasted_iota(np.int32, aval_of(primals[0]).shape, dimension)
     *outs, places = s.sort_p.bind(*primals, index, dimension=dimension, is_stable=is_stable, num_keys=num_keys)
     return tuple(outs), tuple(_permuted(t, y, places, dimension) for t, y in zip(tangents, outs))
@@ -28,7 +28,7 @@ def _sort_jvp(primals: Any, tangents: Any, *, dimension: int, is_stable: bool, n
 def _top_k_jvp(primals: Any, tangents: Any, *, k: int) -> Any:
     values, places = s.top_k_p.bind(*primals, k=k)
     t = _permuted(tangents[0], values, places, aval_of(values).ndim - 1)
-    return (values, places), (t, Zero(aval_of(places).tangent()))
+    return (values, places), (t, zero_of(places))
 
 
 def _sort_vmap(size: int, args: Any, dims: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:

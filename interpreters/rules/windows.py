@@ -81,7 +81,7 @@ def _reduce_window_prod_jvp(primals: Any, tangents: Any, **window: Any) -> Any:
     (x,), (t,) = primals, tangents
     if type(t) is Zero:
         out = w.reduce_window_prod_p.bind(x, **window)
-        return out, zeros_of((aval_of(out[0]),))
+        return out, zeros_of(out)
     edges = any(map(any, window["padding"])) or any(d > 1 for d in window["base_dilation"])
     moves = _elements_last(full(aval_of(x).shape, True, bool), False, **window) if edges else None
     y, ty = product_of_last(_elements_last(x, 1, **window), _elements_last(t, 0, **window), moves)
