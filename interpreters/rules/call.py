@@ -1,33 +1,40 @@
 """How calls transform: the program is transformed once, whoever calls it, and is called again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from tapeless.interpreters import budgets, jvp, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.recompute import save_all
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
 
 
-def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr) -> Any:
-    nonzero = are_nonzero(tangents)
-    if not any(nonzero):
-        outs = c.jit(jaxpr, *primals)
+def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
+    """The rule of a primitive that calls `jaxpr`."""
+    some = are_nonzero(tangents)
+    if not any(some):
+        outs = primitive.bind(*primals, jaxpr=jaxpr, **how)
         return outs, zeros_of(outs)
-    program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-    results = c.jit(program, *consts, *primals, *chosen(nonzero, tangents))
-    return with_zeros(results, out_nonzero)
+    program, consts, some_out = jvp.jvp_jaxpr(jaxpr, some)
+    return with_zeros(primitive.bind(*consts, *primals, *chosen(some, tangents), jaxpr=program, **how), some_out)
 
 
-def _jit_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr) -> Any:
+def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
+    """The rule of a primitive that calls `jaxpr`; a `policy` among `how` says what is saved."""
     linear_in = tuple(map(trace.is_linear, args))
-    halves = partial_eval.unzip_body(jaxpr, linear_in)
-    results, residuals = call_known(halves, others(linear_in, args), c.jit)
-    linear = trace.record(c.jit_p, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear})
+    halves = partial_eval.unzip_body(jaxpr, linear_in, how.get("policy", save_all))
+    results, residuals = call_known(
+        halves, others(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)
+    )
+    linear = trace.record(primitive, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear, **how})
     return merged(halves.linear_out, linear, results)
 
 
@@ -51,14 +58,24 @@ def _narrowed(jaxpr: Jaxpr, positions: tuple[int, ...]) -> Jaxpr:
 
 
 def _jit_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr) -> Any:
-    nonzero = are_nonzero(cts)
     running = [totals.take(i) if yes else None for i, yes in enumerate(transpose.read_in_parts(jaxpr))]
-    added = tuple(total is not None for total, x in zip(running, args) if is_linear(x))
-    program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero, added)
-    residuals, given = [x for x in args if not is_linear(x)], chosen(nonzero, cts)
-    pulled = iter(c.jit(program, *residuals, *given, *[total for total in running if total is not None]))
-    some = iter(in_nonzero)
-    return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)
+    return call_transposed(lambda program, *groups: c.jit(program, *chain(*groups)), jaxpr, cts, args, running)
+
+
+def call_transposed(
+    call: Callable[..., Sequence[Any]], jaxpr: Jaxpr, cts: Any, args: Any, running: Sequence[Any]
+) -> tuple[Any, ...]:
+    """Cotangents of the operands of a call of `jaxpr`.
+
+    Args:
+      call: `call(program, residuals, cts, totals)` calls the transposed program.
+      running: for every operand the running cotangent that the program is to add to, or None.
+    """
+    some, linear, added = are_nonzero(cts), list(map(is_linear, args)), [total is not None for total in running]
+    program, reached = transpose.transpose_jaxpr(jaxpr, some, tuple(chosen(linear, added)))
+    pulled = iter(call(program, others(linear, args), chosen(some, cts), chosen(added, running)))
+    each = iter(reached)
+    return tuple([(next(pulled) if next(each) else Zero(x.aval)) if is_linear(x) else None for x in args])
 
 
 def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
@@ -66,8 +83,8 @@ def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
     return c.jit(program, *args), [0 if some else None for some in mapped]
 
 
-jvp.rules[c.jit_p] = _jit_jvp
-partial_eval.rules[c.jit_p] = _jit_partial_eval
+jvp.rules[c.jit_p] = partial(call_jvp, c.jit_p)
+partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)
 transpose.accumulating[c.jit_p] = _jit_transpose
 vmap.rules[c.jit_p] = _jit_vmap
 recompute.rules[c.jit_p] = recompute_programs.call

@@ -6,51 +6,30 @@ second computation waits for the cotangents: a barrier ties to them what it star
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tapeless.interpreters import budgets, jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.rules.call import call_known
+from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.transpose import is_linear
-from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
+from tapeless.interpreters.zero import are_nonzero
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import checkpoint as c
 
 
-def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    nonzero = are_nonzero(tangents)
-    if not any(nonzero):
-        outs = c.checkpoint(jaxpr, *primals, **how)
-        return outs, zeros_of(outs)
-    program, consts, out_nonzero = jvp.jvp_jaxpr(jaxpr, nonzero)
-    results = c.checkpoint(program, *consts, *primals, *chosen(nonzero, tangents), **how)
-    return with_zeros(results, out_nonzero)
-
-
-def _checkpoint_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
-    linear_in = tuple(map(trace.is_linear, args))
-    halves = partial_eval.unzip_body(jaxpr, linear_in, policy)
-    known = others(linear_in, args)
-    how = {"policy": policy, "prevent_cse": prevent_cse}
-    results, residuals = call_known(halves, known, lambda program, *xs: c.checkpoint(program, *xs, **how))
-    linear = trace.record(c.checkpoint_p, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear, **how})
-    return merged(halves.linear_out, linear, results)
-
-
-def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> Any:
+def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how: Any) -> Any:
     """The transposed program, which adds to the running cotangents in place."""
-    nonzero = are_nonzero(cts)
-    running = [totals.take(i) if yes else None for i, yes in enumerate(transpose.reached(jaxpr, nonzero))]
-    added = tuple(total is not None for total, x in zip(running, args) if is_linear(x))
-    program, in_nonzero = transpose.transpose_jaxpr(jaxpr, nonzero, added)
-    residuals, given = [x for x in args if not is_linear(x)], chosen(nonzero, cts)
-    if prevent_cse:
-        residuals, given = _tied(jaxpr, residuals, given)
-    operands = [*residuals, *given, *[total for total in running if total is not None]]
-    pulled = iter(c.checkpoint(program, *operands, policy=policy, prevent_cse=prevent_cse))
-    some = iter(in_nonzero)
-    return tuple((next(pulled) if next(some) else Zero(x.aval)) if is_linear(x) else None for x in args)
+
+    def call(program: Jaxpr, residuals: list[Any], given: list[Any], running: list[Any]) -> Any:
+        if how["prevent_cse"]:
+            residuals, given = _tied(jaxpr, residuals, given)
+        return c.checkpoint(program, *residuals, *given, *running, **how)
+
+    reached = transpose.reached(jaxpr, are_nonzero(cts))
+    running = [totals.take(i) if yes else None for i, yes in enumerate(reached)]
+    return call_transposed(call, jaxpr, cts, args, running)
 
 
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -70,8 +49,8 @@ def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: An
     return outs, [0] * len(outs)
 
 
-jvp.rules[c.checkpoint_p] = _checkpoint_jvp
-partial_eval.rules[c.checkpoint_p] = _checkpoint_partial_eval
+jvp.rules[c.checkpoint_p] = partial(call_jvp, c.checkpoint_p)
+partial_eval.rules[c.checkpoint_p] = partial(call_partial_eval, c.checkpoint_p)
 transpose.accumulating[c.checkpoint_p] = _checkpoint_transpose
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
 recompute.rules[c.checkpoint_p] = recompute_programs.call
