@@ -36,10 +36,7 @@ def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -
 
     jaxpr, consts = trace_to_jaxpr(flat, [x.aval for x in operands], what="lowering", function=function)
     assert not consts, "a composition closes over no arrays"
-    place = f.place
-    values = emit.lower(f, jaxpr, operands)
-    f.place = place
-    return values
+    return emit.lower(f, jaxpr, operands)
 
 
 def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state: Sequence[Value]) -> list[Value]:

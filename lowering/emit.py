@@ -54,7 +54,7 @@ class _Module:
 
     def __init__(self, name: str, platform: str) -> None:
         self._platform, self._settles = platform, platform == "cpu"
-        self._name = "".join(c if c.isalnum() else "_" for c in name)
+        self._name = _plain(name)
         self._titles: dict[Any, str] = {}
         self._inlined: set[Jaxpr] = set()
         self.callbacks: list[Any] = []
@@ -93,8 +93,8 @@ class _Module:
         return f.ops("func.call", operands, jaxpr.out_avals, f"callee = @{title}")
 
     def _distinct(self, name: str) -> str:
-        plain = "".join(c if c.isalnum() else "_" for c in name)
-        title, n = plain, 0
+        plain = title = _plain(name)
+        n = 0
         while title in self._taken:
             n += 1
             title = f"{plain}_{n}"
@@ -118,9 +118,14 @@ class _Module:
         return f" loc({alias})"
 
 
+def _plain(name: str) -> str:
+    """A name that MLIR reads without quotes."""
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Write a program's equations into `f`; also used for the bodies of loops and branches."""
-    env = dict(zip(jaxpr.invars, arguments))
+    env, place = dict(zip(jaxpr.invars, arguments)), f.place
 
     def read(v: Any) -> Value:
         return f.constant(v.value, v.aval) if type(v) is Literal else env[v]
@@ -136,7 +141,9 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
             values = [settling.settle(f, eqn, operands, values[0])]
         env.update(zip(eqn.outvars, values, strict=True))
         f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
-    return [read(v) for v in jaxpr.outvars]
+    results = [read(v) for v in jaxpr.outvars]
+    f.place = place
+    return results
 
 
 def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:
@@ -152,10 +159,12 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
     if jaxpr in f.inlined:
         return f.call(f, jaxpr, arguments)
     f.inlined.add(jaxpr)
-    place = f.place
-    values = lower(f, jaxpr, arguments)
-    f.place = place
-    return values
+    return lower(f, jaxpr, arguments)
+
+
+def call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
+    """The rule of a primitive that calls a program, whatever else it means."""
+    return f.call(f, jaxpr, operands)
 
 
 def _argument(v: Value, donated: bool) -> str:

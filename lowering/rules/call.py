@@ -3,14 +3,9 @@
 from typing import Any
 
 from tapeless.lowering import dispatch, emit, ordering
-from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
 from tapeless.tracer.types import aval_of
-
-
-def _call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Any:
-    return f.call(f, jaxpr, operands)
 
 
 def _run(*args: Any, jaxpr: Jaxpr) -> Any:
@@ -18,6 +13,6 @@ def _run(*args: Any, jaxpr: Jaxpr) -> Any:
     return dispatch.run(jaxpr, args)
 
 
-emit.rules[c.jit_p] = _call
+emit.rules[c.jit_p] = emit.call
 dispatch.inline[c.jit_p] = _run
 ordering.rules[c.jit_p] = ordering.call

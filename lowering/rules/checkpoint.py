@@ -4,13 +4,8 @@ from typing import Any
 
 from tapeless.lowering import dispatch, emit, hlo, ordering
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c
-
-
-def _checkpoint(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Any:
-    return f.call(f, jaxpr, operands)
 
 
 def _barrier(f: Function, outs: Any, *operands: Value) -> Any:
@@ -30,7 +25,7 @@ def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:
     return [Value(result, outs[0])]
 
 
-emit.rules[c.checkpoint_p] = _checkpoint
+emit.rules[c.checkpoint_p] = emit.call
 emit.rules[c.name_p] = lambda f, outs, x, *, name: [x]
 emit.rules[c.move_p] = _move
 emit.rules[c.optimization_barrier_p] = _barrier

@@ -11,20 +11,13 @@ from tapeless.tracer.primitives import custom as c
 from tapeless.tracer.staging import trace_to_jaxpr
 
 
-def _call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Any:
-    return f.call(f, jaxpr, operands)
-
-
 def _custom_linear(f: Function, outs: Any, *operands: Value, pull: Any, n: int) -> Any:
     """The program that is derived from the user's rule; it is only known here, too late to keep an order."""
     push = partial(c.push_forward, pull=pull, n=n)
     program, _ = trace_to_jaxpr(push, [x.aval for x in operands], what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), f.source)
-    place = f.place
-    values = emit.lower(f, program, operands)
-    f.place = place
-    return values
+    return emit.lower(f, program, operands)
 
 
 def _ordered(program: Jaxpr) -> Equation:
@@ -45,7 +38,7 @@ def _out_of_order(pull: Any, eqn: Equation, reached: Any) -> NotImplementedError
 
 
 for _kind in (c.custom_jvp_p, c.custom_vjp_p):
-    emit.rules[_kind] = _call
+    emit.rules[_kind] = emit.call
     dispatch.inline[_kind] = c.call_custom
     ordering.rules[_kind] = ordering.call
 emit.rules[c.custom_linear_p] = _custom_linear

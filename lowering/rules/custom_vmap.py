@@ -3,20 +3,15 @@
 from typing import Any
 
 from tapeless.lowering import dispatch, emit, ordering
-from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives.custom_vmap import custom_vmap_p
-
-
-def _call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Any:
-    return f.call(f, jaxpr, operands)
 
 
 def _run(*args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
     return call.jit(jaxpr, *args)
 
 
-emit.rules[custom_vmap_p] = _call
+emit.rules[custom_vmap_p] = emit.call
 dispatch.inline[custom_vmap_p] = _run
 ordering.rules[custom_vmap_p] = ordering.call
