@@ -130,10 +130,8 @@ class Pull:
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
         """Raises: TypeError naming both, if values are of other types than the program says."""
-        given, wanted = (*residuals, *tangents), (*self.jaxpr.in_avals[: self.n], *self.in_avals)
-        if [x.strong() for x in given] != [x.strong() for x in wanted]:
-            have, want = ", ".join(map(str, given)), ", ".join(map(str, wanted))
-            raise TypeError(f"custom_linear: {self.__name__} takes ({want}), not ({have}).")
+        wanted = *self.jaxpr.in_avals[: self.n], *self.in_avals
+        call.check_types(f"custom_linear: {self.__name__}", "takes", wanted, (*residuals, *tangents))
 
     def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "Pull"]:
         """It closes over nothing."""

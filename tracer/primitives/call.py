@@ -1,5 +1,6 @@
 """Calls of programs: jit."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.tracer.core import Primitive
@@ -16,12 +17,27 @@ def jit(jaxpr: Jaxpr, *args: Any) -> tuple[Any, ...]:
 
 
 def _jit_type(*avals: ShapedArray, jaxpr: Jaxpr) -> tuple[ShapedArray, ...]:
-    if [x.strong() for x in avals] != [x.strong() for x in jaxpr.in_avals]:
-        raise TypeError(f"jit: {jaxpr.name} takes {_list(jaxpr.in_avals)}, not {_list(avals)}.")
+    return result_types("jit", jaxpr, avals)
+
+
+def result_types(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
+    """Types of the results of a call. Raises: TypeError naming both, if the program does not take these types."""
+    check_takes(who, jaxpr, given)
     return jaxpr.out_avals
 
 
-def _list(avals: tuple[ShapedArray, ...]) -> str:
+def check_takes(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> None:
+    """Raises: TypeError naming both, if the program does not take these types."""
+    check_types(f"{who}: {jaxpr.name}", "takes", jaxpr.in_avals, given)
+
+
+def check_types(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
+    """Raises: TypeError `who verb have, not want`, if the types differ, weak or not."""
+    if [x.strong() for x in have] != [x.strong() for x in want]:
+        raise TypeError(f"{who} {verb} {_list(have)}, not {_list(want)}.")
+
+
+def _list(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(str, avals))})"
 
 

@@ -22,7 +22,7 @@ def checkpoint(jaxpr: Jaxpr, *args: Any, policy: Any, prevent_cse: bool = True) 
 
 
 def _checkpoint_type(*avals: ShapedArray, jaxpr: Jaxpr, policy: Any, prevent_cse: bool) -> tuple[ShapedArray, ...]:
-    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+    return call.result_types("checkpoint", jaxpr, avals)
 
 
 checkpoint_p = Primitive("checkpoint", _checkpoint_type, remember=False)

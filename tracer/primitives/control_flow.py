@@ -12,6 +12,7 @@ import numpy as np
 from tapeless.tracer import marking
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives.call import check_takes, check_types
 from tapeless.tracer.types import ShapedArray
 
 
@@ -32,7 +33,7 @@ def _cond_type(index: ShapedArray, *operands: ShapedArray, branches: tuple[Jaxpr
     if index.dtype == np.dtype(bool) and len(branches) != 2:
         raise TypeError(f"cond: a boolean chooses between two branches, not {len(branches)}: {index}.")
     for branch in branches:
-        _check_takes("cond", branch, operands)
+        check_takes("cond", branch, operands)
         _check_gives("cond", branch, branches[0].out_avals)
     return branches[0].out_avals
 
@@ -68,9 +69,9 @@ def _while_type(
 ) -> tuple[ShapedArray, ...]:
     of_condition, of_body = avals[:n_condition], avals[n_condition : n_condition + n_body]
     carry = avals[n_condition + n_body :]
-    _check_takes("while", condition, (*of_condition, *carry))
+    check_takes("while", condition, (*of_condition, *carry))
     _check_gives("while", condition, (ShapedArray((), np.dtype(bool)),))
-    _check_takes("while", body, (*of_body, *carry))
+    check_takes("while", body, (*of_body, *carry))
     _check_gives("while", body, carry)
     return body.out_avals
 
@@ -117,7 +118,7 @@ def _scan_type(
     for x in avals[before:]:
         if not x.shape or x.shape[0] != length:
             raise TypeError(f"scan: {x} has no axis 0 of {length} elements.")
-    _check_takes("scan", jaxpr, (*avals[:before], *[element_type(x) for x in avals[before:]]))
+    check_takes("scan", jaxpr, (*avals[:before], *[element_type(x) for x in avals[before:]]))
     _check_gives("scan", jaxpr, (*avals[n_consts:before], *jaxpr.out_avals[n_carry:]))
     return (*jaxpr.out_avals[:n_carry], *[stacked_type(y, length) for y in jaxpr.out_avals[n_carry:]])
 
@@ -135,18 +136,8 @@ def stacked_type(x: ShapedArray, length: int) -> ShapedArray:
 scan_p = Primitive("scan", _scan_type, remember=False)
 
 
-def _check_takes(who: str, jaxpr: Jaxpr, given: Sequence[ShapedArray]) -> None:
-    if [x.strong() for x in given] != [x.strong() for x in jaxpr.in_avals]:
-        raise TypeError(f"{who}: {jaxpr.name} takes {_list(jaxpr.in_avals)}, not {_list(given)}.")
-
-
 def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
-    if [x.strong() for x in wanted] != [x.strong() for x in jaxpr.out_avals]:
-        raise TypeError(f"{who}: {jaxpr.name} gives {_list(jaxpr.out_avals)}, not {_list(wanted)}.")
-
-
-def _list(avals: Sequence[ShapedArray]) -> str:
-    return f"({', '.join(map(str, avals))})"
+    check_types(f"{who}: {jaxpr.name}", "gives", jaxpr.out_avals, wanted)
 
 
 # ---- what is linear ------------------------------------------------------------------------------------------

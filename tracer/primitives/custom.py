@@ -1,6 +1,7 @@
 """Calls of functions with derivatives of their own, and the linear maps that users give by their transposes."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tapeless.tracer import staging
@@ -11,16 +12,16 @@ from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-def _custom_type(*avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
-    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+def _custom_type(name: str, *avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
+    return call.result_types(name, jaxpr, avals)
 
 
 # Of `custom`, `function(*args)` computes, `rule(primals, tangents) -> (results, tangents)` is the derivative, and
 # `traced(avals)` the function as a program with its constants. Written into another program, these become the first
 # `n_consts` operands, and `jaxpr` the program; before that both are None. Of a function with a backward rule, the
 # tangents that `rule` gives come from `custom_linear`.
-custom_jvp_p = Primitive("custom_jvp", _custom_type, remember=False)
-custom_vjp_p = Primitive("custom_vjp", _custom_type, remember=False)
+custom_jvp_p = Primitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
+custom_vjp_p = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:

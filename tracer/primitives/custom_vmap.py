@@ -24,7 +24,7 @@ def custom_vmap(rule: Any, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[A
 
 
 def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[ShapedArray, ...]:
-    return call.jit_p.typing_rule(*avals, jaxpr=jaxpr)
+    return call.result_types("custom_vmap", jaxpr, avals)
 
 
 def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[dict[str, Any], list[bool]]:

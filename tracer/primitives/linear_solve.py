@@ -7,6 +7,7 @@ from tapeless.tracer import marking
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives.call import check_types
 from tapeless.tracer.types import ShapedArray
 
 
@@ -40,20 +41,11 @@ def _linear_solve_type(
     *groups, b = grouped(avals, *counts)
     for name, program, consts in zip(System._fields, system, groups):
         if program is not None:
-            _check(name, "takes", program.in_avals, (*consts, *b))
-            _check(name, "gives", program.out_avals[: len(b)], b)
+            check_types(f"linear_solve: {name}", "takes", program.in_avals, (*consts, *b))
+            check_types(f"linear_solve: {name}", "gives", program.out_avals[: len(b)], b)
     solve = system[2]
     assert solve is not None
     return solve.out_avals
-
-
-def _check(who: str, verb: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]) -> None:
-    if [x.strong() for x in have] != [x.strong() for x in want]:
-        raise TypeError(f"linear_solve: {who} {verb} {_list(have)}, not {_list(want)}.")
-
-
-def _list(avals: Sequence[ShapedArray]) -> str:
-    return f"({', '.join(map(str, avals))})"
 
 
 def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dict[str, Any], list[bool]]:
