@@ -145,15 +145,7 @@ def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -
 
 def linear(primitive: Primitive) -> None:
     """A rule for what is linear in all its operands together: tangents go through the primitive itself."""
-
-    def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return out, zeros_of(out)
-        return out, primitive.bind(*[instantiate(t) for t in tangents], **params)
-
-    rules[primitive] = rule
-    structurally_linear[primitive] = None
+    linear_in(primitive)
 
 
 def multilinear(primitive: Primitive) -> None:
@@ -173,17 +165,19 @@ def multilinear(primitive: Primitive) -> None:
 
 
 def linear_in(primitive: Primitive, *positions: int) -> None:
-    """A rule for what is linear in some operands together, the others (indices, bounds) having no derivative."""
+    """A rule for what is linear in some operands together, the others (indices, bounds) having no derivative. Without
+    positions, these are all."""
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
-        if all(type(tangents[k]) is Zero for k in positions):
+        moving = positions or range(len(primals))
+        if all(type(tangents[k]) is Zero for k in moving):
             return out, zeros_of(out)
-        pushed = [instantiate(tangents[k]) if k in positions else x for k, x in enumerate(primals)]
+        pushed = [instantiate(tangents[k]) if k in moving else x for k, x in enumerate(primals)]
         return out, primitive.bind(*pushed, **params)
 
     rules[primitive] = rule
-    structurally_linear[primitive] = positions
+    structurally_linear[primitive] = positions or None
 
 
 def zero(primitive: Primitive) -> None:

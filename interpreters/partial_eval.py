@@ -24,7 +24,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxp
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
-from tapeless.tracer.staging import StagingTrace
+from tapeless.tracer.staging import StagingTrace, WritingTrace, WrittenTracer
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Simplify = Callable[[Jaxpr], Jaxpr]
@@ -66,16 +66,14 @@ def unzip_body(
     return _remembered(jaxpr, linear_in, policy, waiting or (False,) * len(jaxpr.outvars), simplified_body)
 
 
-class UnzipTrace(Trace):
+class UnzipTrace(WritingTrace):
     """Applying a primitive to known values is the parent's business; to linear ones, it is written down."""
 
-    __slots__ = ("_eqns", "_inputs", "_residuals", "_structure")
+    __slots__ = ("_residuals", "_structure")
     what = "linearize"
 
     def __init__(self, parent: Trace, function: Any = None) -> None:
         super().__init__(parent, function)
-        self._inputs: list[Var] = []
-        self._eqns: list[Equation] = []
         self._residuals: dict[int, tuple[Var, Any]] = {}
         self._structure = Structure()
 
@@ -140,10 +138,6 @@ class UnzipTrace(Trace):
                 self._eqns.append(Equation(made.primitive, atoms, made.params, [found[0]], made.source))
         return found[0]
 
-    def equation_of(self, var: Var) -> Equation | None:
-        """The equation that computes a variable; None for an input or a residual."""
-        return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
-
     def finish(
         self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified
     ) -> tuple[Jaxpr, list[Any]]:
@@ -159,19 +153,10 @@ class UnzipTrace(Trace):
         return checked_linear(checked(closed), residuals), residuals
 
 
-class LinearTracer(Tracer):
+class LinearTracer(WrittenTracer):
     """A linear value that waits."""
 
-    __slots__ = ("aval", "variable")
-
-    def __init__(self, trace: UnzipTrace, variable: Var) -> None:
-        self.owner, self.variable, self.aval = trace, variable, variable.aval
-
-    def where(self) -> str:
-        trace = self.owner
-        assert isinstance(trace, UnzipTrace)
-        made = trace.equation_of(self.variable)
-        return made.source.describe() if made and made.source else ""
+    __slots__ = ()
 
 
 rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)

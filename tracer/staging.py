@@ -36,16 +36,44 @@ def trace_to_jaxpr(
     return trace.finish(outvars, getattr(function or f, "__name__", "f"))
 
 
-class StagingTrace(Trace):
+class WritingTrace(Trace):
+    """A trace that writes a program down; its tracers are `WrittenTracer`s."""
+
+    __slots__ = ("_eqns", "_inputs")
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        super().__init__(parent, function)
+        self._inputs: list[Var] = []
+        self._eqns: list[Equation] = []
+
+    def equation_of(self, var: Var) -> Equation | None:
+        """The equation that computes a variable; None for an input, a constant or a residual."""
+        return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
+
+
+class WrittenTracer(Tracer):
+    """A variable of a program being written."""
+
+    __slots__ = ("aval", "variable")
+
+    def __init__(self, trace: WritingTrace, variable: Var) -> None:
+        self.owner, self.variable, self.aval = trace, variable, variable.aval
+
+    def where(self) -> str:
+        trace = self.owner
+        assert isinstance(trace, WritingTrace)
+        made = trace.equation_of(self.variable)
+        return made.source.describe() if made and made.source else ""
+
+
+class StagingTrace(WritingTrace):
     """Applying a primitive writes an equation."""
 
-    __slots__ = ("_consts", "_eqns", "_inputs", "what")
+    __slots__ = ("_consts", "what")
 
     def __init__(self, parent: Trace, function: Any, what: str) -> None:
         super().__init__(parent, function)
         self.what = what
-        self._inputs: list[Var] = []
-        self._eqns: list[Equation] = []
         self._consts: dict[int, tuple[Var, Any]] = {}
 
     def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
@@ -85,10 +113,6 @@ class StagingTrace(Trace):
             found = self._consts[id(x)] = (Var(aval_of(x)), x)
         return found[0]
 
-    def equation_of(self, var: Var) -> Equation | None:
-        """The equation that computes a variable; None for an input or a constant."""
-        return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
-
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """The program, its dead code gone, with its constants first."""
         consts = list(self._consts.values())
@@ -108,16 +132,7 @@ def _own(x: Any) -> Any:
 rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)
 
 
-class StagedTracer(Tracer):
-    """A variable of a program being written."""
+class StagedTracer(WrittenTracer):
+    """A variable of a program being traced."""
 
-    __slots__ = ("aval", "variable")
-
-    def __init__(self, trace: StagingTrace, variable: Var) -> None:
-        self.owner, self.variable, self.aval = trace, variable, variable.aval
-
-    def where(self) -> str:
-        trace = self.owner
-        assert isinstance(trace, StagingTrace)
-        made = trace.equation_of(self.variable)
-        return made.source.describe() if made and made.source else ""
+    __slots__ = ()
