@@ -100,8 +100,8 @@ class Jitted:
     def __init__(
         self,
         fun: Any,
-        static: "Arguments",
-        donated: "Arguments",
+        static: Arguments,
+        donated: Arguments,
         device: Any,
         inline: bool,
         options: Any,
@@ -131,11 +131,11 @@ class Jitted:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def trace(self, *args: Any, **kwargs: Any) -> "Traced":
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
         return self._traced(*self._split(args, kwargs))
 
-    def lower(self, *args: Any, **kwargs: Any) -> "Lowered":
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The StableHLO module for arguments of these types."""
         return self.trace(*args, **kwargs).lower()
 
@@ -196,7 +196,7 @@ class Jitted:
             outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
         return pytree.unflatten(traced.out_tree, outs)
 
-    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> "Program":
+    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> Program:
         device = self._device or dispatch.device_of(leaves)
         key = self._key(statics, leaves, tree, device)
         found = self._programs.get(key)
@@ -205,7 +205,7 @@ class Jitted:
             found = self._programs[key] = Program(traced, device)
         return found
 
-    def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> "Traced":
+    def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
         key = self._key(statics, leaves, tree, None)
         found = self._traces.get(key)
         if found is None:
@@ -218,7 +218,7 @@ class Jitted:
         avals = tuple([x.aval if type(x) is DeviceArray else _type_of(x) for x in leaves])
         return avals, tree, statics, device, _settings()
 
-    def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> "Traced":
+    def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
         avals = [_type_of(x) for x in leaves]
         out: list[Any] = []
 

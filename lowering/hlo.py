@@ -146,6 +146,13 @@ class Function:
         """x with another element type."""
         return x if x.aval.dtype == dtype else self.op("convert", [x], x.aval.update(dtype=np.dtype(dtype)))
 
+    def slice(self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] = ()) -> Value:
+        """The elements of x from `starts`, below `limits`, in steps of `strides` if they are not all 1."""
+        steps = strides or [1] * x.aval.ndim
+        shape = tuple([-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)])
+        cut = f"start_indices = {array(starts)}, limit_indices = {array(limits)}, strides = {array(steps)}"
+        return self.op("slice", [x], x.aval.update(shape=shape), cut)
+
     def block(self, avals: Sequence[ShapedArray], body: "Callable[..., Sequence[Value]]") -> str:
         """A region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))

@@ -35,8 +35,7 @@ def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **opt
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
     x, finite = write_out(f, _finite_matrices, [x])
     *results, status = call_plainly(f, routine, [x], [*outs, info], 0, **options)
-    zero = f.broadcast(f.constant(0, info.update(shape=())), info.shape)
-    done = f.compare(status, zero, "GE" if routine == "getrf" else "EQ")
+    done = f.compare(status, f.constant(0, info), "GE" if routine == "getrf" else "EQ")
     done = f.op("and", [done, finite], finite.aval)
     return [_where(f, done, y) for y in results]
 
@@ -101,6 +100,5 @@ def _where(f: Function, done: Value, x: Value) -> Value:
     """x, nan where it is not done; integers as they are."""
     if not dtypes.is_inexact(x.aval.dtype):
         return x
-    nan = f.broadcast(f.constant(np.nan, x.aval.update(shape=())), x.aval.shape)
     done = f.broadcast(done, x.aval.shape, tuple(range(done.aval.ndim)))
-    return f.op("select", [done, x, nan], x.aval)
+    return f.op("select", [done, x, f.constant(np.nan, x.aval)], x.aval)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import hlo
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
@@ -71,9 +70,7 @@ def _first(f: Function, x: Value) -> Value:
     """The first element."""
     if not x.aval.shape:
         return x
-    zeros, ones = hlo.array([0] * x.aval.ndim), hlo.array([1] * x.aval.ndim)
-    attributes = f"start_indices = {zeros}, limit_indices = {ones}, strides = {ones}"
-    element = f.op("slice", [x], x.aval.update(shape=(1,) * x.aval.ndim), attributes)
+    element = f.slice(x, [0] * x.aval.ndim, [1] * x.aval.ndim)
     return f.op("reshape", [element], x.aval.update(shape=()))
 
 

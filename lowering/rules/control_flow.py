@@ -135,12 +135,7 @@ def _plus(f: Function, i: Value, k: int) -> Value:
 def _element(f: Function, x: Value, k: int) -> Value:
     """Element k along axis 0."""
     rest = x.aval.shape[1:]
-    starts, limits = (k, *[0] * len(rest)), (k + 1, *rest)
-    attributes = (
-        f"start_indices = {hlo.array(starts)}, limit_indices = {hlo.array(limits)}, "
-        f"strides = {hlo.array([1] * x.aval.ndim)}"
-    )
-    row = f.op("slice", [x], x.aval.update(shape=(1, *rest)), attributes)
+    row = f.slice(x, (k, *[0] * len(rest)), (k + 1, *rest))
     return f.op("reshape", [row], x.aval.update(shape=rest))
 
 

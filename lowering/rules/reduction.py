@@ -114,7 +114,7 @@ def _position(combine: Operation, initial: Callable[[Any], Any]) -> Callable[...
             hit = f.op("or", [hit, f.compare(x, x, "NE")], hit.aval)
         index = x.aval.update(dtype=index_dtype, weak_type=False)
         places = f.op("iota", [], index, f"iota_dimension = {axis} : i64")
-        last = f.broadcast(f.constant(x.aval.shape[axis] - 1, index.update(shape=())), index.shape)
+        last = f.constant(x.aval.shape[axis] - 1, index)
         first = f.op("select", [hit, places, last], index)
         return (reduce(f, first, operation("minimum"), highest(index_dtype), (axis,), outs[0]),)
 
@@ -174,7 +174,7 @@ def _cumlogsumexp(f: Function, outs: Any, x: Value, *, axis: int, reverse: bool)
         return (_reversed(f, _cumlogsumexp(f, outs, _reversed(f, x, axis), axis=axis, reverse=False)[0], axis),)
     top = _cumulated(f, x, extreme("maximum"), lowest(aval.dtype), axis, False)
     finite = f.op("is_finite", [top], aval.update(dtype=np.dtype(bool)))
-    zero = f.broadcast(f.constant(0, aval.update(shape=())), aval.shape)
+    zero = f.constant(0, aval)
     m = f.op("select", [finite, top, zero], aval)
     fall = f.op("subtract", [_shifted(f, m, axis, 0), m], aval)
     decay = f.op("exponential", [f.op("minimum", [fall, zero], aval)], aval)
@@ -235,11 +235,7 @@ def _resized(x: Value, axis: int, n: int) -> ShapedArray:
 def _cut(f: Function, x: Value, axis: int, start: int, limit: int, stride: int = 1) -> Value:
     """Elements from `start` to `limit` of an axis."""
     limits = [limit if i == axis else n for i, n in enumerate(x.aval.shape)]
-    attributes = (
-        f"start_indices = {hlo.array(_along(x, axis, start, 0))}, limit_indices = {hlo.array(limits)}, "
-        f"strides = {hlo.array(_along(x, axis, stride, 1))}"
-    )
-    return f.op("slice", [x], _resized(x, axis, -(-(limit - start) // stride)), attributes)
+    return f.slice(x, _along(x, axis, start, 0), limits, _along(x, axis, stride, 1))
 
 
 def _padded(f: Function, x: Value, axis: int, before: int, after: int, fill: float, interior: int = 0) -> Value:

@@ -1,20 +1,11 @@
 """How operations that move elements run: each is one StableHLO operation, but a split is several slices."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.types import ShapedArray
-
-
-def slice(
-    f: Function, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int], out: ShapedArray
-) -> Value:
-    """The elements of x from `starts`, below `limits`, in steps of `strides`."""
-    cut = f"limit_indices = {hlo.array(limits)}, start_indices = {hlo.array(starts)}, strides = {hlo.array(strides)}"
-    return f.op("slice", [x], out, cut)
 
 
 def _broadcast_in_dim(f: Function, outs: Any, x: Value, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
@@ -48,14 +39,14 @@ def _pad(f: Function, outs: Any, x: Value, value: Value, *, padding_config: Any)
 
 
 def _slice(f: Function, outs: Any, x: Value, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
-    return (slice(f, x, start_indices, limit_indices, strides, outs[0]),)
+    return (f.slice(x, start_indices, limit_indices, strides),)
 
 
 def _split(f: Function, outs: Any, x: Value, *, sizes: tuple[int, ...], axis: int) -> Any:
     def part(start: int, out: ShapedArray) -> Value:
         starts = [start if d == axis else 0 for d in range(out.ndim)]
         limits = [a + n for a, n in zip(starts, out.shape)]
-        return slice(f, x, starts, limits, [1] * out.ndim, out)
+        return f.slice(x, starts, limits)
 
     return [part(sum(sizes[:k]), out) for k, out in enumerate(outs)]
 
