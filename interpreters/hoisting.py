@@ -11,6 +11,7 @@ from tapeless.interpreters.partial_eval import Unzipped
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.effects import effects
+from tapeless.tracer.flags import chosen, others
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr, map_subjaxprs
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
@@ -102,11 +103,12 @@ def branches(halves: Sequence[Unzipped]) -> Branches:
 def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> ScanBody:
     n = len(known.outvars) - n_residuals
     residuals = known.outvars[n:]
-    moved = _invariant(known, known.invars[:n_consts], residuals)
-    rest = [eqn for eqn in known.eqns if eqn not in moved]
-    used = passes.used_variables(known.replace(eqns=rest))
-    shared = [v for eqn in known.eqns if eqn in moved for v in eqn.outvars if v in used]
-    before = known.replace(invars=known.invars[:n_consts], eqns=_in_order(known, moved), outvars=shared)
+    invariant = _invariant(known, known.invars[:n_consts], residuals)
+    is_moved = [eqn in invariant for eqn in known.eqns]
+    moved, rest = chosen(is_moved, known.eqns), others(is_moved, known.eqns)
+    read_later = passes.used_variables(known.replace(eqns=rest))
+    shared = [v for eqn in moved for v in eqn.outvars if v in read_later]
+    before = known.replace(invars=known.invars[:n_consts], eqns=moved, outvars=shared)
     consts = [*shared, *known.invars[:n_consts]]
     elements = known.invars[n_consts + n_carry :]
     stacked: list[Atom] = []
@@ -142,10 +144,6 @@ def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> s
             found.add(eqn)
             needed.update(eqn.invars)
     return found
-
-
-def _in_order(jaxpr: Jaxpr, chosen: set[Equation]) -> list[Equation]:
-    return [eqn for eqn in jaxpr.eqns if eqn in chosen]
 
 
 # ---- branches

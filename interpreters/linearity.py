@@ -44,8 +44,8 @@ def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = (
       constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
       input; if strict also implicit dup, implicit drop, implicit nonlinear drop.
     """
-    program = Program(jaxpr, jaxpr)
-    program.check_results(program.facts(facts_of_inputs(jaxpr, zero_in)))
+    check = Check(jaxpr, jaxpr)
+    check.check_results(check.facts(facts_of_inputs(jaxpr, zero_in)))
     if strict:
         _check_strict(jaxpr, jaxpr)
 
@@ -76,16 +76,16 @@ def facts_of_inputs(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> Facts:
 
 def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, Fact | Equation]:
     """What is known of every value of a program. Raises: LinearityError."""
-    return Program(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
+    return Check(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
 
 
-# How an equation that carries programs is checked: rule(program, eqn, facts of operands) -> facts of results. One
+# How an equation that carries programs is checked: rule(check, eqn, facts of operands) -> facts of results. One
 # with a param `jaxpr` that is called with all operands needs none.
-rules: Table[Callable[["Program", Equation, Facts], Facts]] = Table("linearity")
+rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table("linearity")
 
 
-class Program:
-    """One program in the course of a check: `outer` is the whole that was asked about."""
+class Check:
+    """The check of one program; `outer` is the whole that was asked about."""
 
     def __init__(self, jaxpr: Jaxpr, outer: Jaxpr) -> None:
         self.jaxpr, self.outer = jaxpr, outer
@@ -93,10 +93,10 @@ class Program:
     def inside(self, jaxpr: Jaxpr, facts: Facts) -> Facts:
         """Facts of the results of a program that an equation carries. Remembered for as long as it lives."""
         if any(isinstance(fact, Equation) for fact in facts):
-            return Program(jaxpr, self.outer).facts(facts)
+            return Check(jaxpr, self.outer).facts(facts)
         cache = _found.setdefault(jaxpr, {})
         if facts not in cache:
-            cache[facts] = Program(jaxpr, self.outer).facts(facts)
+            cache[facts] = Check(jaxpr, self.outer).facts(facts)
         return cache[facts]
 
     def join(self, eqn: Equation, a: Fact | Equation, b: Fact | Equation) -> Fact | Equation:
@@ -200,12 +200,12 @@ def linear_operands(eqn: Equation) -> Sequence[int]:
     return range(n) if positions is None else [k for k in positions if k < n]
 
 
-def _call(program: Program, eqn: Equation, facts: Facts) -> Facts:
-    return program.inside(eqn.params["jaxpr"], facts)
+def _call(check: Check, eqn: Equation, facts: Facts) -> Facts:
+    return check.inside(eqn.params["jaxpr"], facts)
 
 
-def _apply(program: Program, eqn: Equation, facts: Facts) -> Facts:
-    return (program.primitive(eqn, facts),) * len(eqn.outvars)
+def _apply(check: Check, eqn: Equation, facts: Facts) -> Facts:
+    return (check.primitive(eqn, facts),) * len(eqn.outvars)
 
 
 def _known(zero: bool) -> Fact:

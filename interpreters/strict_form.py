@@ -29,10 +29,10 @@ class Structure(Primitive):
 
 
 lit, lzero, dup, drop = map(Structure, ("lit", "lzero", "dup", "drop"))
-linearity.rules[lit] = lambda program, eqn, facts: facts
-linearity.rules[lzero] = lambda program, eqn, facts: (Fact.ZERO,)
-linearity.rules[dup] = lambda program, eqn, facts: facts * 2
-linearity.rules[drop] = lambda program, eqn, facts: ()
+linearity.rules[lit] = lambda check, eqn, facts: facts
+linearity.rules[lzero] = lambda check, eqn, facts: (Fact.ZERO,)
+linearity.rules[dup] = lambda check, eqn, facts: facts * 2
+linearity.rules[drop] = lambda check, eqn, facts: ()
 
 
 def strict_form(jaxpr: Jaxpr, zero_in: Sequence[bool] = (), linear_out: Sequence[bool] | None = None) -> Jaxpr:

@@ -104,7 +104,7 @@ def _is_default(value: Any) -> bool:
 
 
 def _param(value: Any, titles: dict[Any, str]) -> str:
-    if value in titles if _is_program(value) else False:
+    if _is_program(value) and value in titles:
         return titles[value]
     if isinstance(value, tuple):
         inside = ", ".join(_param(item, titles) for item in value)

@@ -101,6 +101,6 @@ def _barrier_transpose(cts: Any, *args: Any) -> Any:
 
 jvp.rules[c.optimization_barrier_p] = _barrier_jvp
 partial_eval.rules[c.optimization_barrier_p] = _barrier_partial_eval
-linearity.rules[c.optimization_barrier_p] = lambda program, eqn, facts: facts
+linearity.rules[c.optimization_barrier_p] = lambda check, eqn, facts: facts
 transpose.rules[c.optimization_barrier_p] = _barrier_transpose
 vmap.rules[c.optimization_barrier_p] = lambda size, args, dims: (c.optimization_barrier(*args), dims)

@@ -23,7 +23,7 @@ from tapeless.interpreters import (
     transpose,
     vmap,
 )
-from tapeless.interpreters.linearity import Facts, Program
+from tapeless.interpreters.linearity import Check, Facts
 from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
@@ -241,18 +241,37 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
 
 
 def _scan_transpose(
-    cts: Any,
-    totals: Any,
-    *args: Any,
-    jaxpr: Jaxpr,
-    n_consts: int,
-    n_carry: int,
-    length: int,
-    reverse: bool,
-    unroll: int,
+    cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, n_consts: int, n_carry: int, reverse: bool, **loop: Any
 ) -> Any:
     """A scan the other way: its carry is that of the cotangents, and the running cotangents of the constants, which
     every step adds to in place."""
+    reached = _reached(jaxpr, cts, n_consts, n_carry)
+    linear = grouped(jaxpr.linear_in, n_consts, n_carry)
+    kept, _, elements = [others(flags, xs) for flags, xs in zip(linear, grouped(args, n_consts, n_carry))]
+    taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, reached.consts)) if yes]
+    running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
+    arriving = [instantiate(ct) for ct in chosen(reached.carry, cts[:n_carry])]
+    pulled = c.scan(
+        _transposed_step(jaxpr, reached, len(kept), len(elements)),
+        kept,
+        [*running, *arriving],
+        [*elements, *chosen(reached.ys, cts[n_carry:])],
+        reverse=not reverse,
+        **loop,
+    )
+    return _to_operands(pulled, (*reached.consts, *reached.carry, *reached.xs), args)
+
+
+class _Reached(NamedTuple):
+    """What has a cotangent in a scan: its operands, and the results that are stacked."""
+
+    consts: Flags
+    carry: Flags
+    xs: Flags
+    ys: Flags
+
+
+def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _Reached:
     of_ys = are_nonzero(cts[n_carry:])
 
     def step(carry: Flags) -> tuple[Flags, Flags]:
@@ -261,26 +280,18 @@ def _scan_transpose(
 
     found, of_carry = _fixed_point(are_nonzero(cts[:n_carry]), step)
     of_consts, _, of_xs = grouped(found, n_consts, n_carry)
-    linear = grouped(jaxpr.linear_in, n_consts, n_carry)
-    added = chosen(jaxpr.linear_in, (*of_consts, *[False] * (len(found) - n_consts)))
-    wanted = chosen(jaxpr.linear_in, (*of_consts, *of_carry, *of_xs))
-    program, _ = transpose.transpose_jaxpr(jaxpr, (*of_carry, *of_ys), tuple(added), tuple(wanted))
-    residuals = [others(flags, xs) for flags, xs in zip(linear, grouped(args, n_consts, n_carry))]
-    taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, of_consts)) if yes]
-    running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
-    arriving = [instantiate(ct) for ct in chosen(of_carry, cts[:n_carry])]
-    counts = [len(residuals[0]), len(residuals[2]), len(arriving), sum(of_ys), len(running)]
-    kept, elements, carried, stacked, sums = grouped(range(sum(counts)), *counts)[:5]
-    pulled = c.scan(
-        passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted))),
-        residuals[0],
-        [*running, *arriving],
-        [*residuals[2], *chosen(of_ys, cts[n_carry:])],
-        length=length,
-        reverse=not reverse,
-        unroll=unroll,
-    )
-    return _to_operands(pulled, (*of_consts, *of_carry, *of_xs), args)
+    return _Reached(of_consts, of_carry, of_xs, of_ys)
+
+
+def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: int) -> Jaxpr:
+    """The body of the scan the other way, of `n_kept` constants and `n_elements` sequences besides the cotangents."""
+    operands = (*reached.consts, *reached.carry, *reached.xs)
+    added = chosen(jaxpr.linear_in, [yes and i < len(reached.consts) for i, yes in enumerate(operands)])
+    wanted = chosen(jaxpr.linear_in, operands)
+    program, _ = transpose.transpose_jaxpr(jaxpr, (*reached.carry, *reached.ys), tuple(added), tuple(wanted))
+    counts = (n_kept, n_elements, sum(reached.carry), sum(reached.ys))
+    kept, elements, carried, stacked, sums = grouped(range(len(program.invars)), *counts)
+    return passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted)))
 
 
 def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
@@ -422,38 +433,38 @@ vmap.rules[c.cond_p] = _cond_vmap
 # ---- linearity -----------------------------------------------------------------------------------------------
 
 
-def _scan_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+def _scan_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
     n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
     consts, carry, xs = grouped(facts, n_consts, n_carry)
-    outs, carry = _linear_carry(program, eqn, eqn.params["jaxpr"], consts, carry, xs)
+    outs, carry = _linear_carry(check, eqn, eqn.params["jaxpr"], consts, carry, xs)
     return (*carry, *outs[n_carry:])
 
 
-def _while_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+def _while_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
     of_test, consts, carry = grouped(facts, eqn.params["n_condition"], eqn.params["n_body"])
-    _, carry = _linear_carry(program, eqn, eqn.params["body"], consts, carry, ())
-    (test,) = program.inside(eqn.params["condition"], (*of_test, *carry))
+    _, carry = _linear_carry(check, eqn, eqn.params["body"], consts, carry, ())
+    (test,) = check.inside(eqn.params["condition"], (*of_test, *carry))
     if isinstance(test, Equation):
-        raise program.decided(eqn, eqn.params["condition"].outvars[0], test)
+        raise check.decided(eqn, eqn.params["condition"].outvars[0], test)
     return carry
 
 
-def _linear_carry(program: Program, eqn: Equation, body: Jaxpr, consts: Facts, carry: Facts, xs: Facts) -> Any:
+def _linear_carry(check: Check, eqn: Equation, body: Jaxpr, consts: Facts, carry: Facts, xs: Facts) -> Any:
     """Facts of the results of the last step, and of the carry, which steps make less of until they are the same."""
     while True:
-        outs = program.inside(body, (*consts, *carry, *xs))
-        after = tuple([program.join(eqn, a, b) for a, b in zip(carry, outs)])
+        outs = check.inside(body, (*consts, *carry, *xs))
+        after = tuple([check.join(eqn, a, b) for a, b in zip(carry, outs)])
         if after == carry:
             return outs, carry
         carry = after
 
 
-def _cond_linear(program: Program, eqn: Equation, facts: Facts) -> Facts:
+def _cond_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
     index, *operands = facts
     if isinstance(index, Equation):
-        raise program.decided(eqn, eqn.invars[0], index)
-    outs = [program.inside(branch, tuple(operands)) for branch in eqn.params["branches"]]
-    return tuple([reduce(partial(program.join, eqn), facts) for facts in zip(*outs)])
+        raise check.decided(eqn, eqn.invars[0], index)
+    outs = [check.inside(branch, tuple(operands)) for branch in eqn.params["branches"]]
+    return tuple([reduce(partial(check.join, eqn), facts) for facts in zip(*outs)])
 
 
 linearity.rules[c.scan_p] = _scan_linear

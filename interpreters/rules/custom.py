@@ -235,8 +235,8 @@ def _custom_linear_vmap(size: int, args: Any, dims: Any, *, pull: Any, n: int) -
     return outs, [0] * len(outs)
 
 
-def _custom_linear_linear(program: linearity.Program, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
-    fact = program.jointly(eqn, facts, range(eqn.params["n"], len(facts)))
+def _custom_linear_linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
+    fact = check.jointly(eqn, facts, range(eqn.params["n"], len(facts)))
     return (fact,) * len(eqn.outvars)
 
 

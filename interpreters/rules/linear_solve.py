@@ -77,9 +77,9 @@ transpose.rules[c.linear_solve_p] = _transpose
 vmap.rules[c.linear_solve_p] = _vmap
 
 
-def _linear(program: linearity.Program, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
+def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
     n = sum(eqn.params["counts"])
-    return (program.jointly(eqn, facts, range(n, len(facts))),) * len(eqn.outvars)
+    return (check.jointly(eqn, facts, range(n, len(facts))),) * len(eqn.outvars)
 
 
 linearity.rules[c.linear_solve_p] = _linear

@@ -360,7 +360,7 @@ def test_time_is_linear_in_calls(monkeypatch):
     for _ in range(8):
         f = tl.jit(lambda x, f=f: f(x) + f(x))
     program, seen = tl.make_jaxpr(f)(1.0).jaxpr, []
-    environment = linearity.Program.environment
-    monkeypatch.setattr(linearity.Program, "environment", lambda p, facts: seen.append(p) or environment(p, facts))
+    environment = linearity.Check.environment
+    monkeypatch.setattr(linearity.Check, "environment", lambda p, facts: seen.append(p) or environment(p, facts))
     check_linear(mark_linear(program, (True,)))
     assert len(seen) <= 10
