@@ -99,7 +99,7 @@ class Converted:
         assert self._function is not None
         return self._function
 
-    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
         """The rule. Raises: TypeError if one of the tracers is differentiated."""
         n = len(self.tracers)
         for x, t in zip(primals[:n], tangents[:n]):

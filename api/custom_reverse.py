@@ -116,7 +116,7 @@ class _Call(FlatCall):
         pull = Backward(self, point)
         given = [t for t in tangents[self.n :] if type(t) is not Zero]
         if not given:
-            return values, zeros_of(values)
+            return values, list(zeros_of(values))
         pushed = iter(custom.custom_linear(pull, [*primals[: self.n], *saved], given))
         return values, [next(pushed) if dtypes.is_inexact(a.dtype) else Zero(a) for a in point.outs]
 
