@@ -1,19 +1,35 @@
-"""Sets: unique elements, membership, unions and intersections. They must be known where a shape depends on them."""
+"""Sets: unique elements, membership, unions and intersections.
 
+Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
+"""
+
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.indexing import take
-from tapeless.tracer.numpy.promotion import array_operand, as_array, concrete, promoted_dtypes
-from tapeless.tracer.numpy.sorting import searchsorted, sort
-from tapeless.tracer.primitives import bits
+from tapeless.tracer.numpy.joining import unstack
+from tapeless.tracer.numpy.promotion import array_operand, as_array, concrete, promoted_dtypes, stretched
+from tapeless.tracer.numpy.shaping import moveaxis
+from tapeless.tracer.numpy.sorting import nonzero, searchsorted, sort
+from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.shape import full, reshape
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.reduction import cumsum
+from tapeless.tracer.primitives.shape import (
+    broadcast_in_dim,
+    broadcasted_iota,
+    concatenate,
+    full,
+    reshape,
+    slice_in_dim,
+)
 
-_SIZE_HELP = "Give `size`, the length of the result."
+_SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fills it up."
 
 
 def unique(
@@ -31,30 +47,83 @@ def unique(
 
     Args:
       axis: whose parts are compared; the elements of the flat array if None.
-      size: length of the result, which is cut or filled up with `fill_value`, the least element if None.
-    Raises: ConcretizationTypeError if the array is traced.
+      equal_nan: whether one nan stands for all, if elements are compared; parts with nan are all distinct.
+      size: length of the result, which is cut or filled up; needed where the array is traced.
+      fill_value: what it is filled with, the least element if None.
+    Returns: the distinct elements; if more is asked for, a tuple. Behind the last, positions are the first one's and
+      counts are 0; positions to rebuild the array are not cut.
+    Raises: ConcretizationTypeError if the array is traced and there is no size; ValueError for an axis out of range,
+      or where an array without elements is to be filled up and there is no fill_value.
     """
-    known = concrete("unique", array_operand("unique", ar), "Its length depends on the elements: compute it outside.")
-    values, first, inverse, counts = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
-    if size is not None:
-        values = _sized(values, size, fill_value, axis)
-        first, counts = _sized(first, size, None), _sized(counts, size, 0)
-    index = dtypes.default_dtype("i")
-    wanted = [(values, True), (first.astype(index), return_index)]
-    wanted += [(inverse.astype(index), return_inverse), (counts.astype(index), return_counts)]
-    outs = [as_array(np.ascontiguousarray(v)) for v, asked in wanted if asked]
+    x, index = array_operand("unique", ar), dtypes.default_dtype("i")
+    wanted = (True, return_index, return_inverse, return_counts)
+    if size is None:
+        found = np.unique(concrete("unique", x, _SIZE_HELP), True, True, True, axis=axis, equal_nan=equal_nan)
+        found = [found[0], *(places.astype(index) for places in found[1:])]
+    else:
+        found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan, index)
+    outs = [as_array(np.ascontiguousarray(v) if size is None else v) for v, asked in zip(found, wanted) if asked]
     return tuple(outs) if len(outs) > 1 else outs[0]
 
 
-def _sized(values: np.ndarray[Any, Any], size: int, fill: Any, axis: int | None = None) -> np.ndarray[Any, Any]:
-    along = axis or 0
-    kept = np.take(values, range(min(size, values.shape[along])), axis=along)
-    missing = size - kept.shape[along]
-    if not missing:
-        return kept
-    shape = (*kept.shape[:along], missing, *kept.shape[along + 1 :])
-    filler = np.take(values, [0], axis=along) if fill is None else np.asarray(fill, values.dtype)
-    return np.concatenate([kept, np.broadcast_to(filler, shape)], along)
+def _unique_of_size(
+    x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: bool, index: np.dtype[Any]
+) -> tuple[Array, ...]:
+    """`unique`, its arguments checked; the inverse is of x's shape if x is taken as flat."""
+    shape, flat = x.shape, axis is None
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = canonical_axis(axis, x.ndim)
+    if fill_value is None and size and not x.shape[axis]:
+        raise ValueError(f"unique: {x.aval} has no elements to fill size={size} with. Give fill_value.")
+    fill = () if fill_value is None else (array_operand("unique", fill_value),)
+    found = _unique(x, *fill, axis=axis, size=size, equal_nan=equal_nan and flat, dtype=index)
+    return (*found[:2], reshape(found[2], shape), found[3]) if flat else found
+
+
+@core.compound
+def _unique(x: Array, *fill: Array, axis: int, size: int, equal_nan: bool, dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """In the order that sorts x, an element is new where it differs from the one before it.
+
+    Returns: values, first positions, inverse and counts, all as if there were `size` distinct elements.
+    """
+    n = x.shape[axis]
+    order, new = _runs(x, axis, equal_nan, dtype)
+    starts = nonzero(new, size=size + 1, fill_value=n)[0]
+    begin, counts = slice_in_dim(starts, 0, -1), lax.sub(slice_in_dim(starts, 1, None), slice_in_dim(starts, 0, -1))
+    there = lax.lt(begin, n)
+    first = take(order, select(there, begin, 0), mode="clip") if n else full((size,), 0, dtype)
+    values = (
+        take(x, first, axis=axis, mode="clip") if n else full((*x.shape[:axis], size, *x.shape[axis + 1 :]), 0, x.dtype)
+    )
+    if fill:
+        kept = broadcast_in_dim(there, values.shape, (axis,))
+        values = select(kept, values, stretched(lax.convert_element_type(fill[0], x.dtype), values.shape))
+    rank = lax.sub(cumsum(lax.convert_element_type(new, dtype)), 1)
+    return values, first, sorting.sort((order, rank), num_keys=1)[1], counts
+
+
+def _runs(x: Array, axis: int, equal_nan: bool, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Positions along `axis` that sort x, by all elements there are at each, and where another one begins."""
+    n = x.shape[axis]
+    rows = reshape(moveaxis(x, axis, 0), (n, x.size // n if n else 0))
+    if dtypes.is_complex(x.dtype):
+        rows = select(lax.ne(rows, rows), np.nan, rows)  # numbers with one nan are sorted by the other part
+    keys = unstack(rows, axis=1)
+    order = broadcasted_iota(dtype, (n,), 0)
+    *keys, order = sorting.sort((*keys, order), 0, num_keys=len(keys)) if keys else (order,)
+    differs = full((max(n - 1, 0),), False)
+    for key in keys:
+        before, after = slice_in_dim(key, 0, -1), slice_in_dim(key, 1, None)
+        differs = bits.bitwise_or(differs, _differ(before, after, equal_nan))
+    return order, concatenate([full((min(n, 1),), True), differs], 0)
+
+
+def _differ(x: Array, y: Array, equal_nan: bool) -> Array:
+    differ = lax.ne(x, y)
+    if not (equal_nan and dtypes.is_inexact(x.dtype)):
+        return differ
+    return bits.bitwise_and(differ, bits.bitwise_or(lax.eq(x, x), lax.eq(y, y)))
 
 
 class UniqueAll(NamedTuple):
@@ -117,8 +186,14 @@ def _isin(x: Array, tests: Array, *, invert: bool) -> Array:
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The distinct elements of both, in order."""
-    return unique(_joined("union1d", ar1, ar2), size=size, fill_value=fill_value)
+    """The distinct elements of both, in order; `size` and `fill_value` as in `unique`.
+
+    Raises: ConcretizationTypeError if one is traced and there is no size.
+    """
+    if size is None:
+        return as_array(np.union1d(*_known("union1d", ar1, ar2)))
+    both = [as_array(x) for x in promoted_dtypes("union1d", ar1, ar2)]
+    return unique(concatenate([reshape(x, (x.size,)) for x in both], 0), size=size, fill_value=fill_value)
 
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
@@ -140,9 +215,5 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Arr
 
 
 def _known(name: str, *xs: ArrayLike) -> list[np.ndarray[Any, Any]]:
-    help = "The length of the result depends on the elements: compute it outside."
+    help = _SIZE_HELP if name == "union1d" else "The length of the result depends on the elements: compute it outside."
     return [concrete(name, x, help).ravel() for x in promoted_dtypes(name, *xs)]
-
-
-def _joined(name: str, *xs: ArrayLike) -> np.ndarray[Any, Any]:
-    return np.concatenate(_known(name, *xs))

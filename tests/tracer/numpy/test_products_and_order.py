@@ -200,6 +200,65 @@ def test_sets():
     check(tnp.unique(x, size=5), [1, 2, 3, 1, 1])
 
 
+NAN = float("nan")
+WITH_REPEATS = [
+    (np.array([3, 1, 2, 1]), None),
+    (np.array([[True, False], [True, True]]), None),
+    (np.array([NAN, 1.0, NAN, -0.0, 0.0]), None),
+    (np.array([1 + NAN * 1j, 2, NAN, 2]), None),
+    (np.array([[0, 1], [1, 0], [0, 1], [0, 0]]), 0),
+    (np.array([[0, 1, 0], [1, 0, 1]]), 1),
+    (np.array([[NAN], [NAN]]), 0),
+    (np.zeros((3, 0)), 0),
+    (np.zeros((0,)), None),
+    (np.array(3), None),
+]
+
+
+@pytest.mark.parametrize(("x", "axis"), WITH_REPEATS)
+def test_unique_of_a_traced_array(x, axis):
+    """Given the size, all that NumPy finds; less of it where it is cut."""
+    along = axis or 0
+    found = np.unique(x, True, True, True, axis=axis)
+    k = found[0].shape[along]
+    traced = tl.jit(lambda x, size: tnp.unique(x, True, True, True, axis, size=size), static_argnums=1)
+    check(traced(x, k)[0], found[0])
+    if x.dtype.kind != "c":  # NumPy does not say which nan of complex ones is the first
+        check(traced(x, k)[1:], found[1:])
+    cut = traced(x, max(k - 1, 0))
+    check(cut[0], np.take(found[0], range(max(k - 1, 0)), along))
+    check(cut[2], found[2])
+    check(cut[3], found[3][: max(k - 1, 0)])
+
+
+@pytest.mark.parametrize("run", [lambda f: f, tl.jit], ids=["eager", "jit"])
+def test_unique_is_filled_up(run):
+    x = np.array([3, 1, 2, 1])
+    of_size = run(lambda x: tnp.unique(x, True, True, True, size=5, fill_value=7))
+    check(of_size(x), ([1, 2, 3, 7, 7], [1, 2, 0, 1, 1], [2, 0, 1, 0], [2, 1, 1, 0, 0]))
+    check(run(lambda x: tnp.unique(x, size=4, fill_value=0))(x), [1, 2, 3, 0])
+    check(run(lambda x: tnp.unique(x, size=3, axis=0, fill_value=9))(x[:, None] * 0), [[0], [9], [9]])
+    check(run(lambda x: tnp.unique(x, size=2, fill_value=7))(x[:0]), [7, 7])
+    check(run(lambda x: tnp.union1d(x, np.array([[2, 5]]), size=5))(x), [1, 2, 3, 5, 1])
+    check(run(lambda x: tnp.unique_counts(x, size=2))(np.array([NAN, NAN])), ([NAN, NAN], [1, 1]))
+
+
+def test_unique_says_what_it_needs():
+    with pytest.raises(tl.errors.ConcretizationTypeError) as error:
+        tl.jit(tnp.unique)(np.arange(3))
+    assert str(error.value) == (
+        "unique: the shape of the result depends on the elements of a traced array, int64[3].\n"
+        "  Give `size`, the length of the result, and `fill_value`, which fills it up."
+    )
+    with pytest.raises(ValueError, match=r"^unique: float64\[0\] has no elements to fill size=2 with. Give fill_value"):
+        tnp.unique(np.zeros(0), size=2)
+
+
+def test_unique_transforms():
+    check(tl.grad(lambda x: tnp.sum(tnp.unique(x, size=3) ** 2))(np.array([3.0, 1.0, 3.0, 2.0])), [6, 2, 0, 4])
+    check(tl.vmap(lambda x: tnp.unique(x, size=3))(np.array([[3, 3, 1], [2, 2, 2]])), [[1, 3, 1], [2, 2, 2]])
+
+
 # ---- calculus ------------------------------------------------------------------------------------------------
 
 
