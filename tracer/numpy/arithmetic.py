@@ -59,7 +59,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 - x2 floor(x1 / x2), elementwise: the remainder that has the sign of x2."""
+    """x1 - x2 floor(x1 / x2), elementwise: the remainder that has the sign of x2; of integers by 0 it is 0."""
     return _remainder(*_numbers("remainder", x1, x2))
 
 
@@ -73,8 +73,9 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 that has the sign of x1, elementwise."""
-    return lax.rem(*_numbers("fmod", x1, x2))
+    """The remainder of x1 / x2 that has the sign of x1, elementwise; of integers by 0 it is 0."""
+    x, y = _numbers("fmod", x1, x2)
+    return _integer_rem(x, y) if dtypes.is_integer(x.dtype) else lax.rem(x, y)
 
 
 def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
@@ -99,8 +100,16 @@ def _floor_divide(x: Any, y: Any) -> Array:
 
 
 @core.compound
+def _integer_rem(x: Any, y: Any) -> Array:
+    """0 where y is, for which XLA gives x."""
+    if not isinstance(y, Array) and np.all(y):
+        return lax.rem(x, y)
+    return lax.rem(x, select(lax.eq(y, 0), 1, y))
+
+
+@core.compound
 def _remainder(x: Any, y: Any) -> Array:
-    r = lax.rem(x, y)
+    r = _integer_rem(x, y) if dtypes.is_integer(x.dtype) else lax.rem(x, y)
     if dtypes.kind(x.dtype) == "u":
         return r
     opposite = lax.ne(lax.lt(r, 0), lax.lt(y, 0))

@@ -23,7 +23,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axis, constant
+from tapeless.tracer.primitives.operands import canonical_axis, constant, converted
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -69,14 +69,8 @@ def _from_value(x: ArrayLike, dtype: Any) -> Array:
     if isinstance(x, Array):
         return lax.convert_element_type(x, dtype)
     if not isinstance(x, np.ndarray):
-        return as_array(_number(x, dtype))
+        return as_array(converted(x, dtype))
     return as_array(x.astype(dtype))
-
-
-def _number(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    if isinstance(x, (int, np.integer)) and dtypes.is_integer(dtype):
-        dtypes.check_fits(int(x), dtype)
-    return np.asarray(x).astype(dtype)
 
 
 def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
@@ -155,7 +149,7 @@ def empty(shape: Shape, dtype: Any = None, **_: Any) -> Array:
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
-    """An array of copies of `fill_value`, which is broadcast to `shape`.
+    """An array of copies of `fill_value`, which is broadcast to `shape` and converted to `dtype`.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
@@ -180,7 +174,7 @@ def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = No
 
 
 def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
-    """An array of copies of `fill_value` with the shape and dtype of a, which may be any thing that has these.
+    """An array of copies of `fill_value` converted to the shape and dtype of a, which may be any thing that has these.
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
@@ -244,8 +238,8 @@ def _plain(v: Any) -> int | float | complex:
 @core.compound
 def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
     counted = broadcasted_iota(dtype, (size,), 0)
-    counted = counted if step == 1 else lax.mul(counted, _number(step, dtype))
-    return counted if start == 0 else lax.add(counted, _number(start, dtype))
+    counted = counted if step == 1 else lax.mul(counted, converted(step, dtype))
+    return counted if start == 0 else lax.add(counted, converted(start, dtype))
 
 
 def linspace(

@@ -14,7 +14,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
-from tapeless.tracer.primitives.operands import constant, known_elements
+from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
@@ -137,9 +137,10 @@ def _check_weak(x: Array, y: Array) -> None:
 
 
 def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
-    """x with elements of `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
-    if isinstance(x, (Array, np.ndarray)):
-        check_fits(x, dtype)
+    """x converted to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
+    if not isinstance(x, (Array, np.ndarray)):
+        return converted(x, dtype)
+    check_fits(x, dtype)
     return cast(x, dtype)
 
 

@@ -21,7 +21,7 @@ def constant(value: Any, like: ShapedArray) -> Any:
     """
     key = (value, type(value), like.dtype, like.weak_type)
     found = _constants.get(key)
-    if found is None or value == 0:  # 0.0 == -0.0, which are not the same constant
+    if found is None or (value == 0 and type(value) is not int):  # 0.0 == -0.0, which are not the same constant
         if len(_constants) > 4096:
             _constants.clear()
         found = _constants[key] = _constant(value, like)
@@ -33,13 +33,26 @@ _constants: dict[Any, Any] = {}
 
 def _constant(value: Any, like: ShapedArray) -> Any:
     dtype = like.dtype
+    if isinstance(value, (complex, np.complexfloating)) and dtype.kind != "c":
+        raise TypeError(f"the complex number {value!r} has no place in an operation of {like}: convert it first.")
+    if isinstance(value, (float, np.floating)) and dtype.kind in "iub":
+        raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert it first.")
+    number = converted(value, dtype)
+    return number[()] if like.weak_type else number
+
+
+def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """A number as a scalar array of `dtype`, as `astype` converts it; infinite where it is too large.
+
+    Raises: OverflowError for an integer that does not fit an integer dtype.
+    """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype.kind in "iu":
         dtypes.check_fits(int(value), dtype)
-    elif isinstance(value, (complex, np.complexfloating)) and dtype.kind != "c":
-        raise TypeError(f"the complex number {value!r} has no place in an operation of {like}: convert it first.")
-    elif isinstance(value, (float, np.floating)) and dtype.kind in "iub":
-        raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert it first.")
-    return dtype.type(value) if like.weak_type else np.asarray(value, dtype)
+    number = np.asarray(value)
+    if number.dtype.kind == "c" and dtype.kind != "c":
+        number = number.real
+    with np.errstate(all="ignore"):
+        return number.astype(dtype)
 
 
 def matched(x: Any, y: Any) -> tuple[Any, Any]:

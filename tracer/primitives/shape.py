@@ -16,7 +16,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, constant, matched, ndim, shape_of
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, converted, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 PaddingConfig = Sequence[tuple[int, int, int]]
@@ -81,13 +81,13 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
-    """An array of `shape` with every element `fill_value`, a number or a scalar array.
+    """An array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
 
     Raises: OverflowError for an integer of Python or NumPy that does not fit `dtype`.
     """
     dtype = aval_of(fill_value).dtype if dtype is None else dtypes.canonical(dtype)
     if not isinstance(fill_value, Array):
-        scalar = constant(np.asarray(fill_value)[()], ShapedArray((), dtype))
+        scalar = converted(np.asarray(fill_value)[()], dtype)
     else:
         scalar = fill_value if fill_value.dtype == dtype else convert_element_type(fill_value, dtype)
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]

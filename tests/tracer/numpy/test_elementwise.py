@@ -149,6 +149,28 @@ def test_divmod_has_the_sign_of_the_divisor():
         check(ours[1], x % y)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint8, np.uint32])
+def test_integer_remainders_by_zero_are_zero(dtype):
+    x = np.array([6, 5, 0, 127]).astype(dtype)
+    x = x if dtype in (np.uint8, np.uint32) else -x
+    zero = np.zeros(4, dtype)
+    for run in (lambda f: f, tl.jit):
+        for name in ("remainder", "mod", "fmod"):
+            f = getattr(tnp, name)
+            check(run(f)(x, zero), zero)
+            check(run(lambda x, f=f: f(x, 0))(x), zero)
+            check(run(f)(x, dtype(4)), getattr(np, name)(x, dtype(4)))
+        check(run(tnp.divmod)(x, zero)[1], zero)
+    check(tnp.asarray(x) % 0, zero)
+
+
+def test_numbers_too_large_for_a_dtype_are_infinite():
+    x = tnp.asarray(np.float16(2))
+    check(x * 1e10, np.inf)
+    check(x - 1e10, -np.inf)
+    check(tl.jit(lambda x: x * 1e10)(x), np.inf)
+
+
 def test_angle():
     check(tnp.angle(tnp.asarray(COMPLEX)), np.angle(COMPLEX))
     check(tnp.angle(tnp.asarray(FLOATS), deg=True), np.angle(FLOATS, deg=True))

@@ -71,6 +71,24 @@ def test_what_wraps_because_it_was_asked_to():
     assert tl.jit(lambda n: n.astype(np.int8))(300) == 44
 
 
+@pytest.mark.parametrize("full", [tnp.full, tl.lax.full], ids=["numpy", "lax"])
+@pytest.mark.parametrize(("number", "dtype", "expected"), [
+    (3.0, int, 3), (-2.7, int, -2), (2.7, np.uint8, 2), (0.5, bool, True), (1 + 2j, np.float32, 1),
+    (1e10, np.float16, np.inf), (np.float64(2.7), np.int8, 2), (3, np.complex64, 3), (True, np.int8, 1),
+])  # fmt: skip
+def test_filling_converts(full, number, dtype, expected):
+    found = full((2,), number, dtype)
+    assert found.dtype == tl.tracer.dtypes.canonical(dtype)
+    assert found.tolist() == [expected, expected]
+
+
+def test_filling_converts_to_the_dtype_of_an_array():
+    for full_like in (tnp.full_like, tl.lax.full_like):
+        assert full_like(BYTES, 2.7).tolist() == [2] * len(BYTES)
+        assert full_like(BYTES, 2.7).dtype == np.int8
+    assert tnp.full(2, np.array(2.7), int).tolist() == [2, 2]
+
+
 def test_ranges_that_do_not_fit():
     for f in (tnp.indices, lambda shape, dtype: tl.lax.iota(dtype, shape[0])):
         with pytest.raises(OverflowError, match="the integer 299 does not fit int8"):
