@@ -8,7 +8,14 @@ from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
-from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_shape, promoted_dtypes, stretched
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    check_no_out,
+    common_shape,
+    format_shape,
+    promoted_dtypes,
+    stretched,
+)
 from tapeless.tracer.numpy.reductions import checked_axes
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
@@ -20,7 +27,9 @@ from tapeless.tracer.types import aval_of
 # ---- matrices and vectors ------------------------------------------------------------------------------------
 
 
-def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, **_: Any) -> Array:
+def matmul(
+    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None, **_: Any
+) -> Array:
     """Product of matrices, for every index of the leading axes, which broadcast; a vector is a row, or a column.
 
     Args:
@@ -31,6 +40,7 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_eleme
     Returns: [b.., m, n], without the axis that a vector lacks.
     Raises: TypeError if the contracted sizes differ, ValueError for operands without axes; both are named.
     """
+    check_no_out("matmul", out)
     x, y = _pair("matmul", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -87,11 +97,14 @@ def _contract(x: Any, y: Any, *, labels: Any, out: Any, precision: Any, preferre
     return contract([x, y], list(labels), out, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, **_: Any) -> Array:
+def dot(
+    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None, **_: Any
+) -> Array:
     """The sum over the last axis of a and the last but one (or only) axis of b; with a scalar, the product.
 
     Raises: TypeError if these axes differ in size; both operands are named.
     """
+    check_no_out("dot", out)
     x, y = _pair("dot", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -187,6 +200,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
     Raises: TypeError if a or b is no array of numbers.
     """
+    check_no_out("outer", out)
     return _outer(*(reshape(x, (math.prod(x.shape),)) for x in promoted_dtypes("outer", a, b)))
 
 

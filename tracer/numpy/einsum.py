@@ -15,7 +15,7 @@ from typing import Any
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.matrices import diagonal
-from tapeless.tracer.numpy.promotion import format_shape, promoted_dtypes
+from tapeless.tracer.numpy.promotion import check_no_out, format_shape, promoted_dtypes
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.reduction import reduce_sum
@@ -49,6 +49,7 @@ def einsum(
     >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
+    check_no_out("einsum", out)
     text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
     xs = promoted_dtypes("einsum", *arrays)
     labels, result = _parsed(text, [x.shape for x in xs])

@@ -10,7 +10,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_dtypes
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, concrete, promoted_dtypes
 from tapeless.tracer.numpy.reductions import cumsum, sum
 from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from tapeless.tracer.numpy.shaping import expand_dims as expand
@@ -64,6 +64,7 @@ def stack(arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, 
 
     Raises: ValueError if there are none, or shapes differ; all are named.
     """
+    check_no_out("stack", out)
     xs = _promoted("stack", arrays, dtype)
     if len({x.shape for x in xs}) > 1:
         raise ValueError(f"stack: arrays must have the same shape: {_listed(xs)}.")

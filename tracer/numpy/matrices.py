@@ -8,7 +8,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import Place
-from tapeless.tracer.numpy.promotion import array_operand, as_array
+from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.reduction import reduce_sum
@@ -179,6 +179,7 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
 
     Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype.
     """
+    check_no_out("trace", out)
     x = diagonal(_matrices("trace", a), offset, axis1, axis2)
     wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
     x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)

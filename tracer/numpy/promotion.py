@@ -75,6 +75,12 @@ def check_arrays(name: str, *xs: Any) -> None:
             )
 
 
+def check_no_out(name: str, out: Any) -> None:
+    """Raise NotImplementedError if there is an array to write the result to."""
+    if out is not None:
+        raise NotImplementedError(f"{name}: arrays are never written to: leave out=None and use the result.")
+
+
 def operand(name: str, x: Any) -> Any:
     """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
     if isinstance(x, Array):

@@ -1,7 +1,7 @@
 """Reductions over axes: sums, products, extremes, logic, their cumulative forms, and those that skip nan.
 
 All take `axis` (None for all, an integer, or several), `keepdims`, `where` (elements that count) and, where it has a
-meaning, `initial` (a value to begin with) and `dtype` (of the sum and the result). `out` is not supported.
+meaning, `initial` (a value to begin with) and `dtype` (of the sum and the result). `out` is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
-from tapeless.tracer.numpy.promotion import array_operand, cast
+from tapeless.tracer.numpy.promotion import array_operand, cast, check_no_out
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
@@ -40,7 +40,8 @@ def sum(
 
     Raises: TypeError for lists, ValueError for an axis that is out of range or named twice.
     """
-    x = _accumulated("sum", a, dtype, out, promote_integers)
+    check_no_out("sum", out)
+    x = _accumulated("sum", a, dtype, promote_integers)
     return _reduced("sum", x, axis, keepdims, reduction.reduce_sum, 0, where, initial, add_arrays)
 
 
@@ -55,7 +56,8 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:
     """Product over axes. Booleans and narrow integers are multiplied in the default integer."""
-    x = _accumulated("prod", a, dtype, out, promote_integers)
+    check_no_out("prod", out)
+    x = _accumulated("prod", a, dtype, promote_integers)
     return _reduced("prod", x, axis, keepdims, reduction.reduce_prod, 1, where, initial, multiply)
 
 
@@ -68,8 +70,8 @@ def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return default if kind == "b" or dtypes.bits_of(dtype) < dtypes.bits_of(default) else dtype
 
 
-def _accumulated(name: str, a: ArrayLike, dtype: Any, out: None, promote_integers: bool = True) -> Array:
-    x = _operand(name, a, out)
+def _accumulated(name: str, a: ArrayLike, dtype: Any, promote_integers: bool = True) -> Array:
+    x = array_operand(name, a)
     if dtype is not None:
         wanted = dtypes.canonical(dtype)
     else:
@@ -77,12 +79,6 @@ def _accumulated(name: str, a: ArrayLike, dtype: Any, out: None, promote_integer
     if x.dtype != wanted:
         return lax.convert_element_type(x, wanted)
     return x
-
-
-def _operand(name: str, a: ArrayLike, out: None = None) -> Array:
-    if out is not None:
-        raise NotImplementedError(f"{name}: arrays are never written to: leave out=None and use the result.")
-    return array_operand(name, a)
 
 
 def _reduced(
@@ -135,7 +131,8 @@ def max(
     where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
-    x = _nonempty("max", _operand("max", a, out), axis, initial, where)
+    check_no_out("max", out)
+    x = _nonempty("max", array_operand("max", a), axis, initial, where)
     return _reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
@@ -148,7 +145,8 @@ def min(
     where: ArrayLike | None = None,
 ) -> Array:
     """Minimum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
-    x = _nonempty("min", _operand("min", a, out), axis, initial, where)
+    check_no_out("min", out)
+    x = _nonempty("min", array_operand("min", a), axis, initial, where)
     return _reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
 
 
@@ -157,7 +155,8 @@ amax, amin = max, min
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Maximum less minimum over axes."""
-    x = _operand("ptp", a, out)
+    check_no_out("ptp", out)
+    x = array_operand("ptp", a)
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
@@ -185,16 +184,18 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the maximum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
-    return _position("argmax", a, axis, out, keepdims, reduction.argmax)
+    check_no_out("argmax", out)
+    return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the minimum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
-    return _position("argmin", a, axis, out, keepdims, reduction.argmin)
+    check_no_out("argmin", out)
+    return _position("argmin", a, axis, keepdims, reduction.argmin)
 
 
-def _position(name: str, a: ArrayLike, axis: int | None, out: None, keepdims: bool | None, find: Any) -> Array:
-    x = _operand(name, a, out)
+def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any) -> Array:
+    x = array_operand(name, a)
     ndim = x.aval.ndim
     if axis is None:
         found = find(reshape(x, (x.size,)), 0, dtypes.default_dtype("i"))
@@ -211,7 +212,8 @@ def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether some element is not 0, over axes."""
-    x = truth("any", _operand("any", a, out))
+    check_no_out("any", out)
+    x = truth("any", array_operand("any", a))
     return _reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
@@ -219,13 +221,14 @@ def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
     """Whether no element is 0, over axes."""
-    x = truth("all", _operand("all", a, out))
+    check_no_out("all", out)
+    x = truth("all", array_operand("all", a))
     return _reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not 0, over axes."""
-    return sum(truth("count_nonzero", _operand("count_nonzero", a)), axis, keepdims=keepdims)
+    return sum(truth("count_nonzero", array_operand("count_nonzero", a)), axis, keepdims=keepdims)
 
 
 # ---- cumulative ----------------------------------------------------------------------------------------------
@@ -233,19 +236,21 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Sums of the elements up to and including each, along `axis`, or of the flat array if None."""
-    return _cumulative("cumsum", a, axis, dtype, out, reduction.cumsum)
+    check_no_out("cumsum", out)
+    return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """Products of the elements up to and including each, along `axis`, or of the flat array if None."""
-    return _cumulative("cumprod", a, axis, dtype, out, reduction.cumprod)
+    check_no_out("cumprod", out)
+    return _cumulative("cumprod", a, axis, dtype, reduction.cumprod)
 
 
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """`cumsum` along an axis, which may be left out for vectors; beginning with 0 if `include_initial`."""
-    x = _operand("cumulative_sum", x)
+    x = array_operand("cumulative_sum", x)
     if axis is None and x.ndim != 1:
         raise ValueError(f"cumulative_sum: axis is needed for an array of {x.ndim} axes: {x.aval}.")
     found = cumsum(x, 0 if axis is None else axis, dtype)
@@ -256,8 +261,8 @@ def cumulative_sum(
     return concatenate([zero, found], at)
 
 
-def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, out: None, primitive: Any) -> Array:
-    x = _strong(_accumulated(name, a, dtype, out, promote_integers=False))
+def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive: Any) -> Array:
+    x = _strong(_accumulated(name, a, dtype, promote_integers=False))
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     return primitive(x, canonical_axis(axis, x.aval.ndim))
@@ -276,7 +281,8 @@ def nansum(
     where: ArrayLike | None = None,
 ) -> Array:
     """Sum over axes of the elements that are not nan."""
-    return sum(without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial, where)
+    check_no_out("nansum", out)
+    return sum(without_nan("nansum", a, 0), axis, dtype, None, keepdims, initial, where)
 
 
 def nanprod(
@@ -289,7 +295,8 @@ def nanprod(
     where: ArrayLike | None = None,
 ) -> Array:
     """Product over axes of the elements that are not nan."""
-    return prod(without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial, where)
+    check_no_out("nanprod", out)
+    return prod(without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
 
 
 def nanmax(
@@ -301,7 +308,8 @@ def nanmax(
     where: ArrayLike | None = None,
 ) -> Array:
     """Maximum over axes of the elements that are not nan; nan if there are none."""
-    return _nan_extreme("nanmax", a, axis, out, keepdims, initial, where, max, -np.inf)
+    check_no_out("nanmax", out)
+    return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, -np.inf)
 
 
 def nanmin(
@@ -313,32 +321,37 @@ def nanmin(
     where: ArrayLike | None = None,
 ) -> Array:
     """Minimum over axes of the elements that are not nan; nan if there are none."""
-    return _nan_extreme("nanmin", a, axis, out, keepdims, initial, where, min, np.inf)
+    check_no_out("nanmin", out)
+    return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, np.inf)
 
 
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the maximum of the elements that are not nan; -1 if there are none."""
+    check_no_out("nanargmax", out)
     return _nan_position("nanargmax", a, axis, keepdims, argmax, -np.inf)
 
 
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """Position of the minimum of the elements that are not nan; -1 if there are none."""
+    check_no_out("nanargmin", out)
     return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """`cumsum` with nan counted as 0."""
-    return cumsum(without_nan("nancumsum", a, 0), axis, dtype, out)
+    check_no_out("nancumsum", out)
+    return cumsum(without_nan("nancumsum", a, 0), axis, dtype)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
     """`cumprod` with nan counted as 1."""
-    return cumprod(without_nan("nancumprod", a, 1), axis, dtype, out)
+    check_no_out("nancumprod", out)
+    return cumprod(without_nan("nancumprod", a, 1), axis, dtype)
 
 
 def without_nan(name: str, a: ArrayLike, instead: Any) -> Array:
     """a with nan replaced."""
-    x = _operand(name, a)
+    x = array_operand(name, a)
     return choose_between(isnan(x), cast(instead, x.dtype), x) if dtypes.is_inexact(x.dtype) else x
 
 
@@ -346,14 +359,13 @@ def _nan_extreme(
     name: str,
     a: ArrayLike,
     axis: Axis,
-    out: None,
     keepdims: bool,
     initial: Any,
     where: Any,
     extreme: Any,
     neutral: float,
 ) -> Array:
-    x = _operand(name, a, out)
+    x = array_operand(name, a)
     found = extreme(without_nan(name, x, neutral), axis, None, keepdims, initial, where)
     if not dtypes.is_inexact(x.dtype) or initial is not None:
         return found
@@ -361,7 +373,7 @@ def _nan_extreme(
 
 
 def _nan_position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, find: Any, neutral: float) -> Array:
-    x = _operand(name, a)
+    x = array_operand(name, a)
     found = find(without_nan(name, x, neutral), axis, keepdims=keepdims)
     if not dtypes.is_inexact(x.dtype):
         return found

@@ -17,6 +17,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
     check_arrays,
+    check_no_out,
     inexact,
     promoted_inexact,
     promoted_inexact_dtypes,
@@ -43,6 +44,7 @@ def mean(
     where: ArrayLike | None = None,
 ) -> Array:
     """Mean over axes, of integers in the default float. Half-precision numbers are summed in float32."""
+    check_no_out("mean", out)
     x = _averaged("mean", a, dtype)
     if where is not None:
         return _mean_where(x, axis, keepdims, where)
@@ -117,6 +119,7 @@ def nanmean(
     where: ArrayLike | None = None,
 ) -> Array:
     """Mean over axes of the elements that are not nan; nan if there are none."""
+    check_no_out("nanmean", out)
     x = _averaged("nanmean", a, dtype)
     valid = lax.eq(x, x)
     if where is not None:
@@ -140,6 +143,7 @@ def var(
     correction: float | None = None,
 ) -> Array:
     """Variance over axes: the mean of |x - mean|², with n - ddof instead of n. `correction` is another name of ddof."""
+    check_no_out("var", out)
     x = _averaged("var", a, dtype)
     less = ddof if correction is None else correction
     if where is not None or mean is not None:
@@ -185,7 +189,8 @@ def std(
     correction: float | None = None,
 ) -> Array:
     """Standard deviation over axes: the square root of `var`, with derivative 0 where that is 0."""
-    return root_of_squares(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
+    check_no_out("std", out)
+    return root_of_squares(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 def nanvar(
@@ -198,11 +203,12 @@ def nanvar(
     where: ArrayLike | None = None,
 ) -> Array:
     """Variance over axes of the elements that are not nan."""
+    check_no_out("nanvar", out)
     x = _averaged("nanvar", a, dtype)
     valid = lax.eq(x, x)
     if where is not None:
         valid = choose_between(where, valid, False)
-    return var(reductions.without_nan("nanvar", x, 0), axis, None, out, ddof, keepdims, where=valid)
+    return var(reductions.without_nan("nanvar", x, 0), axis, None, None, ddof, keepdims, where=valid)
 
 
 def nanstd(
@@ -215,7 +221,8 @@ def nanstd(
     where: ArrayLike | None = None,
 ) -> Array:
     """Standard deviation over axes of the elements that are not nan."""
-    return root_of_squares(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+    check_no_out("nanstd", out)
+    return root_of_squares(nanvar(a, axis, dtype, None, ddof, keepdims, where))
 
 
 # ---- quantiles -----------------------------------------------------------------------------------------------
@@ -238,6 +245,7 @@ def quantile(
       method: what to do between two elements: linear, lower, higher, midpoint or nearest.
     Returns: [k.., axes that are left]; nan where an element is nan.
     """
+    check_no_out("quantile", out)
     return _quantiles("quantile", a, q, axis, method, keepdims, skip_nan=False)
 
 
@@ -251,6 +259,7 @@ def nanquantile(
     keepdims: bool = False,
 ) -> Array:
     """`quantile` of the elements that are not nan."""
+    check_no_out("nanquantile", out)
     return _quantiles("nanquantile", a, q, axis, method, keepdims, skip_nan=True)
 
 
@@ -264,6 +273,7 @@ def percentile(
     keepdims: bool = False,
 ) -> Array:
     """`quantile` with q from 0 to 100."""
+    check_no_out("percentile", out)
     return _quantiles("percentile", a, q, axis, method, keepdims, skip_nan=False, whole=100)
 
 
@@ -277,6 +287,7 @@ def nanpercentile(
     keepdims: bool = False,
 ) -> Array:
     """`nanquantile` with q from 0 to 100."""
+    check_no_out("nanpercentile", out)
     return _quantiles("nanpercentile", a, q, axis, method, keepdims, skip_nan=True, whole=100)
 
 
@@ -284,6 +295,7 @@ def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """Median over axes: the middle element, or the mean of the two in the middle."""
+    check_no_out("median", out)
     return _quantiles("median", a, 0.5, axis, "midpoint", keepdims, skip_nan=False)
 
 
@@ -291,6 +303,7 @@ def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """`median` of the elements that are not nan."""
+    check_no_out("nanmedian", out)
     return _quantiles("nanmedian", a, 0.5, axis, "midpoint", keepdims, skip_nan=True)
 
 

@@ -1,6 +1,8 @@
 """Reductions and statistics against NumPy, over every choice of axes; result dtypes against JAX where installed."""
 
+import inspect
 import re
+import types
 
 import numpy as np
 import pytest
@@ -144,3 +146,28 @@ def test_traced():
 def test_errors(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+TAKES_OUT = sorted(
+    name
+    for name in tnp.__all__
+    if isinstance(f := getattr(tnp, name), types.FunctionType)
+    and "out" in inspect.signature(f).parameters
+    and f.__name__ == name
+)
+
+
+@pytest.mark.parametrize("name", TAKES_OUT)
+def test_nothing_is_written_to(name):
+    """`out` is refused by everybody, in its own name."""
+    f = getattr(tnp, name)
+    first = ["ij"] if name == "einsum" else []
+    needed = [p for p in inspect.signature(f).parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
+    operands = [np.eye(2)] * (1 if first else len(needed))
+    with pytest.raises(NotImplementedError) as error:
+        f(*first, *operands, out=np.empty(2))
+    assert str(error.value) == f"{name}: arrays are never written to: leave out=None and use the result."
+
+
+def test_who_takes_out():
+    assert {"sum", "mean", "nanstd", "median", "take", "trace", "einsum", "outer", "stack", "dot"} <= set(TAKES_OUT)
