@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.describing import structure
+from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable, structure
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters import transpose
@@ -23,7 +23,7 @@ from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.elementwise import conj, convert_element_type
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 def grad(
@@ -48,7 +48,7 @@ def grad(
     >>> grad(lambda x: x**2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    value_and_gradient = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
+    value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     @named("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -74,19 +74,23 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 
-    if not callable(fun):
-        raise TypeError(f"grad: expected a function, not {fun!r}.")
+
+def _value_and_grad(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    check_callable(who, fun)
 
     @named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        chosen = canonical_argnums("grad", argnums, args, fun)
+        chosen = canonical_argnums(who, argnums, args, fun)
         for i in chosen:
-            check_inputs("grad", args[i], i, fun, holomorphic, allow_int)
+            check_inputs(who, args[i], i, fun, holomorphic, allow_int)
         rest = functools.partial(with_arguments, fun, args, kwargs, chosen)
-        values, pull_back, aux = _vjp(rest, [args[i] for i in chosen], has_aux, fun, "grad")
+        values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
         leaves, tree = pytree.flatten(values)
-        _check_scalar(leaves, tree, fun, holomorphic)
+        _check_scalar(who, leaves, tree, fun, holomorphic)
         one = constant(1, aval_of(leaves[0]))
         pulled = pull_back(pytree.unflatten(tree, [one]))
         result = pulled if isinstance(argnums, Sequence) else pulled[0]
@@ -108,7 +112,14 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull_back(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    values, pull_back, aux = _vjp(fun, primals, has_aux, fun, "vjp")
+    return vjp_of("vjp", fun, primals, has_aux)
+
+
+def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
+    """`vjp`, for which `who` is asked, in messages."""
+    check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_arguments(who, _name(fun), primals)
+    values, pull_back, aux = _vjp(who, fun, primals, has_aux, fun)
     return (values, pull_back, aux) if has_aux else (values, pull_back)
 
 
@@ -123,7 +134,9 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))[1]
     Array(6., dtype=float32, weak_type=True)
     """
+    check_callable("jvp", fun)
     _check_sequences(primals, tangents)
+    check_arguments("jvp", _name(fun), primals)
     flat, tree = pytree.flatten(tuple(primals))
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
@@ -131,7 +144,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     given = [
         _tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
     ]
-    f = _Flat(fun, tree, has_aux)
+    f = _Flat("jvp", fun, tree, has_aux)
     values, pushed = forward.jvp(f, flat, given, fun)
     result = f.unflatten(values), f.unflatten(_instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
@@ -147,9 +160,15 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     >>> push_forward(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
+    return linearize_of("linearize", fun, primals, has_aux)
+
+
+def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
+    """`linearize`, for which `who` is asked, in messages."""
+    check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_arguments(who, _name(fun), primals)
     flat, tree = pytree.flatten(primals)
-    _check_arrays("linearize", flat, fun)
-    f = _Flat(fun, tree, has_aux)
+    f = _Flat(who, fun, tree, has_aux)
     values, program = unzip.linearize(f, flat, fun)
     result = f.unflatten(values), LinearMap(program, flat, tree, f)
     return (*result, f.aux(values)) if has_aux else result
@@ -224,8 +243,7 @@ def linear_program(
     Raises: TypeError if `fun` is no function, an argument no array, or such an argument not inexact; LinearityError
       if the function is not linear.
     """
-    if not callable(fun):
-        raise TypeError(f"{who}: expected a function, not {fun!r}.")
+    check_callable(who, fun)
     chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
     flat, tree = pytree.flatten(tuple(args))
     is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
@@ -233,7 +251,7 @@ def linear_program(
     for aval, linear in zip(avals, is_linear):
         if linear and not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
-    f = _Flat(fun, tree, False)
+    f = _Flat(who, fun, tree, False)
     jaxpr, consts = trace_to_jaxpr(f, avals, what=who, function=fun)
     program = mark_linear(jaxpr, [*[False] * len(consts), *is_linear])
     _check_with_values(program, consts, strict)
@@ -262,8 +280,8 @@ def _conjugate(x: Any) -> Any:
 class _Flat:
     """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
 
-    def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
-        self._fun, self._in_tree, self._has_aux = fun, in_tree, has_aux
+    def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
+        self._who, self._fun, self._in_tree, self._has_aux = who, fun, in_tree, has_aux
         self.out_tree: Any = None
         self._aux_tree: Any = None
         self.__name__ = _name(function or fun)
@@ -272,10 +290,10 @@ class _Flat:
         out = self._fun(*pytree.unflatten(self._in_tree, flat))
         aux: list[Any] = []
         if self._has_aux:
-            out, aux = _split_aux(out, self.__name__)
+            out, aux = _split_aux(self._who, out, self.__name__)
             aux, self._aux_tree = pytree.flatten(aux)
+        check_arrays(f"{self._who}: the result{{}} of {self.__name__}", out)
         leaves, self.out_tree = pytree.flatten(out)
-        _check_results(out, leaves, self.__name__)
         self._aux_static = [None if is_arraylike(x) else x for x in aux]
         return [*leaves, *[forward.Aux(x) for x in aux if is_arraylike(x)]]
 
@@ -289,10 +307,9 @@ class _Flat:
         return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
 
 
-def _vjp(fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, who: str) -> tuple[Any, Any, Any]:
+def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, Any, Any]:
     flat, tree = pytree.flatten(tuple(primals))
-    _check_arrays(who, flat, function)
-    f = _Flat(fun, tree, has_aux, function)
+    f = _Flat(who, fun, tree, has_aux, function)
     values, program = unzip.linearize(f, flat, function, who)
     avals = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
 
@@ -378,13 +395,9 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
 
 def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
     """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
+    check_arguments(who, _name(fun), (arg,), (i,))
     for path, leaf in pytree.leaves_with_path(arg):
         where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
-        if not is_arraylike(leaf):
-            raise TypeError(
-                f"{who}: {where} is {leaf!r} of type {type(leaf).__name__}, which is not an array."
-                f"{conversion_hint(leaf)}"
-            )
         aval = aval_of(leaf)
         if holomorphic and not dtypes.is_complex(aval.dtype):
             raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
@@ -398,47 +411,35 @@ def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_
             )
 
 
-def _check_scalar(leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
+def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
     if len(leaves) != 1 or tree.num_nodes != 1:
         raise TypeError(
-            f"grad: {_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
+            f"{who}: {_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
             "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
         )
     aval = aval_of(leaves[0])
     if aval.shape:
         raise TypeError(
-            f"grad: {_name(fun)} must return a scalar, but returned {aval}.\n"
+            f"{who}: {_name(fun)} must return a scalar, but returned {aval}.\n"
             "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
-        raise TypeError(f"grad: with holomorphic=True the result must be complex, but {_name(fun)} returned {aval}.")
+        raise TypeError(f"{who}: with holomorphic=True the result must be complex, but {_name(fun)} returned {aval}.")
     if not holomorphic and dtypes.is_complex(aval.dtype):
         raise TypeError(
-            f"grad: {_name(fun)} returned {aval}; a gradient is defined for real results.\n"
+            f"{who}: {_name(fun)} returned {aval}; a gradient is defined for real results.\n"
             "  Take the real part or a modulus, or pass holomorphic=True."
         )
     if not dtypes.is_inexact(aval.dtype):
-        raise TypeError(f"grad: {_name(fun)} returned {aval}, and integers have no derivative.")
+        raise TypeError(f"{who}: {_name(fun)} returned {aval}, and integers have no derivative.")
 
 
-def _check_arrays(who: str, leaves: Sequence[Any], fun: Any) -> None:
-    for i, x in enumerate(leaves):
-        if not is_arraylike(x):
-            raise TypeError(f"{who}: leaf {i} of the arguments of {_name(fun)} is {x!r}, which is not an array.")
-
-
-def _check_results(out: Any, leaves: Sequence[Any], name: str) -> None:
-    for x in leaves:
-        if not is_arraylike(x):
-            raise TypeError(
-                f"{name} returned {x!r} of type {type(x).__name__}, which is not an array; the result is {out!r}."
-            )
-
-
-def _split_aux(out: Any, name: str) -> tuple[Any, Any]:
+def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:
     if not isinstance(out, tuple) or len(out) != 2:
         leaves, tree = pytree.flatten(out)
-        raise TypeError(f"with has_aux=True {name} must return (value, aux), but returned {structure(tree, leaves)}.")
+        raise TypeError(
+            f"{who}: with has_aux=True {name} must return (value, aux), but returned {structure(tree, leaves)}."
+        )
     return out
 
 
@@ -466,6 +467,7 @@ def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     """`t`; a number, or a weakly typed array, taken as of the type `want`. Raises: TypeError naming both types."""
     if isinstance(t, (bool, int, float, complex)) and not want.shape:
         return constant(t, want)
+    check_arrays(f"{who}{{}}", t)
     have = aval_of(t)
     if have.weak_type and have.shape == want.shape and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype):
         return t if have.dtype == want.dtype else convert_element_type(t, want.dtype)

@@ -5,7 +5,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.bodies import Body, as_type, check_arrays, gives_way, trace
+from tapeless.bodies import Body, as_type, gives_way, trace
+from tapeless.describing import check_arrays, check_callable
 from tapeless.scanning import scan
 from tapeless.tracer import pytree
 from tapeless.tracer.config import config
@@ -39,6 +40,7 @@ class custom_vmap:
     __name__: str
 
     def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
@@ -51,6 +53,7 @@ class custom_vmap:
           vmap_rule: `in_batched` has a pytree of booleans for every argument, as `out_batched` for the results: those
             that are true have the mapped axis, which is the first.
         """
+        check_callable("custom_vmap", vmap_rule, "the rule")
         self.vmap_rule = vmap_rule
         return vmap_rule
 
@@ -161,6 +164,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     >>> tl.vmap(sequential_vmap(lambda x: x + 1))(tnp.arange(3))
     Array([1, 2, 3], dtype=int32)
     """
+    check_callable("sequential_vmap", f)
     custom = custom_vmap(f)
 
     @custom.def_vmap

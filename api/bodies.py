@@ -8,6 +8,7 @@ are not are converted.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tapeless.describing import check_arrays
 from tapeless.differences import branches_error, carry_error, structure_error
 from tapeless.explorations import Exploration, explored, for_good
 from tapeless.tracer import core, dtypes, pytree
@@ -77,26 +78,6 @@ def trace(
 def _name(fun: Any) -> str:
     name = getattr(fun, "__name__", "f")
     return "f" if name == "<lambda>" else name
-
-
-def check_arrays(what: str, tree: Any) -> None:
-    """Raises: TypeError naming the first leaf that is not an array; its path goes into the braces of `what`."""
-    leaves = pytree.leaves(tree)
-    if all(map(is_arraylike, leaves)):
-        return
-    path, x = next((path, x) for path, x in pytree.leaves_with_path(tree) if not is_arraylike(x))
-    raise TypeError(f"{what.format(pytree.keystr(path))} is {x!r} of type {type(x).__name__}, which is not an array.")
-
-
-def check_function(who: str, name: str, fun: Any) -> None:
-    """Raises: TypeError if `fun` is not callable."""
-    if not callable(fun):
-        raise TypeError(f"{who}: {name} must be a function, not {_shown(fun)}.")
-
-
-def _shown(x: Any) -> str:
-    """A value in a message: of an array its type, which may be all that is known of it, and short."""
-    return f"an array {aval_of(x)}" if hasattr(x, "shape") and is_arraylike(x) else repr(x)
 
 
 def described(result: Any) -> str:

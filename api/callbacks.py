@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.describing import check_arrays, check_callable
 from tapeless.lowering import devices
 from tapeless.lowering.array import to_device
 from tapeless.lowering.host import effects_barrier
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.types import ShapedArray
@@ -56,7 +57,7 @@ def pure_callback(
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         allowed = ", ".join(map(repr, VMAP_METHODS))
         raise ValueError(f"pure_callback: vmap_method must be one of {allowed} or None, not {vmap_method!r}.")
-    operands, in_tree = pytree.flatten((args, kwargs))
+    operands, in_tree = _operands("pure_callback", callback, args, kwargs)
     host = _HostFunction("pure_callback", callback, in_tree, result_shape_dtypes)
     return host.unflatten(primitives.pure_callback(host, host.avals, *operands, vmap_method=vmap_method))
 
@@ -80,7 +81,7 @@ def io_callback(
     Raises: what `pure_callback` raises; ValueError under vmap only if it is `ordered`.
     """
     _check_sharding("io_callback", sharding)
-    operands, in_tree = pytree.flatten((args, kwargs))
+    operands, in_tree = _operands("io_callback", callback, args, kwargs)
     host = _HostFunction("io_callback", callback, in_tree, result_shape_dtypes)
     return host.unflatten(primitives.io_callback(host, host.avals, *operands, ordered=bool(ordered)))
 
@@ -90,12 +91,17 @@ def _check_sharding(who: str, sharding: Any) -> None:
         raise NotImplementedError(f"{who}: sharding={sharding!r} is not supported, only None.")
 
 
+def _operands(who: str, callback: Any, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
+    check_callable(who, callback)
+    for given in (args, kwargs):
+        check_arrays(f"{who}: argument {{}} of {core.describe_function(callback)}", given)
+    return pytree.flatten((args, kwargs))
+
+
 class _HostFunction:
     """A user's function of pytrees as the primitives call it: with flat NumPy arrays, for flat NumPy arrays."""
 
     def __init__(self, who: str, function: Callable[..., Any], in_tree: Any, result_shape_dtypes: Any) -> None:
-        if not callable(function):
-            raise TypeError(f"{who}: expected a function, not {function!r}.")
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__wrapped__ = function
         self._who, self._in_tree = who, in_tree

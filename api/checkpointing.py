@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tapeless.arguments import Arguments
+from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
@@ -83,6 +84,9 @@ def optimization_barrier(operand: Any) -> Any:
     return pytree.unflatten(tree, primitives.optimization_barrier(*arrays))
 
 
+_ADVICE = "\n  Make it static (static_argnums or static_argnames)."
+
+
 class _Traced:
     """A function as a program, traced once for all arguments of the same types."""
 
@@ -96,7 +100,8 @@ class _Traced:
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
         leaves, tree = pytree.flatten((args, kwargs))
-        self._check_arguments((args, kwargs))
+        for given in (args, kwargs):
+            check_arrays(f"checkpoint: argument {{}} of {core.describe_function(self._fun)}", given, _ADVICE)
         key = (tuple(map(aval_of, leaves)), tree, statics, config.trace_key())
         found = self._programs.get(key)
         if found is None:
@@ -113,35 +118,17 @@ class _Traced:
             args, kwargs = pytree.unflatten(tree, xs)
             given, named = self._static.put_back(args, kwargs, statics)
             result = self._fun(*given, **named)
+            check_arrays(f"checkpoint: the result{{}} of {core.describe_function(self._fun)}", result)
             outs, out_tree = pytree.flatten(result)
-            self._check_results(outs)
             return outs
 
         jaxpr, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="checkpoint", function=self._fun)
         name = "f" if jaxpr.name == "<lambda>" else jaxpr.name
         return ClosedJaxpr(jaxpr.replace(name=name), consts), out_tree
 
-    def _check_arguments(self, given: Any) -> None:
-        for path, x in pytree.leaves_with_path(given):
-            if not is_arraylike(x):
-                raise TypeError(
-                    f"checkpoint: argument {pytree.keystr(path[1:])} of {core.describe_function(self._fun)} is {x!r} "
-                    f"of type {type(x).__name__}, which is not an array.\n"
-                    "  Make it static (static_argnums or static_argnames)."
-                )
-
-    def _check_results(self, outs: Sequence[Any]) -> None:
-        for x in outs:
-            if not is_arraylike(x):
-                raise TypeError(
-                    f"checkpoint: {core.describe_function(self._fun)} returned {x!r} of type {type(x).__name__}, "
-                    "which is not an array."
-                )
-
 
 def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"checkpoint: expected a function, not {fun!r}.")
+    check_callable("checkpoint", fun)
     if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
         raise TypeError(
             f"checkpoint: the policy must be a function of operations, not {policy!r}. tl.checkpoint_policies has some."

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable
 from tapeless.interpreters.rules.custom import differentiated_closure, linear_zeros
 from tapeless.interpreters.vmap import BatchTracer
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros
@@ -218,23 +219,29 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
       example_args: arguments of the types that it is converted for.
     Returns: a function of the same arguments followed by the values hoisted, and the list of these: the traced arrays,
       found by tracing, that may be differentiated.
-    Raises: TypeError of the function returned, if it is given another structure than that of `example_args`.
+    Raises: TypeError if `fun` is no function, an argument or a result no array; of the function returned, if it is
+      given another structure than that of `example_args`.
 
     >>> converted, hoisted = closure_convert(lambda x: 2.0 * x, 1.0)
     >>> converted(3.0, *hoisted), hoisted
     (Array(6., dtype=float32, weak_type=True), [])
     """
+    check_callable("closure_convert", fun, expected=FUNCTION_AND_ARGUMENTS)
+    name = core.describe_function(fun)
+    check_arguments("closure_convert", name, example_args)
     leaves, tree = pytree.flatten(tuple(example_args))
     out_tree: Any = None
 
     def flat(*xs: Any) -> list[Any]:
         nonlocal out_tree
-        outs, out_tree = pytree.flatten(fun(*pytree.unflatten(tree, xs)))
+        result = fun(*pytree.unflatten(tree, xs))
+        check_arrays(f"closure_convert: the result{{}} of {name}", result)
+        outs, out_tree = pytree.flatten(result)
         return outs
 
     program, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="closure_convert", function=fun)
     is_hoisted = [isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in consts]
-    n, name = sum(is_hoisted), core.describe_function(fun)
+    n = sum(is_hoisted)
     hoisted, kept = chosen(is_hoisted, consts), others(is_hoisted, consts)
 
     def converted_fun(*args: Any) -> Any:

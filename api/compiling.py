@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments import Arguments
+from tapeless.describing import check_arrays, check_callable
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.stages import Lowered, Program, ShapeDtypeStruct, Traced
@@ -68,8 +69,7 @@ def jit(
             inline=inline,
             compiler_options=compiler_options,
         )
-    if not callable(fun):
-        raise TypeError(f"jit: expected a function, not {fun!r}.")
+    check_callable("jit", fun)
     static = Arguments.of(fun, static_argnums, static_argnames, "static")
     donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
     return Jitted(fun, static, donated, device, inline, compiler_options)
@@ -88,8 +88,7 @@ def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence
 
     Raises: TypeError if it is no function, ValueError for a static argument that it does not have.
     """
-    if not callable(fun):
-        raise TypeError(f"{who}: expected a function, not {fun!r}.")
+    check_callable(who, fun)
     static = Arguments.of(fun, static_argnums, None, "static", who)
     return Jitted(fun, static, Arguments((), ()), None, False, None, who)
 
@@ -227,7 +226,7 @@ class Jitted:
             args, kwargs = self._static.put_back(args, kwargs, statics)
             result = self._fun(*args, **kwargs)
             outs, out_tree = pytree.flatten(result)
-            _check_results(outs, result, self._fun, self._who)
+            check_arrays(f"{self._who}: the result{{}} of {core.describe_function(self._fun)}", result)
             out.append(out_tree)
             return outs
 
@@ -305,12 +304,3 @@ _ADVICE = {
     "make_jaxpr": "\n  Make it static (static_argnums).",
 }
 _CLOSE_OVER = "\n  Close over it: give a function of the arrays only."
-
-
-def _check_results(outs: Sequence[Any], result: Any, fun: Any, who: str) -> None:
-    for x in outs:
-        if not is_arraylike(x):
-            raise TypeError(
-                f"{who}: {core.describe_function(fun)} returned {x!r} of type {type(x).__name__}, "
-                "which is not an array."
-            )

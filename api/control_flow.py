@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from tapeless import invariants
-from tapeless.bodies import Body, as_type, check_arrays, check_function, joined, settled, trace
+from tapeless.bodies import Body, as_type, joined, settled, trace
+from tapeless.describing import check_arrays, check_callable
 from tapeless.scanning import steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
@@ -41,8 +42,8 @@ def cond(
     """
     if callable(false_fun) and not callable(true_fun) and len(operands) == 2 and callable(operands[1]):
         return _cond_of_two(pred, true_fun, false_fun, *operands)
-    check_function("cond", "true_fun", true_fun)
-    check_function("cond", "false_fun", false_fun)
+    check_callable("cond", true_fun, "true_fun")
+    check_callable("cond", false_fun, "false_fun")
     given = _operands("cond", operands, operand)
     return _chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
 
@@ -70,7 +71,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         raise ValueError("switch: there are no branches to choose from.")
     names = [f"branch {i}" for i in range(len(functions))]
     for name, fun in zip(names, functions):
-        check_function("switch", name, fun)
+        check_callable("switch", fun, name)
     given, which = _operands("switch", operands, operand), _index(index, len(functions))
     if len(functions) == 1:
         return functions[0](*given)
@@ -147,8 +148,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
     Array(192, dtype=int32, weak_type=True)
     """
-    check_function("while_loop", "cond_fun", cond_fun)
-    check_function("while_loop", "body_fun", body_fun)
+    check_callable("while_loop", cond_fun, "cond_fun")
+    check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val)
     tree = pytree.structure(init_val)
 
@@ -198,7 +199,7 @@ def fori_loop(
     >>> fori_loop(0, 10, lambda i, total: total + i, 0)
     Array(45, dtype=int32, weak_type=True)
     """
-    check_function("fori_loop", "body_fun", body_fun)
+    check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val)
     counter = _counter_type(lower, upper)
     tree = pytree.structure(init_val)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless import closures
-from tapeless.rule_checks import attempt, check_arguments, check_arrays, check_values
+from tapeless.describing import check_arguments, check_arrays, check_callable
+from tapeless.rule_checks import attempt, check_values
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
@@ -39,6 +40,7 @@ class CustomFunction:
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
+        check_callable(self.primitive.name, fun)
         functools.update_wrapper(self, fun, updated=())
         self._signature = _signature(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
@@ -65,7 +67,8 @@ class CustomFunction:
         nondiff, arguments = self._split(self._positional(args, kwargs))
         leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):
-            check_arguments(self.primitive, self.__name__, arguments, nondiff.others(len(arguments)))
+            advice = "\n  Name it in nondiff_argnums if it is not to be differentiated."
+            check_arguments(self.primitive.name, self.__name__, arguments, nondiff.others(len(arguments)), advice)
         flat = self.flat_call(nondiff, tree)
         operands = [*nondiff.operands, *leaves]
         held = None if core.is_evaluating() else closures.converted(flat, operands)
@@ -160,8 +163,9 @@ class FlatCall:
     def function(self, *operands: Any) -> list[Any]:
         """The function itself."""
         args = self.nondiff.inserted(operands[: self.n], pytree.unflatten(self.tree, operands[self.n :]))
-        outs, self.out_tree = pytree.flatten(self.custom.fun(*args))
-        check_arrays(self.primitive, outs, self.__name__)
+        result = self.custom.fun(*args)
+        check_arrays(f"{self.primitive}: the result{{}} of {self.__name__}", result)
+        outs, self.out_tree = pytree.flatten(result)
         return outs
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
@@ -205,8 +209,8 @@ class FlatCall:
 
     def check_value(self, value: Any) -> list[Any]:
         """The leaves of the value that the rule gives. Raises: TypeError if it is not like that of the function."""
+        check_arrays(f"{self.primitive}: the value{{}} of {self.describe_rule()}", value)
         values, self.out_tree = pytree.flatten(value)
-        check_arrays(self.primitive, values, self.describe_rule())
         if self._types is not None:
             check_values(self.primitive, self.describe_rule(), values, self.out_tree, *self._types)
         return values

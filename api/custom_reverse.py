@@ -9,11 +9,12 @@ from typing import Any
 
 from tapeless.backward_rules import Backward, Point, name_of
 from tapeless.custom_calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.symbolic_zeros import CustomVJPPrimal
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.primitives import custom
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of
 
 
 class custom_vjp(CustomFunction):
@@ -71,6 +72,8 @@ class custom_vjp(CustomFunction):
         """
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError("custom_vjp: optimize_remat=True does not go with symbolic_zeros=True.")
+        check_callable("custom_vjp", fwd, "fwd")
+        check_callable("custom_vjp", bwd, "bwd")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.is_linear = symbolic_zeros, check_linear
         self.known = Known()
@@ -132,9 +135,5 @@ class _Call(FlatCall):
         return out
 
     def _check_residuals(self, residuals: Any) -> None:
-        for path, x in pytree.leaves_with_path(residuals):
-            if not is_arraylike(x):
-                raise TypeError(
-                    f"custom_vjp: {self.describe_rule()} returned residuals{pytree.keystr(path)} = {x!r} of type "
-                    f"{type(x).__name__}, which is not an array.\n  Pass it on in an argument named in nondiff_argnums."
-                )
+        what = f"custom_vjp: the residual{{}} of {self.describe_rule()}"
+        check_arrays(what, residuals, "\n  Pass it on in an argument named in nondiff_argnums.")

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.custom_calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate, with_zeros
-from tapeless.rule_checks import attempt, check_arrays, check_rule_is_linear, fitting
+from tapeless.rule_checks import attempt, check_rule_is_linear, fitting
 from tapeless.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.flags import chosen
@@ -59,6 +60,7 @@ class custom_jvp(CustomFunction):
           check_linear: raise LinearityError, when the rule is first used, if the tangent that it returns is not linear
             in those that it is given. One that is not has no reverse mode.
         """
+        check_callable("custom_jvp", jvp, "the rule")
         self.jvp, self.symbolic_zeros, self.is_linear = jvp, symbolic_zeros, check_linear
         self.known = Known()
         return jvp
@@ -73,6 +75,10 @@ class custom_jvp(CustomFunction):
                 f"custom_jvp: defjvps gives {self.__name__} rules that take all arguments as primals, but it has "
                 "nondiff_argnums.\n  Use defjvp."
             )
+
+        for row in jvps:
+            if row is not None:
+                check_callable("custom_jvp", row, "a rule of defjvps")
 
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
             value = self(*primals)
@@ -118,7 +124,7 @@ class _Call(FlatCall):
                 f"but a tangent of structure {tangent_tree}."
             )
         values = self.check_value(value)
-        check_arrays(self.primitive, pushed, self.describe_rule())
+        check_arrays(f"{self.primitive}: the tangent{{}} of {self.describe_rule()}", tangent)
         return values, [self._tangent(y, t) for y, t in zip(values, pushed)]
 
     def _pair(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.callbacks import on_cpu
+from tapeless.describing import check_callable
 from tapeless.tracer import pytree
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -89,8 +90,7 @@ def _check_no_values(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -
 
 
 def _call(callback: Any, args: Any, kwargs: Any, ordered: bool) -> None:
-    if not callable(callback):
-        raise TypeError(f"debug.callback: expected a function, not {callback!r} of type {type(callback).__name__}.")
+    check_callable("debug.callback", callback)
     _bind(callback, getattr(callback, "__name__", type(callback).__name__), args, kwargs, ordered)
 
 

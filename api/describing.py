@@ -1,11 +1,11 @@
-"""How structures of arrays are shown, in messages and where objects print, and what is said of names not there."""
+"""How structures of arrays are shown, in messages and where objects print, and what is said of what is not one."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import pytree
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
 _LONGEST = 400  # characters: more is no help
 
@@ -37,6 +37,40 @@ class _Type:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+FUNCTION_AND_ARGUMENTS = "a function and its arguments"  # expected by what is called with both at once
+
+
+def check_callable(who: str, fun: Any, name: str = "", expected: str = "a function") -> None:
+    """Raises: TypeError if `fun`, the argument `name` of `who` or the first that is expected, is not callable."""
+    if not callable(fun):
+        said = f"{name} must be" if name else "expected"
+        raise TypeError(f"{who}: {said} {expected}, not {_shown(fun)}.")
+
+
+def _shown(x: Any) -> str:
+    """A value in a message: of an array its type, which may be all that is known of it, and short."""
+    return f"an array {aval_of(x)}" if hasattr(x, "shape") and is_arraylike(x) else repr(x)
+
+
+def check_arrays(what: str, tree: Any, advice: str = "") -> None:
+    """Raises: TypeError naming the first leaf that is not an array; its path goes into the braces of `what`."""
+    if all(map(is_arraylike, pytree.leaves(tree))):
+        return
+    path, x = next((path, x) for path, x in pytree.leaves_with_path(tree) if not is_arraylike(x))
+    raise TypeError(
+        f"{what.format(pytree.keystr(path))} is {x!r:.80} of type {type(x).__name__}, which is not an array."
+        f"{conversion_hint(x) or advice}"
+    )
+
+
+def check_arguments(
+    who: str, name: str, args: Sequence[Any], positions: Sequence[int] | None = None, advice: str = ""
+) -> None:
+    """Raises: TypeError naming the first leaf of the arguments, which are at `positions`, that is not an array."""
+    for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):
+        check_arrays(f"{who}: argument {i}{{}} of {name}", x, advice)
 
 
 def missing(module: str, name: str) -> AttributeError:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tapeless import explaining_page, explaining_text, linear_programs, residuals
 from tapeless.compiling import program_of
+from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.explaining_marks import marked
 from tapeless.explaining_rows import Phase, Tables, tables
 from tapeless.interpreters.recompute import Policy
@@ -97,8 +98,7 @@ def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, *
     >>> explained.primal.cost.work, explained.transposed.cost.work
     (3, 4)
     """
-    if not callable(fun):
-        raise TypeError(f"explain: expected a function and its arguments, not {fun!r}.")
+    check_callable("explain", fun, expected=FUNCTION_AND_ARGUMENTS)
     linear_programs.check_policy("explain", policy)
     closed, names = program_of("explain", fun, args, kwargs), residuals.argument_names(fun, args, kwargs)
     residuals.check_differentiable("explain", fun, closed, names)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.autodiff import jvp, vjp
-from tapeless.tracer import dtypes, pytree
+from tapeless.describing import check_arguments, check_arrays, check_callable
+from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.types import aval_of
 
 EPS = 1 / 2048
@@ -51,6 +52,8 @@ def check_grads(
 
     >>> check_grads(lambda x: x**3, (2.0,), order=2)
     """
+    check_callable("check_grads", f)
+    check_arguments("check_grads", core.describe_function(f), args)
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ValueError(f"check_grads: order must be at least 1 and modes some of {_MODES}, not {order} and {modes}.")
@@ -192,7 +195,9 @@ def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], l
         now = list(leaves)
         for i, x in zip(varied, given, strict=True):
             now[i] = x
-        results = pytree.leaves_with_path(f(*pytree.unflatten(tree, now)))
+        result = f(*pytree.unflatten(tree, now))
+        check_arrays(f"check_grads: the result{{}} of {core.describe_function(f)}", result)
+        results = pytree.leaves_with_path(result)
         kept = [(path, y) for path, y in results if dtypes.is_inexact(aval_of(y).dtype)]
         names[:] = [pytree.keystr(path) for path, _ in kept]
         return [y for _, y in kept]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.autodiff import canonical_argnums, check_inputs, linearize, named, vjp, with_arguments
+from tapeless.autodiff import canonical_argnums, check_inputs, linearize_of, named, vjp_of, with_arguments
+from tapeless.describing import check_callable
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.numpy import eye
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
@@ -34,7 +35,7 @@ def jacfwd(
       chunk_size: how many columns to compute at a time, to save memory; all if None.
     Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
       argument, each leaf of these [shape of the result.., shape of the argument..]. With `has_aux` also aux.
-    Raises: TypeError if an argument is not real, or not complex if holomorphic.
+    Raises: TypeError if `fun` is no function; when called, if an argument is not real, or not complex if holomorphic.
 
     >>> import tapeless.numpy as tnp
     >>> jacfwd(lambda x: x**2)(tnp.array([1.0, 2.0]))
@@ -48,13 +49,14 @@ def _forward(
     who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
 ) -> Callable[..., Any]:
     """What `jacfwd` returns. `who` is asked for it, and `of` is the function that was given, in messages."""
+    check_callable(who, fun)
     _check_chunk_size(who, chunk_size)
 
     @named("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
         _check_kind(who, "argument", chosen, of, holomorphic)
-        values, push, *aux = linearize(rest, *chosen, has_aux=has_aux)
+        values, push, *aux = linearize_of(who, rest, chosen, has_aux)
         if holomorphic:
             _check_kind(who, "result", values, of, holomorphic)
         outs, ins = _types(values), _types(chosen)
@@ -81,7 +83,7 @@ def jacrev(
       chunk_size: how many rows to compute at a time, to save memory; all if None.
       others: as for `jacfwd`; arguments may be complex, results are real unless holomorphic.
     Returns: as `jacfwd`.
-    Raises: TypeError if an argument is not differentiable, or a result is not real.
+    Raises: TypeError if `fun` is no function; when called, if an argument is not differentiable, or a result not real.
 
     >>> import tapeless.numpy as tnp
     >>> jacrev(lambda x: x**2)(tnp.array([1.0, 2.0]))
@@ -95,12 +97,13 @@ def _reverse(
     who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, chunk_size: int | None
 ) -> Callable[..., Any]:
     """What `jacrev` returns. `who` is asked for it, in messages."""
+    check_callable(who, fun)
     _check_chunk_size(who, chunk_size)
 
     @named("jacobian", fun, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
-        values, pull, *aux = vjp(rest, *chosen, has_aux=has_aux)
+        values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
         _check_kind(who, "result", values, fun, holomorphic)
         outs, ins = _types(values), _types(chosen)
         rows = _of_basis(pull, pytree.structure((values,)), outs, ins, 0, chunk_size)

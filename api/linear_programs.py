@@ -8,6 +8,7 @@ from tapeless import residuals
 from tapeless.autodiff import LinearMap, linear_program, zeros_among
 from tapeless.compiling import program_of
 from tapeless.costs import ProgramCost
+from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.interpreters import cost as counting
 from tapeless.interpreters import linear_a, partial_eval, transpose
 from tapeless.interpreters import strict_form as strictness
@@ -67,8 +68,7 @@ def unzip(
         ḣ:~f32[] = add ḟ ġ
       in ; ḣ }
     """
-    if not callable(fun):
-        raise TypeError(f"unzip: expected a function and its arguments, not {fun!r}.")
+    check_callable("unzip", fun, expected=FUNCTION_AND_ARGUMENTS)
     check_policy("unzip", policy)
     if strict and policy is not None:
         raise ValueError("unzip: a policy has no say in the strict form, whose tape has all values.")
@@ -234,6 +234,5 @@ def _programs(
             f"{who}: expected a program, not {fun!r:.80}.\n"
             "  tl.make_jaxpr(f)(*args) is that of a function, tl.unzip(f, *args) are those of its derivative."
         )
-    if not callable(fun):
-        raise TypeError(f"{who}: expected a program or a function and its arguments, not {fun!r}.")
+    check_callable(who, fun, expected="a program or a function and its arguments")
     return [program_of(who, fun, args, kwargs or {})]

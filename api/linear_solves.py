@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.autodiff import jvp, typed
-from tapeless.bodies import as_type, check_arrays, check_function, trace
+from tapeless.bodies import as_type, trace
 from tapeless.custom_rules import custom_jvp
-from tapeless.describing import structure
+from tapeless.describing import check_arrays, check_callable, structure
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.symbolic_zeros import zero_from_primal
@@ -41,7 +41,7 @@ def custom_linear_solve(
     Source: Giles 2008, "An extended collection of matrix derivative results", section 2.3.
     """
     for name, f in (("matvec", matvec), ("solve", solve)):
-        check_function("custom_linear_solve", name, f)
+        check_callable("custom_linear_solve", f, name)
     check_arrays("custom_linear_solve: b{}", b)
     return _linear_solve(_Given("custom_linear_solve", "b"), matvec, b, solve, transpose_solve, symmetric, has_aux)
 
@@ -207,7 +207,7 @@ def custom_root(
     Source: the implicit function theorem; Blondel et al. 2022, "Efficient and modular implicit differentiation".
     """
     for name, fun in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
-        check_function("custom_root", name, fun)
+        check_callable("custom_root", fun, name)
     check_arrays("custom_root: initial_guess{}", initial_guess)
     leaves, tree = pytree.flatten(initial_guess)
     found = _found_by(_OF_GUESS, solve, f, has_aux)

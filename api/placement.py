@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tapeless.describing import check_arrays
 from tapeless.lowering import array, devices
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import pytree
@@ -18,6 +19,7 @@ def device_put(x: Any, device: Any = None) -> Any:
     """
     if device is not None and not isinstance(device, devices.Device):
         raise TypeError(f"device_put: the device must be one of tl.devices(), not {device!r}.")
+    check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
     return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tapeless.compiling import program_of
+from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.interpreters import recompute
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import Unzipped, unzip_jaxpr
@@ -85,8 +86,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Resid
     >>> saved_residuals(lambda x: tnp.sin(x) * 2, tnp.ones(3)).nbytes
     12
     """
-    if not callable(fun):
-        raise TypeError(f"saved_residuals: expected a function and its arguments, not {fun!r}.")
+    check_callable("saved_residuals", fun, expected=FUNCTION_AND_ARGUMENTS)
     closed = program_of("saved_residuals", fun, args, kwargs)
     program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
     halves = unzip_jaxpr(program, program.linear_in)

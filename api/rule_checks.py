@@ -7,7 +7,7 @@ from tapeless.autodiff import typed
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero
 from tapeless.symbolic_zeros import SymbolicZero
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
@@ -16,25 +16,7 @@ from tapeless.tracer.primitives.callback import io_callback_p, pure_callback_p
 from tapeless.tracer.primitives.control_flow import while_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import known_elements
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
-
-
-def check_arrays(who: Primitive, leaves: Sequence[Any], whose: str) -> None:
-    """Raises: TypeError naming a leaf of a result that is not an array."""
-    for x in leaves:
-        if not is_arraylike(x):
-            raise TypeError(f"{who}: {whose} returned {x!r} of type {type(x).__name__}, which is not an array.")
-
-
-def check_arguments(who: Primitive, name: str, args: Sequence[Any], positions: Sequence[int]) -> None:
-    """Raises: TypeError naming a leaf of the arguments, which are at these positions, that is not an array."""
-    for (first, *path), x in pytree.leaves_with_path(list(args)):
-        if not is_arraylike(x):
-            where = f"argument {positions[first.idx]}{pytree.keystr(tuple(path))}"
-            raise TypeError(
-                f"{who}: {where} of {name} is {x!r} of type {type(x).__name__}, which is not an array.\n"
-                "  Name it in nondiff_argnums if it is not to be differentiated."
-            )
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def check_values(

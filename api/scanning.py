@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless import invariants
-from tapeless.bodies import Body, check_arrays, check_function, described, settled, trace
+from tapeless.bodies import Body, described, settled, trace
+from tapeless.describing import check_arrays, check_callable
 from tapeless.tracer import core, pytree
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives import control_flow as primitives
@@ -40,7 +41,7 @@ def scan(
     >>> scan(lambda total, x: (total + x, total), 0.0, tnp.ones(3))
     (Array(3., dtype=float32), Array([0., 1., 2.], dtype=float32))
     """
-    check_function("scan", "f", f)
+    check_callable("scan", f, "f")
     check_arrays("scan: init{}", init)
     steps = _length("scan", xs, length)
     return _scanned("scan", f, f, init, xs, steps, reverse=bool(reverse), unroll=steps_at_once("scan", unroll, steps))
@@ -125,7 +126,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     >>> map(lambda x: x**2, tnp.arange(3))
     Array([0, 1, 4], dtype=int32)
     """
-    check_function("map", "f", f)
+    check_callable("map", f, "f")
     n = _length("map", xs, None)
     if batch_size is not None and n:
         return _in_batches(f, xs, n, _positive(batch_size) or n)
@@ -172,7 +173,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     >>> associative_scan(tnp.add, tnp.arange(5))
     Array([ 0,  1,  3,  6, 10], dtype=int32)
     """
-    check_function("associative_scan", "fn", fn)
+    check_callable("associative_scan", fn, "fn")
     check_arrays("associative_scan: elems{}", elems)
     leaves, tree = pytree.flatten(elems)
     axes = _axes(elems, axis)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.compiling import tracing_of
+from tapeless.describing import check_callable
 
 
 def make_jaxpr(
@@ -16,14 +17,16 @@ def make_jaxpr(
       return_shape: return shapes and dtypes of the results too.
     Returns: a function of the arguments of `fun`, or of their types (`tl.ShapeDtypeStruct`), giving a `ClosedJaxpr`, or
       that and the result's pytree with a ShapeDtypeStruct at each leaf.
-    Raises: when called, TypeError if `fun` is no function, or an argument, or a result, is no array; ValueError for a
-      static argument that `fun` does not have or that is not hashable; whatever tracing `fun` raises.
+    Raises: TypeError if `fun` is no function; when called, TypeError if an argument, or a result, is no array,
+      ValueError for a static argument that `fun` does not have or that is not hashable; whatever tracing `fun` raises.
 
     >>> make_jaxpr(lambda x: 2 * x)(1.5)
     { lambda a:~f32[]. let
         b:~f32[] = mul 2.0 a
       in b }
     """
+
+    check_callable("make_jaxpr", fun)
 
     def make(*args: Any, **kwargs: Any) -> Any:
         traced = tracing_of("make_jaxpr", fun, static_argnums).trace(*args, **kwargs)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, pytree
 from tapeless.tracer.numpy import asarray
@@ -51,8 +52,7 @@ def vmap(
     >>> vmap(tnp.dot)(tnp.ones((2, 3)), tnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
     """
-    if not callable(fun):
-        raise TypeError(f"vmap: expected a function, not {fun!r}.")
+    check_callable("vmap", fun)
     if control_flow not in ("auto", "select", "loop"):
         raise ValueError(f'vmap: control_flow must be "auto", "select" or "loop", not {control_flow!r}.')
     _check_name("axis_name", axis_name, (int, float, complex, tuple, list))
@@ -80,7 +80,9 @@ class _Flat:
 
     def __call__(self, *flat: Any) -> list[Any]:
         args, kwargs = pytree.unflatten(self._in_tree, flat)
-        outs, self.out_tree = pytree.flatten(self.fun(*args, **kwargs))
+        result = self.fun(*args, **kwargs)
+        check_arrays(f"vmap: the result{{}} of {core.describe_function(self.fun)}", result)
+        outs, self.out_tree = pytree.flatten(result)
         return outs
 
 
@@ -102,7 +104,16 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]
         )
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     dims = pytree.broadcast_prefix((axes, 0), (args, kwargs), _is_none, who="vmap", name="in_axes")
+    if not all(d is None or is_arraylike(x) for x, d in zip(flat, dims)):
+        _check_mapped(fun, args, kwargs, dims)
     return [_dim(x, d) for x, d in zip(flat, dims)]
+
+
+def _check_mapped(fun: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> None:
+    for (path, x), d in zip(pytree.leaves_with_path((args, kwargs)), dims):
+        if d is not None:
+            where = f"argument {pytree.keystr(path[1:])} of {core.describe_function(fun)}"
+            check_arrays(f"vmap: {where}", x, "\n  Give it in_axes=None.")
 
 
 def _dim(x: Any, d: Any) -> int | None:
@@ -110,8 +121,6 @@ def _dim(x: Any, d: Any) -> int | None:
         return None
     if not isinstance(d, int):
         raise TypeError(f"vmap: in_axes must be ints or None, not {d!r}.")
-    if not is_arraylike(x):
-        raise TypeError(f"vmap: {x!r} of type {type(x).__name__} is not an array; give it in_axes=None.")
     aval = aval_of(x)
     try:
         return canonical_axis(d, aval.ndim)
@@ -200,6 +209,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = (
     >>> vectorize(tnp.dot, signature="(n,m),(m)->(n)")(tnp.ones((2, 3)), tnp.ones((4, 3))).shape
     (4, 2)
     """
+    check_callable("vectorize", pyfunc)
     _check_excluded(excluded)
     given = None if signature is None else _parsed(signature)
 

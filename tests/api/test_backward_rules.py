@@ -211,10 +211,13 @@ def test_backward_rules_that_do_not_fit(way, misfit, derivative):
 FWD = "custom_vjp: the forward rule <lambda> of f"
 FORWARD_MISFITS = {
     "no pair": (lambda x: x, f"{FWD} must return (value, residuals), but returned ..."),
-    "no array": (lambda x: ("abc", None), f"{FWD} returned 'abc' of type str, which is not an array."),
+    "no array": (
+        lambda x: ("abc", None),
+        f"custom_vjp: the value of {FWD[12:]} is 'abc' of type str, which is not an array.",
+    ),
     "residual": (
         lambda x: (x, {"name": ["abc"]}),
-        f"{FWD} returned residuals['name'][0] = 'abc' of type str, which is not an array.\n"
+        f"custom_vjp: the residual['name'][0] of {FWD[12:]} is 'abc' of type str, which is not an array.\n"
         "  Pass it on in an argument named in nondiff_argnums.",
     ),
     "structure": (

@@ -566,7 +566,7 @@ def test_errors_of_calls():
     ):
         tl.checkpoint(g, static_argnums=1)(1.0, [])
     with pytest.raises(
-        TypeError, match=r"^checkpoint: g at .* returned 'negative' of type str, which is not an array\.$"
+        TypeError, match=r"^checkpoint: the result of g at .* is 'negative' of type str, which is not an array\.$"
     ):
         tl.checkpoint(g, static_argnums=0)(-1.0)
     with pytest.raises(tl.errors.TracerBoolConversionError, match="traced for checkpoint"):

@@ -284,11 +284,15 @@ def halves(x):
 
 def test_gradient_of_an_array():
     message = (
-        "grad: halves must return a scalar, but returned float64[2,3].\n"
+        "halves must return a scalar, but returned float64[2,3].\n"
         "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
     )
-    for f in (tl.grad(halves), tl.value_and_grad(halves), tl.jit(tl.grad(halves))):
-        with raises(TypeError, message):
+    for who, f in (
+        ("grad", tl.grad(halves)),
+        ("value_and_grad", tl.value_and_grad(halves)),
+        ("grad", tl.jit(tl.grad(halves))),
+    ):
+        with raises(TypeError, f"{who}: {message}"):
             f(tnp.asarray(A))
 
 
@@ -329,7 +333,7 @@ def test_gradient_of_what_is_no_array():
     def f(x):
         return "abc"
 
-    with raises(TypeError, "f returned 'abc' of type str, which is not an array; the result is 'abc'."):
+    with raises(TypeError, "grad: the result of f is 'abc' of type str, which is not an array."):
         tl.grad(f)(1.0)
     with raises(TypeError, "grad: argument 0 of f is 'abc' of type str, which is not an array."):
         tl.grad(f)("abc")
@@ -427,9 +431,9 @@ def test_tangent_that_does_not_fit():
 
 
 def test_aux_that_is_missing():
-    with raises(TypeError, "with has_aux=True halves must return (value, aux), but returned float32[]."):
+    with raises(TypeError, "grad: with has_aux=True halves must return (value, aux), but returned float32[]."):
         tl.grad(halves, has_aux=True)(1.0)
-    message = "with has_aux=True <lambda> must return (value, aux), but returned {'y': float32[], 'z': float32[]}."
+    message = "vjp: with has_aux=True <lambda> must return (value, aux), but returned {'y': float32[], 'z': float32[]}."
     with raises(TypeError, message):
         tl.vjp(lambda x: {"y": x, "z": x}, 1.0, has_aux=True)
 
@@ -538,7 +542,7 @@ def leak(what):
     [
         ("jit", lambda x: tl.jit(leaking)(x)),
         ("grad", tl.grad(leaking)),
-        ("grad", tl.value_and_grad(leaking)),
+        ("value_and_grad", tl.value_and_grad(leaking)),
         ("vjp", lambda x: tl.vjp(leaking, x)),
         ("linearize", lambda x: tl.linearize(leaking, x)),
         ("jit", lambda x: tl.grad(tl.jit(leaking))(x)),
@@ -637,13 +641,111 @@ def test_what_is_no_function():
         tl.grad(3.0**2)
     with raises(TypeError, "jit: expected a function, not 9.0."):
         tl.jit(3.0**2)
+    with raises(TypeError, "grad: expected a function, not an array float32[3]."):
+        tl.grad(tnp.ones(3))
+
+
+ONE_FUNCTION = {
+    tl.grad: tl.grad,
+    tl.value_and_grad: tl.value_and_grad,
+    tl.jvp: lambda f: tl.jvp(f, (1.0,), (1.0,)),
+    tl.linear_transpose: lambda f: tl.linear_transpose(f, 1.0),
+    tl.jacfwd: tl.jacfwd,
+    tl.jacrev: tl.jacrev,
+    tl.hessian: tl.hessian,
+    tl.jit: tl.jit,
+    tl.vmap: tl.vmap,
+    tnp.vectorize: tnp.vectorize,
+    tl.checkpoint: tl.checkpoint,
+    tl.make_jaxpr: tl.make_jaxpr,
+    tl.eval_shape: lambda f: tl.eval_shape(f, 1.0),
+    tl.custom_jvp: tl.custom_jvp,
+    tl.custom_vjp: tl.custom_vjp,
+    tl.custom_batching.custom_vmap: tl.custom_batching.custom_vmap,
+    tl.custom_batching.sequential_vmap: tl.custom_batching.sequential_vmap,
+    tl.pure_callback: lambda f: tl.pure_callback(f, 1.0, 1.0),
+    tl.io_callback: lambda f: tl.io_callback(f, 1.0, 1.0),
+    tl.testing.check_grads: lambda f: tl.testing.check_grads(f, (1.0,), 1),
+    tl.check_linear: lambda f: tl.check_linear(f, 1.0),
+}
+WITH_ARGUMENTS = (tl.vjp, tl.linearize, tl.closure_convert, tl.saved_residuals, tl.unzip, tl.explain)
+
+
+@pytest.mark.parametrize("transform", ONE_FUNCTION, ids=lambda f: f.__name__)
+def test_transforms_of_what_is_no_function(transform):
+    with raises(TypeError, f"{transform.__name__}: expected a function, not 3."):
+        ONE_FUNCTION[transform](3)
+
+
+@pytest.mark.parametrize("transform", WITH_ARGUMENTS, ids=lambda f: f.__name__)
+def test_what_is_no_function_with_its_arguments(transform):
+    with raises(TypeError, f"{transform.__name__}: expected a function and its arguments, not 3."):
+        transform(3, 1.0)
+
+
+def test_rules_that_are_no_functions():
+    with raises(TypeError, "custom_jvp: the rule must be a function, not 3."):
+        tl.custom_jvp(halves).defjvp(3)
+    with raises(TypeError, "custom_jvp: a rule of defjvps must be a function, not 3."):
+        tl.custom_jvp(halves).defjvps(3)
+    with raises(TypeError, "custom_vjp: fwd must be a function, not 3."):
+        tl.custom_vjp(halves).defvjp(3, halves)
+    with raises(TypeError, "custom_vjp: bwd must be a function, not None."):
+        tl.custom_vjp(halves).defvjp(halves, None)
+    with raises(TypeError, "custom_vmap: the rule must be a function, not 3."):
+        tl.custom_batching.custom_vmap(halves).def_vmap(3)
+
+
+NO_ARRAY = "'abc' of type str, which is not an array."
+WORDS = {"w": "abc"}
+
+
+def words(_):
+    return WORDS
+
+
+def same(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: tl.jvp(same, (WORDS,), (WORDS,)), "jvp: argument 0['w'] of same is"),
+        (lambda: tl.jvp(same, (1.0,), ("abc",)), "jvp: tangent 0 is"),
+        (lambda: tl.jvp(words, (1.0,), (1.0,)), "jvp: the result['w'] of words is"),
+        (lambda: tl.vjp(same, WORDS), "vjp: argument 0['w'] of same is"),
+        (lambda: tl.vjp(words, 1.0), "vjp: the result['w'] of words is"),
+        (lambda: tl.vjp(same, 1.0)[1]("abc"), "vjp: cotangent 0 is"),
+        (lambda: tl.linearize(same, WORDS), "linearize: argument 0['w'] of same is"),
+        (lambda: tl.linearize(words, 1.0), "linearize: the result['w'] of words is"),
+        (lambda: tl.grad(same)(WORDS), "grad: argument 0['w'] of same is"),
+        (lambda: tl.value_and_grad(words)(1.0), "value_and_grad: the result['w'] of words is"),
+        (lambda: tl.jacfwd(words)(1.0), "jacfwd: the result['w'] of words is"),
+        (lambda: tl.jacrev(words)(1.0), "jacrev: the result['w'] of words is"),
+        (lambda: tl.hessian(words)(1.0), "hessian: the result['w'] of words is"),
+        (lambda: tl.linear_transpose(words, 1.0), "linear_transpose: the result['w'] of words is"),
+        (lambda: tl.vmap(words)(tnp.ones(3)), f"vmap: the result['w'] of {place(words)} is"),
+        (lambda: tl.make_jaxpr(words)(1.0), f"make_jaxpr: the result['w'] of {place(words)} is"),
+        (lambda: tl.checkpoint(words)(1.0), f"checkpoint: the result['w'] of {place(words)} is"),
+        (lambda: tl.closure_convert(same, WORDS), f"closure_convert: argument 0['w'] of {place(same)} is"),
+        (lambda: tl.closure_convert(words, 1.0), f"closure_convert: the result['w'] of {place(words)} is"),
+        (lambda: tl.device_put(WORDS), "device_put: x['w'] is"),
+        (lambda: tl.pure_callback(same, 1.0, WORDS), f"pure_callback: argument [0]['w'] of {place(same)} is"),
+        (lambda: tl.testing.check_grads(same, ("abc",), 1), f"check_grads: argument 0 of {place(same)} is"),
+        (lambda: tl.testing.check_grads(words, (1.0,), 1), f"check_grads: the result['w'] of {place(words)} is"),
+    ],
+)
+def test_what_is_no_array_is_named_with_its_place(call, message):
+    with raises(TypeError, f"{message} {NO_ARRAY}"):
+        call()
 
 
 def test_result_that_is_no_array():
     def f(x):
         return x, "abc"
 
-    with raises(TypeError, f"jit: {place(f)} returned 'abc' of type str, which is not an array."):
+    with raises(TypeError, f"jit: the result[1] of {place(f)} is 'abc' of type str, which is not an array."):
         tl.jit(f)(1.0)
 
 

@@ -357,7 +357,7 @@ def test_messages_name_who_traces(asked):
     )
     with raises(TypeError, message):
         asked(whole, ONE, m="a")
-    with raises(TypeError, f"{who}: {place(text)} returned 'text' of type str, which is not an array."):
+    with raises(TypeError, f"{who}: the result of {place(text)} is 'text' of type str, which is not an array."):
         asked(text, ONE)
     with pytest.raises(tl.errors.TracerBoolConversionError, match=f"traced for {who}."):
         asked(lambda x: x if x > 0 else -x, ONE)

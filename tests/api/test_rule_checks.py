@@ -177,7 +177,10 @@ LEAF, PAIR, NONE = "PyTreeDef(*)", "PyTreeDef((*, *))", "PyTreeDef(None)"
             lambda p, t: (p[0], t[0].astype("float32")),
             "custom_jvp: a tangent from the rule of f is float32[], but its value float64[] asks for float64[].",
         ),
-        (lambda p, t: (p[0], "abc"), "custom_jvp: the rule of f returned 'abc' of type str, which is not an array."),
+        (
+            lambda p, t: (p[0], "abc"),
+            "custom_jvp: the tangent of the rule of f is 'abc' of type str, which is not an array.",
+        ),
     ],
 )
 @each_way
@@ -214,5 +217,5 @@ def test_function_whose_result_is_no_array():
     f = tl.custom_jvp(lambda x: "abc")
     f.__name__ = "f"
     f.defjvp(lambda p, t: (p[0], t[0]))
-    with raises(TypeError, "custom_jvp: f returned 'abc' of type str, which is not an array."):
+    with raises(TypeError, "custom_jvp: the result of f is 'abc' of type str, which is not an array."):
         f(1.0)

@@ -300,8 +300,10 @@ def test_error_out_axes():
 
 
 def test_error_not_an_array():
-    with raises(TypeError, "vmap: 'text' of type str is not an array; give it in_axes=None."):
-        tl.vmap(identity)("text")
+    for given, path in (("text", "[0]"), ({"w": "text"}, "[0]['w']")):
+        text = f"vmap: argument {path} of {place(identity)} is 'text' of type str, which is not an array."
+        with raises(TypeError, f"{text}\n  Give it in_axes=None."):
+            tl.vmap(identity)(given)
     with raises(TypeError, "vmap: expected a function, not 3."):
         tl.vmap(3)
 

@@ -15,7 +15,7 @@ from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import cast, check_arrays, check_fits, format_shape, stretched
+from tapeless.tracer.numpy.promotion import cast, check_fits, check_operands, format_shape, stretched
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import indexing
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -150,7 +150,7 @@ _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
     """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
-    check_arrays(f"at[...].{name}", values)
+    check_operands(f"at[...].{name}", values)
     y = aval_of(values)
     if _RANKS[dtypes.kind(y.dtype)] > _RANKS[dtypes.kind(x.dtype)]:
         raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}. Convert one of them with astype.")

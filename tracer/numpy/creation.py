@@ -15,7 +15,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
-    check_arrays,
+    check_operands,
     fitted,
     promoted_dtypes,
     promoted_inexact_dtypes,
@@ -153,7 +153,7 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Ar
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
-    check_arrays("full", fill_value)
+    check_operands("full", fill_value)
     value = fill_value if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
     return _filled(value, _shape("full", shape))
 

@@ -13,7 +13,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import remainder
 from tapeless.tracer.numpy.index_plan import Cut, Plan, from_the_front, index_dtype, inside, plan_index, window_axes
-from tapeless.tracer.numpy.promotion import array_operand, check_arrays, check_no_out, stretched
+from tapeless.tracer.numpy.promotion import array_operand, check_no_out, check_operands, stretched
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -164,7 +164,7 @@ def take(
     """
     check_no_out("take", out)
     x = array_operand("take", a)
-    check_arrays("take", x, indices)
+    check_operands("take", x, indices)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)

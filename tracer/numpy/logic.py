@@ -14,7 +14,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     broadcast,
     cast,
-    check_arrays,
+    check_operands,
     common_shape,
     operand,
     promoted,
@@ -235,7 +235,7 @@ def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Array:
 
 def choose_between(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """x where `condition` is true, else y: the three are broadcast, x and y promoted; see `where`."""
-    check_arrays("where", condition, x, y)
+    check_operands("where", condition, x, y)
     x, y = promoted_dtypes("where", x, y)
     condition = truth("where", condition)
     if condition.shape == x.shape == y.shape:

@@ -65,7 +65,7 @@ def _apply_mixed(x: Array, y: Array, *, name: str, primitive: Primitive, on_bool
 # ---- operands ------------------------------------------------------------------------------------------------
 
 
-def check_arrays(name: str, *xs: Any) -> None:
+def check_operands(name: str, *xs: Any) -> None:
     """Raise TypeError for the first of `xs` that is neither an array nor a number."""
     for i, x in enumerate(xs):
         if not isinstance(x, Array) and not is_arraylike(x):
@@ -85,7 +85,7 @@ def operand(name: str, x: Any) -> Any:
     """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
     if isinstance(x, Array):
         return x
-    check_arrays(name, x)
+    check_operands(name, x)
     aval = aval_of(x)
     return x if isinstance(x, np.ndarray) else constant(x, aval)
 
@@ -101,7 +101,7 @@ def array_operand(name: str, x: Any) -> Array:
     """x as an array of ours. Raises: TypeError if it is neither an array nor a number."""
     if isinstance(x, Array):
         return x
-    check_arrays(name, x)
+    check_operands(name, x)
     return as_array(x)
 
 
@@ -157,7 +157,7 @@ def inexact(name: str, x: Any) -> Any:
         if dtypes.is_inexact(aval.dtype):
             return x
     else:
-        check_arrays(name, x)
+        check_operands(name, x)
         aval = aval_of(x)
     return cast(x, dtypes.inexact_of(aval.dtype), aval.weak_type)
 
@@ -176,7 +176,7 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    check_arrays(name, x, y)
+    check_operands(name, x, y)
     dtype, weak = dtypes.result_type(x, y)
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
@@ -193,14 +193,14 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common dtype, their shapes as they are."""
-    check_arrays(name, *xs)
+    check_operands(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
     return [cast(x, dtype, weak) for x in xs]
 
 
 def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common floating-point or complex dtype, their shapes as they are."""
-    check_arrays(name, *xs)
+    check_operands(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
 

@@ -16,8 +16,8 @@ from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
-    check_arrays,
     check_no_out,
+    check_operands,
     inexact,
     promoted_inexact,
     promoted_inexact_dtypes,
@@ -315,7 +315,7 @@ def _quantiles(
     x = _averaged(name, a, None)
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
-    check_arrays(name, q)
+    check_operands(name, q)
     shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
     axes = reductions.checked_axes(name, x, axis)
     found = _quantile(x, shares, axes=axes, method=method, skip_nan=skip_nan)
