@@ -16,6 +16,7 @@ from tapeless.arguments import Arguments
 from tapeless.describing import check_arrays, check_callable
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
+from tapeless.placement import check_device
 from tapeless.stages import Lowered, Program, ShapeDtypeStruct, Traced
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
@@ -49,10 +50,10 @@ def jit(
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
-    Raises: TypeError if `fun` is no function; ValueError for a static argument that is not hashable or a number out of
-      range; when called, TypeError if an argument, or a result, is no array, whatever tracing `fun` raises, and
-      OverflowError for a Python integer, or another weak one, that meets an array of an integer dtype it does not fit.
-      (What the program computes of such numbers is not checked; arithmetic wraps.)
+    Raises: TypeError if `fun` is no function or `device` no device; ValueError for a static argument that is not
+      hashable or a number out of range; when called, TypeError if an argument, or a result, is no array, whatever
+      tracing `fun` raises, and OverflowError for a Python integer, or another weak one, that meets an array of an
+      integer dtype it does not fit. (What the program computes of such numbers is not checked; arithmetic wraps.)
 
     >>> jit(lambda x: 2 * x)(1.5)
     Array(3., dtype=float32, weak_type=True)
@@ -70,6 +71,7 @@ def jit(
             compiler_options=compiler_options,
         )
     check_callable("jit", fun)
+    check_device("jit", device)
     static = Arguments.of(fun, static_argnums, static_argnames, "static")
     donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
     return Jitted(fun, static, donated, device, inline, compiler_options)

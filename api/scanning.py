@@ -191,7 +191,7 @@ def _axes(elems: Any, axis: int) -> list[int]:
     pairs = pytree.leaves_with_path(elems)
     if not pairs:
         raise ValueError("associative_scan: elems has no arrays.")
-    axes = [canonical_axis(axis, aval_of(x).ndim) for _, x in pairs]
+    axes = [canonical_axis(axis, aval_of(x).ndim, "associative_scan: axis") for _, x in pairs]
     sizes = [shape_of(x)[k] for (_, x), k in zip(pairs, axes)]
     if len(set(sizes)) > 1:
         said = [

@@ -102,8 +102,14 @@ def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes}, but {core.describe_function(fun)} was called with "
             f"{len(args)} positional arguments."
         )
+    if not isinstance(in_axes, (list, tuple, type(None))) and pytree.structure(in_axes) is not pytree.LEAF:
+        raise TypeError(
+            "vmap: in_axes must be an int, None, or a tuple or list with an entry for each positional argument, "
+            f"not {in_axes!r}."
+        )
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    dims = pytree.broadcast_prefix((axes, 0), (args, kwargs), _is_none, who="vmap", name="in_axes")
+    dims = pytree.broadcast_prefix(axes, args, _is_none, who="vmap", name="in_axes")
+    dims += [0] * len(pytree.leaves(kwargs))
     if not all(d is None or is_arraylike(x) for x, d in zip(flat, dims)):
         _check_mapped(fun, args, kwargs, dims)
     return [_dim(x, d) for x, d in zip(flat, dims)]

@@ -118,7 +118,7 @@ class DeviceArray(Array):
 
     def __iter__(self) -> Iterator["DeviceArray"]:
         if not self.aval.shape:
-            raise TypeError("iteration over a 0-d array")
+            raise TypeError("iteration over an array without axes.")
         return self._rows()
 
     def _rows(self) -> Iterator["DeviceArray"]:

@@ -107,7 +107,9 @@ class Array:
         __pos__ = arithmetic.positive
         __abs__ = arithmetic.absolute
         __invert__ = logic.bitwise_not
-        __round__ = arithmetic.round
+
+        def __round__(self, ndigits: int | None = None) -> "Array": ...
+
         __getitem__ = indexing.getitem
 
         def __setitem__(self, index: Never, value: Never) -> NoReturn: ...  # refused, and so before it runs

@@ -189,7 +189,9 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
     """
     words = words_of("permutation", key)
     parts = x if ndim(x) else iota(dtypes.default_dtype("i"), count_of("permutation", x))
-    return _permutation(words, parts, axis=canonical_axis(axis, ndim(parts)), independent=bool(independent))
+    return _permutation(
+        words, parts, axis=canonical_axis(axis, ndim(parts), "permutation: axis"), independent=bool(independent)
+    )
 
 
 @compound
@@ -229,7 +231,7 @@ def choice(
     Raises: TypeError if `key` is not one key; ValueError if p is not of shape [n], or there are too few parts.
     """
     words, sizes, out = request("choice", key, shape, None, "i")
-    axis = canonical_axis(axis, ndim(a)) if ndim(a) else 0
+    axis = canonical_axis(axis, ndim(a), "choice: axis") if ndim(a) else 0
     count = shape_of(a)[axis] if ndim(a) else count_of("choice", a)
     check_population("choice", count, math.prod(sizes), replace)
     sample: dict[str, Any] = {"shape": sizes, "count": count, "replace": bool(replace), "dtype": out}
@@ -278,7 +280,7 @@ def categorical(
     Raises: TypeError if `key` is not one key or `logits` not floating point; ValueError if shapes do not fit.
     Source: the Gumbel-max trick; without replacement Kool et al. 2019, "Stochastic beams and where to find them".
     """
-    axis = canonical_axis(axis, ndim(logits))
+    axis = canonical_axis(axis, ndim(logits), "categorical: axis")
     batch = without(shape_of(logits), (axis,))
     words, sizes, dtype = request(
         "categorical", key, batch if shape is None else shape, aval_of(logits).dtype, "f", "logits"

@@ -749,6 +749,35 @@ def test_result_that_is_no_array():
         tl.jit(f)(1.0)
 
 
+def test_what_is_no_device():
+    for place_of in (tl.devices()[0].platform, 3):
+        with raises(TypeError, f"jit: the device must be one of tl.devices(), not {place_of!r}."):
+            tl.jit(same, device=place_of)
+        with raises(TypeError, f"device_put: the device must be one of tl.devices(), not {place_of!r}."):
+            tl.device_put(1.0, place_of)
+
+
+def test_axes_that_scalars_lack():
+    with raises(ValueError, "categorical: axis -1 is out of range for an array of 0 axes."):
+        tl.random.categorical(tl.random.key(0), 3.0)
+    with raises(ValueError, "associative_scan: axis 0 is out of range for an array of 0 axes."):
+        tl.lax.associative_scan(tnp.add, 3.0)
+
+
+def test_dimension_numbers_that_are_none():
+    x, at = tnp.ones((3, 3)), tnp.zeros(1, int)
+    with raises(TypeError, "gather: dimension_numbers must be GatherDimensionNumbers(...), not None."):
+        tl.lax.gather(x, at, None, (1,))
+    with raises(TypeError, "scatter_add: dimension_numbers must be ScatterDimensionNumbers(...), not None."):
+        tl.lax.scatter_add(x, at, x, None)
+    message = (
+        "conv_general_dilated: window_strides (1, 1) are 2, but lhs float32[3,3] has 0 axes of space, which are those "
+        "besides batch and features."
+    )
+    with raises(ValueError, message):
+        tl.lax.conv(x, x, (1, 1), "SAME")
+
+
 # ---- nan ------------------------------------------------------------------------------------------------------
 
 

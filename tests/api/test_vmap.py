@@ -299,6 +299,23 @@ def test_error_out_axes():
         tl.vmap(identity, out_axes="x")(X)
 
 
+def test_error_in_axes_of_another_structure():
+    with raises(
+        TypeError,
+        "vmap: in_axes must be an int, None, or a tuple or list with an entry for each positional argument, "
+        "not {'a': 0}.",
+    ):
+        tl.vmap(identity, in_axes={"a": 0})({"a": X})
+    message = """vmap: the full tree does not match in_axes at [0].
+  There in_axes has the dict {'a': *},
+  and the full tree has a leaf of type ndarray.
+  In full, in_axes is ({'a': *},),
+  and the full tree is (*,).
+  They must have the same nodes; only where in_axes has a leaf may the full tree have anything."""
+    with raises(ValueError, message):
+        tl.vmap(identity, in_axes=({"a": 0},))(np.asarray(X))
+
+
 def test_error_not_an_array():
     for given, path in (("text", "[0]"), ({"w": "text"}, "[0]['w']")):
         text = f"vmap: argument {path} of {place(identity)} is 'text' of type str, which is not an array."

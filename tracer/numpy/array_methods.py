@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.numpy import (
@@ -26,6 +27,7 @@ from tapeless.tracer.numpy import (
 from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.primitives import bits
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.types import conversion_hint, is_arraylike
 
 Method = Callable[..., Any]
@@ -145,10 +147,21 @@ _STAND_FOR = frozenset(
     + ["shift_right_arithmetic", "shift_right_logical"]
     + [f.__name__ for _, f in (_ARITHMETIC | _COMPARISONS | _SIGNS).values()]
 )
+
+
+def _nearest(self: Array, ndigits: int | None = None) -> Array:
+    """Of Python's `round`: integers if no number of digits is given, of 64 bits for numbers of 64."""
+    rounded = arithmetic.round(self, ndigits or 0)
+    if ndigits is not None or dtypes.is_integer(rounded.dtype):
+        return rounded
+    wide = rounded.dtype == np.float64
+    return convert_element_type(rounded, np.int64 if wide else dtypes.default_dtype("i"))
+
+
 _UNARY = {
     "pos": arithmetic.positive,
     "abs": arithmetic.absolute,
-    "round": arithmetic.round,
+    "round": _nearest,
     "getitem": indexing.getitem,
 }
 

@@ -29,6 +29,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 Shape = int | Sequence[int]
 _PYTHON = (bool, int, float, complex)
+_SEQUENCES = (list, tuple, range)
 
 # ---- from values ---------------------------------------------------------------------------------------------
 
@@ -36,7 +37,7 @@ _PYTHON = (bool, int, float, complex)
 def array(
     object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, **_: Any
 ) -> Array:
-    """An array with the elements of `object`: a number, an array, or nested lists of these.
+    """An array with the elements of `object`: a number, an array, a range, or nested lists of these.
 
     Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
     Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
@@ -44,7 +45,7 @@ def array(
     Raises: TypeError if elements are no numbers; ValueError if lists differ in length; OverflowError if an integer
       does not fit its dtype.
     """
-    if isinstance(object, (list, tuple)):
+    if isinstance(object, _SEQUENCES):
         found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
     elif is_arraylike(object):
         found = _from_value(object, dtype)
@@ -93,7 +94,7 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
 
 def _leaves(items: Sequence[Any]) -> Iterator[Any]:
     for x in items:
-        if isinstance(x, (list, tuple)):
+        if isinstance(x, _SEQUENCES):
             yield from _leaves(x)
         else:
             yield x
@@ -107,7 +108,7 @@ def _list_dtype(values: np.ndarray[Any, Any], leaves: list[Any]) -> np.dtype[Any
 
 
 def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    parts = [_stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in items]
+    parts = [_stacked(x, dtype) if isinstance(x, _SEQUENCES) else x for x in items]
     parts = promoted_dtypes("array", *parts) if dtype is None else [cast(x, dtype) for x in parts]
     if len({x.shape for x in parts}) > 1:
         raise ValueError(f"array: parts of a list differ in shape: {', '.join(str(aval_of(x)) for x in parts)}.")

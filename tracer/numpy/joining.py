@@ -1,6 +1,7 @@
 """Joining and taking apart: concatenate, stack, split, tile, repeat, append, insert, delete, pad."""
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -139,11 +140,11 @@ def _joined(blocks: Any, depth: int, ndim: int) -> Array:
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
     """Cut along `axis` into so many equal parts, or before these positions.
 
-    Raises: ValueError if the parts are not equal.
+    Raises: ValueError if the parts are not equal, or there is to be none.
     """
     x = array_operand("split", ary)
     axis = canonical_axis(axis, x.ndim)
-    if isinstance(indices_or_sections, int) and x.shape[axis] % indices_or_sections:
+    if np.ndim(indices_or_sections) == 0 and x.shape[axis] % _sections("split", indices_or_sections):
         raise ValueError(
             f"split: axis {axis} of {x.aval} does not divide into {indices_or_sections} equal parts. Use array_split."
         )
@@ -151,16 +152,27 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    """Cut along `axis` into so many parts, the first ones longer by 1 if need be, or before these positions."""
+    """Cut along `axis` into so many parts, the first ones longer by 1 if need be, or before these positions.
+
+    Raises: ValueError if there is to be no part.
+    """
     x = array_operand("array_split", ary)
     axis = canonical_axis(axis, x.ndim)
     n = x.shape[axis]
-    if isinstance(indices_or_sections, int):
-        short, longer = divmod(n, indices_or_sections)
-        return list(shapes.split(x, [short + (k < longer) for k in range(indices_or_sections)], axis))
+    if np.ndim(indices_or_sections) == 0:
+        count = _sections("array_split", indices_or_sections)
+        short, longer = divmod(n, count)
+        return list(shapes.split(x, [short + (k < longer) for k in range(count)], axis))
     places = np.asarray(indices_or_sections).tolist()
     bounds = [0, *[slice(p).indices(n)[1] for p in places], n]
     return [slice_in_dim(x, a, max(a, b), axis=axis) for a, b in itertools.pairwise(bounds)]
+
+
+def _sections(name: str, given: Any) -> int:
+    count = operator.index(given)
+    if count < 1:
+        raise ValueError(f"{name}: an array is cut into 1 part or more, not {count}.")
+    return count
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
@@ -192,12 +204,14 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """A repeated as a whole, so many times along each axis."""
+    """A repeated as a whole, so many times along each axis. Raises: ValueError if a number is negative."""
     x = array_operand("tile", A)
-    counts = (reps,) if isinstance(reps, int) else tuple(reps)
+    counts = tuple(map(operator.index, (reps,) if np.ndim(reps) == 0 else reps))
+    if min(counts, default=0) < 0:
+        raise ValueError(f"tile: reps must not be negative, but are {reps}.")
     counts = (1,) * (x.ndim - len(counts)) + counts
     x = expand_dims(x, tuple(range(len(counts) - x.ndim)))
-    return _tile(x, counts=tuple(map(int, counts)))
+    return _tile(x, counts=counts)
 
 
 @core.compound

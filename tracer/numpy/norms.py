@@ -39,18 +39,18 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     operand = inexact("norm", array_operand("norm", x))
     if axis is None:
         if ord is None or operand.ndim == 1:
-            return _vectors(operand, ord, tuple(range(operand.ndim)), keepdims)
+            return _vectors("norm", operand, ord, tuple(range(operand.ndim)), keepdims)
         if operand.ndim != 2:
             raise ValueError(f"norm: of {operand.aval} ord={ord!r} is not defined: pass axis, one of it or two.")
-        return _matrices(operand, ord, (0, 1), keepdims)
+        return _matrices("norm", operand, ord, (0, 1), keepdims)
     axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     given = tuple(checked_axes("norm", operand, d)[0] for d in axes)
     if len(axes) == 1:
-        return _vectors(operand, ord, given, keepdims)
+        return _vectors("norm", operand, ord, given, keepdims)
     checked_axes("norm", operand, axes)
     if len(axes) != 2:
         raise ValueError(f"norm: axis={axis!r} has {len(axes)} axes: vectors have one and matrices two.")
-    return _matrices(operand, ord, given, keepdims)
+    return _matrices("norm", operand, ord, given, keepdims)
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2) -> Array:
@@ -65,7 +65,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     Raises: ValueError if there is no such norm, or an axis is out of range or named twice.
     """
     operand = inexact("vector_norm", array_operand("vector_norm", x))
-    return _vectors(operand, ord, checked_axes("vector_norm", operand, axis), keepdims)
+    return _vectors("vector_norm", operand, ord, checked_axes("vector_norm", operand, axis), keepdims)
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
@@ -82,21 +82,21 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     operand = inexact("matrix_norm", array_operand("matrix_norm", x))
     if operand.ndim < 2:
         raise ValueError(f"matrix_norm: a matrix has at least two axes, [.., m, n]: {operand.aval}.")
-    return _matrices(operand, ord, (operand.ndim - 2, operand.ndim - 1), keepdims)
+    return _matrices("matrix_norm", operand, ord, (operand.ndim - 2, operand.ndim - 1), keepdims)
 
 
 # ---- vectors -------------------------------------------------------------------------------------------------
 
 
-def _vectors(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+def _vectors(name: str, x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+    if isinstance(ord, str):
+        raise ValueError(f"{name}: vectors have no norm ord={ord!r}: it is a number, or None for 2.")
     y = _vector_norm(x, ord=2 if ord is None else ord, axes=axes)
     return expand_dims(y, axes) if keepdims and axes else y
 
 
 @core.compound
-def _vector_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
-    if isinstance(ord, str) or ord is None:
-        raise ValueError(f"norm: vectors have no norm ord={ord!r}: it is a number, or None for 2.")
+def _vector_norm(x: Array, *, ord: int | float, axes: tuple[int, ...]) -> Array:
     if ord == 2:
         return _euclidean(x, axes)
     sizes = lax.abs(x)
@@ -140,7 +140,14 @@ def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
 # ---- matrices ------------------------------------------------------------------------------------------------
 
 
-def _matrices(x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+_OF_MATRICES = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
+
+
+def _matrices(name: str, x: Array, ord: Order, axes: tuple[int, ...], keepdims: bool) -> Array:
+    if ord not in _OF_MATRICES:
+        raise ValueError(
+            f"{name}: matrices have no norm ord={ord!r}: it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None."
+        )
     y = _matrix_norm(x, ord=ord, axes=axes)
     return expand_dims(y, tuple(sorted(axes))) if keepdims else y
 
@@ -156,9 +163,7 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
         return (reduce_sum if ord == "nuc" else extreme)(values, (n - 2,))
     if ord in (1, -1):
         return extreme(reduce_sum(lax.abs(x), (n - 2,)), (n - 2,))
-    if ord in (np.inf, -np.inf):
-        return extreme(reduce_sum(lax.abs(x), (n - 1,)), (n - 2,))
-    raise ValueError(f"norm: matrices have no norm ord={ord!r}: it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None.")
+    return extreme(reduce_sum(lax.abs(x), (n - 1,)), (n - 2,))
 
 
 # ---- kinks ---------------------------------------------------------------------------------------------------

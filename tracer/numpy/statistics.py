@@ -9,6 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import real, select, subtract, true_divide
+from tapeless.tracer.numpy.creation import array
 from tapeless.tracer.numpy.indexing import take_along_axis
 from tapeless.tracer.numpy.logic import choose_between, isnan
 from tapeless.tracer.numpy.matrices import diagonal
@@ -243,7 +244,8 @@ def quantile(
 
     Args:
       method: what to do between two elements: linear, lower, higher, midpoint or nearest.
-    Returns: [k.., axes that are left]; nan where an element is nan.
+    Returns: [k.., axes that are left]; nan where an element is nan, or there are none.
+    Raises: ValueError for another method, or an axis out of range; TypeError for complex numbers.
     """
     check_no_out("quantile", out)
     return _quantiles("quantile", a, q, axis, method, keepdims, skip_nan=False)
@@ -294,7 +296,7 @@ def nanpercentile(
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Median over axes: the middle element, or the mean of the two in the middle."""
+    """Median over axes: the middle element, or the mean of the two in the middle; nan where there are none."""
     check_no_out("median", out)
     return _quantiles("median", a, 0.5, axis, "midpoint", keepdims, skip_nan=False)
 
@@ -315,7 +317,8 @@ def _quantiles(
     x = _averaged(name, a, None)
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
-    check_operands(name, q)
+    q = array(q) if isinstance(q, (list, tuple)) else q
+    check_operands(name, x, q)
     shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
     axes = reductions.checked_axes(name, x, axis)
     found = _quantile(x, shares, axes=axes, method=method, skip_nan=skip_nan)
@@ -328,6 +331,8 @@ def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan:
     """Sorts once, then picks two neighbours for each q by a gather along the last axis."""
     rest = tuple(d for d in range(x.ndim) if d not in axes)
     kept = tuple(x.shape[d] for d in rest)
+    if not x.size:
+        return full((*q.shape, *kept), np.nan, x.dtype)
     flat = reshape(transpose(x, (*rest, *axes)), (*kept, math.prod(x.shape[d] for d in axes)))
     ordered, missing = sort(flat), isnan(flat)
     shape = (*q.shape, *kept)

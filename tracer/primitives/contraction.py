@@ -276,6 +276,7 @@ def conv_general_dilated(
     name = "conv_general_dilated"
     numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     space, kernel = _space(lhs, numbers.lhs_spec), _space(rhs, numbers.rhs_spec)
+    _check_strides(name, window_strides, lhs, len(space))
     strides = per_axis(name, "window_strides", window_strides, len(space))
     ld = per_axis(name, "lhs_dilation", lhs_dilation, len(space))
     rd = per_axis(name, "rhs_dilation", rhs_dilation, len(space))
@@ -293,6 +294,14 @@ def conv_general_dilated(
         precision=canonical_precision(precision),
         preferred_element_type=None if preferred_element_type is None else dtypes.canonical(preferred_element_type),
     )[0]
+
+
+def _check_strides(name: str, strides: Sequence[int] | None, lhs: Any, n: int) -> None:
+    if strides is not None and len(strides) != n:
+        raise ValueError(
+            f"{name}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} axes of space,"
+            " which are those besides batch and features."
+        )
 
 
 def _check_padding(name: str, padding: Any, lhs_dilation: tuple[int, ...]) -> None:

@@ -40,8 +40,10 @@ def window_sizes(operand: ShapedArray, updates: ShapedArray, d: ScatterDimension
     return tuple(1 if i in single else next(sizes) for i in range(operand.ndim))
 
 
-def exact(d: Any) -> Any:
-    """Dimension numbers with every axis an int. Raises: TypeError if one is no integer."""
+def exact(name: str, d: Any, kind: type[Any]) -> Any:
+    """Dimension numbers with every axis an int. Raises: TypeError if they are of another kind, or one is no integer."""
+    if not isinstance(d, kind):
+        raise TypeError(f"{name}: dimension_numbers must be {kind.__name__}(...), not {d!r}.")
     return type(d)(*(tuple(operator.index(i) for i in dims) for dims in d))
 
 

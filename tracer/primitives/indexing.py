@@ -250,7 +250,7 @@ def gather(
     return gather_p.bind(
         operand,
         start_indices,
-        dimension_numbers=exact(dimension_numbers),
+        dimension_numbers=exact("gather", dimension_numbers, GatherDimensionNumbers),
         slice_sizes=static_shape(slice_sizes, "gather"),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
@@ -422,7 +422,7 @@ def _scatter(
         operand,
         indices,
         updates,
-        dimension_numbers=exact(dimension_numbers),
+        dimension_numbers=exact(primitive.name, dimension_numbers, ScatterDimensionNumbers),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),

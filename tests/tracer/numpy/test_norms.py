@@ -93,6 +93,13 @@ def test_other_roots_of_squares():
 
 
 def test_errors():
+    with raises(ValueError, "vector_norm: vectors have no norm ord='fro': it is a number, or None for 2."):
+        linalg.vector_norm(np.ones(3), ord="fro")
+    with raises(
+        ValueError,
+        "matrix_norm: matrices have no norm ord='two': it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None.",
+    ):
+        linalg.matrix_norm(np.ones((3, 3)), ord="two")
     with raises(ValueError, "norm: vectors have no norm ord='fro': it is a number, or None for 2."):
         linalg.norm(np.ones(3), "fro")
     message = "norm: matrices have no norm ord=3: it is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None."

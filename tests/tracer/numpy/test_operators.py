@@ -114,3 +114,20 @@ def test_other_classes_may_answer():
     assert (tnp.asarray(X) < Unit()) == "greater"
     with pytest.raises(TypeError, match=r"^\+: the left operand is float32\[3\]"):
         tnp.asarray(X) + Unit()
+
+
+def test_pythons_round_gives_integers():
+    """As JAX, arrays of integers; of 64 bits where the numbers have them."""
+    for run in (round, tl.jit(round)):
+        found = run(tnp.float32(2.5))
+        assert found == 2 and found.dtype == np.int32
+        assert run(tnp.array([1.5, -0.5])).tolist() == [2, 0]
+        assert run(tnp.asarray(np.array([2.0**40]))).tolist() == [2**40]
+        assert run(tnp.asarray(np.array([3]))).dtype == np.int64
+    assert round(tnp.float32(2.54), 1).dtype == np.float32 and round(tnp.float32(2.5), 0).dtype == np.float32
+
+
+def test_iteration_over_what_has_no_axes():
+    for run in (list, tl.jit(list)):
+        with pytest.raises(TypeError, match=r"^iteration over an array without axes\.$"):
+            run(tnp.array(1.0))

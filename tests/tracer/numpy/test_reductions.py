@@ -171,3 +171,18 @@ def test_nothing_is_written_to(name):
 
 def test_who_takes_out():
     assert {"sum", "mean", "nanstd", "median", "take", "trace", "einsum", "outer", "stack", "dot"} <= set(TAKES_OUT)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize(("shape", "axis", "expected"), [((0, 3), 0, (3,)), ((0, 3), 1, (0,)), ((0,), None, ())])
+def test_medians_of_nothing_are_nan(name, shape, axis, expected):
+    found = getattr(tnp, name)(tnp.ones(shape), axis=axis)
+    assert found.shape == expected and np.isnan(found).all()
+
+
+def test_quantiles_of_lists_of_shares():
+    for q in ([10, 50.0], (10, 50.0)):
+        check(tnp.percentile(X, q, axis=0), np.percentile(X, q, axis=0))
+    check(tnp.quantile(X, [0.1, 0.5]), np.quantile(X, [0.1, 0.5]))
+    with pytest.raises(TypeError, match=r"^percentile: argument 1 must be an array or a number, not str: 'a'\.$"):
+        tnp.percentile(X, "a")

@@ -203,7 +203,7 @@ def test_traced_shift():
         ([np.float64(1), 2], "float64", False),
         ([np.zeros(2), np.ones(2)], "float64", False),
         (np.int64(1), "int64", True),
-        (range(0), None, None),
+        (range(0), np.float32, False),
     ],
     ids=repr,
 )
@@ -274,3 +274,25 @@ def test_integers_that_do_not_fit():
 def test_errors(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("number", [0, -1, np.int64(0)])
+def test_what_cannot_be_cut(number):
+    for cut in (tnp.split, tnp.array_split):
+        with pytest.raises(ValueError, match=f"^{cut.__name__}: an array is cut into 1 part or more, not {number}\\.$"):
+            cut(tnp.ones(4), number)
+    assert len(tnp.array_split(tnp.ones(4), np.int64(3))) == 3
+
+
+def test_tiles_of_negative_number():
+    with pytest.raises(ValueError, match=r"^tile: reps must not be negative, but are \(2, -1\)\.$"):
+        tnp.tile(tnp.ones(3), (2, -1))
+    with pytest.raises(ValueError, match=r"^tile: reps must not be negative, but are -1\.$"):
+        tnp.tile(tnp.ones(3), -1)
+    assert tnp.tile(tnp.ones(3), ()).shape == (3,)
+
+
+def test_arrays_of_ranges():
+    assert tnp.array(range(3)).tolist() == [0, 1, 2] and tnp.array(range(3)).dtype == np.int32
+    assert tnp.array(range(0)).shape == (0,)
+    assert tnp.asarray([range(2), range(2)], float).tolist() == [[0, 1], [0, 1]]
