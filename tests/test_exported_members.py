@@ -2,12 +2,15 @@
 
 import importlib
 import inspect
+import re
+import types
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 import tapeless
+import tapeless.numpy as tnp
 from tests.messages import raises
 
 NAMESPACES = [
@@ -122,3 +125,10 @@ def _misplaced(ours: Any, theirs: Any) -> tuple[list[str], list[str]] | None:
     by_place = [p.name for p in expected if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
     same = list(mine)[: len(by_place)] == by_place and all(p.name in mine for p in expected)
     return None if same else (list(mine), [p.name for p in expected])
+
+
+def test_who_raises_says_so():
+    functions = [f for name in tnp.__all__ if isinstance(f := getattr(tnp, name), types.FunctionType)]
+    raising = [f for f in functions if re.search(r"^ +raise ", inspect.getsource(f), re.MULTILINE)]
+    assert len(raising) > 50
+    assert [f.__name__ for f in raising if "Raise" not in f.__doc__] == []

@@ -1,4 +1,4 @@
-"""How contractions run."""
+"""How contractions run: `dot_general` and convolutions are StableHLO's operations of these names, one for one."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -326,7 +326,10 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def round(a: ArrayLike, decimals: int = 0) -> Array:
-    """x to so many decimals, ties to the even digit, elementwise."""
+    """x to so many decimals, ties to the even digit, elementwise.
+
+    Raises: NotImplementedError for integers to the left of the point, `decimals` below 0.
+    """
     a = array_operand("round", a)
     if dtypes.is_complex(a.dtype):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))

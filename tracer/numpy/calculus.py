@@ -76,6 +76,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
     Args:
       varargs: distance of samples, one for all axes or one for each; numbers.
     Returns: an array for each axis, alone if there is one.
+    Raises: ValueError if an axis is out of range or has less than 2 samples; NotImplementedError for distances that are
+      no numbers, or neither one nor one for each axis, and for another edge_order than 1.
     """
     x = inexact("gradient", array_operand("gradient", f))
     axes = [canonical_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())]
@@ -181,7 +183,10 @@ def _interp(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The polynomial with coefficients p, the highest power first, at x (Horner's rule)."""
+    """The polynomial with coefficients p, the highest power first, at x (Horner's rule).
+
+    `unroll` is taken as JAX takes it, and changes nothing. Raises: ValueError if p is no vector.
+    """
     coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
     if coefficients.ndim != 1:
         raise ValueError(f"polyval: coefficients must be a vector, not {coefficients.aval}.")
@@ -281,7 +286,10 @@ def _correlate(x: Array, y: Array, *, padding: tuple[int, int], precision: Any) 
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """For every element, the function (or number) of the last condition that is true; one more is the default."""
+    """For every element, the function (or number) of the last condition that is true; one more is the default.
+
+    Raises: ValueError if there are neither as many functions as conditions nor one more.
+    """
     v = array_operand("piecewise", x)
     conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
     if len(funclist) not in (len(conditions), len(conditions) + 1):

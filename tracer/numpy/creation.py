@@ -1,4 +1,4 @@
-"""Creation of arrays: from Python values, constants, ranges, diagonals, grids."""
+"""Creation of arrays: from Python values, constants, ranges, grids. Diagonals are in matrices.py."""
 
 import builtins
 import math
@@ -253,7 +253,10 @@ def linspace(
     axis: int = 0,
     **_: Any,
 ) -> Any:
-    """`num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance."""
+    """`num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
+
+    Raises: ValueError if `num` is negative, or `axis` out of range.
+    """
     low, high = promoted_inexact_dtypes("linspace", start, stop)
     count = operator.index(num)
     if count < 0:
@@ -328,7 +331,10 @@ def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> A
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
-    """Arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis."""
+    """Arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis.
+
+    Raises: ValueError if `indexing` is neither "xy" nor "ij".
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}.")
     vectors = [reshape(x, (x.size,)) for x in (array_operand("meshgrid", v) for v in xi)]

@@ -60,7 +60,10 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 times 2 to the integer power x2, elementwise."""
+    """x1 times 2 to the integer power x2, elementwise.
+
+    Raises: TypeError if the power is no integer.
+    """
     x2 = operand("ldexp", x2)
     if not dtypes.is_integer(x2.dtype):
         raise TypeError(f"ldexp: the exponent must be an integer, not {aval_of(x2)}.")
@@ -94,7 +97,10 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Fraction f in [0.5, 1) and exponent n with x = f 2^n, elementwise; (x, 0) for 0, inf and nan."""
+    """Fraction f in [0.5, 1) and exponent n with x = f 2^n, elementwise; (x, 0) for 0, inf and nan.
+
+    Raises: TypeError for complex numbers.
+    """
     x = inexact("frexp", x)
     if not dtypes.is_float(x.dtype):
         raise TypeError(f"frexp: the operand must be real, not {aval_of(x)}.")

@@ -24,7 +24,10 @@ s_, index_exp = np.s_, np.index_exp
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors as an open grid: each along an axis of its own, so that `x[ix_(rows, columns)]` is a block of x."""
+    """Vectors as an open grid: each along an axis of its own, so that `x[ix_(rows, columns)]` is a block of x.
+
+    Raises: ValueError if an operand is no vector.
+    """
     xs = [array_operand("ix_", a) for a in args]
     if any(x.ndim != 1 for x in xs):
         raise ValueError(f"ix_: operands must be vectors, not {', '.join(str(x.aval) for x in xs)}.")

@@ -1,4 +1,4 @@
-"""Joining and taking apart: concatenate, stack, split, tile, repeat, append, insert, delete, pad."""
+"""Joining and taking apart: concatenate, stack, block, split, tile, repeat, resize, append, insert, delete."""
 
 import itertools
 import operator
@@ -191,7 +191,10 @@ def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of x along `axis`, which they lack."""
+    """The parts of x along `axis`, which they lack.
+
+    Raises: ValueError if x has no axes, or `axis` is out of range.
+    """
     x = array_operand("unstack", x)
     if not x.ndim:
         raise ValueError("unstack: an array without axes has no parts.")
@@ -230,6 +233,8 @@ def repeat(
     Args:
       repeats: a number or one for each element; known, unless total_repeat_length is given.
       total_repeat_length: length of the result, which is cut or continued with the last element.
+    Raises: ValueError if an axis is out of range, or `repeats` is not one number for each element;
+      ConcretizationTypeError if they are traced and there is no total_repeat_length.
     """
     x = array_operand("repeat", a)
     if axis is None:
@@ -281,7 +286,10 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` inserted before the known position `obj` along `axis`; in the flat array if None."""
+    """`values` inserted before the known position `obj` along `axis`; in the flat array if None.
+
+    Raises: ValueError if `axis` is out of range; NotImplementedError for several positions.
+    """
     x, v = promoted_dtypes("insert", arr, values)
     x, v = as_array(x), as_array(v)
     if axis is None:

@@ -210,7 +210,10 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """x with nan and the infinities replaced, elementwise; infinities by the greatest numbers of the dtype if None."""
+    """x with nan and the infinities replaced, elementwise; infinities by the greatest numbers of the dtype if None.
+
+    `copy` is taken as NumPy takes it, and changes nothing: arrays are never written to.
+    """
     x = array_operand("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))

@@ -150,7 +150,10 @@ def _diagonal(x: Array, *, offset: int) -> Array:
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the vector v on diagonal k, or the diagonal k of the matrix v."""
+    """The matrix with the vector v on diagonal k, or the diagonal k of the matrix v.
+
+    Raises: ValueError for an array of other than one or two axes.
+    """
     x = array_operand("diag", v)
     if x.ndim == 1:
         return _diag(x, k=int(k))
@@ -203,7 +206,10 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`."""
+    """The matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`.
+
+    Raises: ValueError if x is no vector.
+    """
     v = array_operand("vander", x)
     if v.ndim != 1:
         raise ValueError(f"vander: x must be a vector, not {v.aval}.")

@@ -249,7 +249,10 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """`cumsum` along an axis, which may be left out for vectors; beginning with 0 if `include_initial`."""
+    """`cumsum` along an axis, which may be left out for vectors; beginning with 0 if `include_initial`.
+
+    Raises: ValueError if `axis` is left out for what is no vector, or out of range.
+    """
     x = array_operand("cumulative_sum", x)
     if axis is None and x.ndim != 1:
         raise ValueError(f"cumulative_sum: axis is needed for an array of {x.ndim} axes: {x.aval}.")

@@ -110,7 +110,10 @@ _KINDS = {
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
-    """The dtype that arrays, numbers and dtypes have in common: weak ones give way."""
+    """The dtype that arrays, numbers and dtypes have in common: weak ones give way.
+
+    Raises: ValueError if there are no arguments; TypeError for what is neither array nor dtype.
+    """
     if not args:
         raise ValueError("result_type: at least one array or dtype is needed.")
     return dtypes.result_type(*[x if is_arraylike(x) else dtypes.canonical(x) for x in args])[0]

@@ -170,7 +170,10 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
 
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Array:
-    """Whether each element is among `test_elements`."""
+    """Whether each element is among `test_elements`.
+
+    `assume_unique` is taken as NumPy takes it, and changes nothing.
+    """
     x, tests = (as_array(v) for v in promoted_dtypes("isin", element, test_elements))
     return _isin(x, reshape(tests, (tests.size,)), invert=invert)
 
@@ -197,19 +200,28 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements that are in both, in order."""
+    """The distinct elements that are in both, in order.
+
+    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    """
     x, y = _known("intersect1d", ar1, ar2)
     return as_array(np.intersect1d(x, y, assume_unique))
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements of the first that are not in the second, in order."""
+    """The distinct elements of the first that are not in the second, in order.
+
+    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    """
     x, y = _known("setdiff1d", ar1, ar2)
     return as_array(np.setdiff1d(x, y, assume_unique))
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements that are in one of both only, in order."""
+    """The distinct elements that are in one of both only, in order.
+
+    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    """
     x, y = _known("setxor1d", ar1, ar2)
     return as_array(np.setxor1d(x, y, assume_unique))
 

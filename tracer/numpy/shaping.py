@@ -55,7 +55,10 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """a with its axes permuted: axis i of the result is axes[i] of a; reversed if None."""
+    """a with its axes permuted: axis i of the result is axes[i] of a; reversed if None.
+
+    Raises: ValueError if `axes` is no permutation of the axes of a.
+    """
     x = array_operand("transpose", a)
     if axes is None:
         return shapes.transpose(x, range(x.ndim)[::-1])
@@ -86,7 +89,10 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
-    """a with the axes `source` at the places `destination`, the others in order."""
+    """a with the axes `source` at the places `destination`, the others in order.
+
+    Raises: ValueError if an axis is out of range or named twice, or there are not as many places as axes.
+    """
     x = array_operand("moveaxis", a)
     sources = [canonical_axis(i, x.ndim, "source") for i in _sequence(source)]
     places = [canonical_axis(i, x.ndim, "destination") for i in _sequence(destination)]
@@ -99,7 +105,10 @@ def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """a with `axis` moved before the axis `start`."""
+    """a with `axis` moved before the axis `start`.
+
+    Raises: ValueError if `axis` or `start` is out of range.
+    """
     x = array_operand("rollaxis", a)
     i = canonical_axis(axis, x.ndim)
     place = start + x.ndim if start < 0 else start
@@ -198,7 +207,10 @@ def flipud(m: ArrayLike) -> Array:
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """m turned k times by 90 degrees, from the first of `axes` towards the second."""
+    """m turned k times by 90 degrees, from the first of `axes` towards the second.
+
+    Raises: ValueError if an axis is out of range, or both are the same.
+    """
     x = array_operand("rot90", m)
     i, j = (canonical_axis(a, x.ndim) for a in axes)
     if i == j:
@@ -215,6 +227,8 @@ def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """a with its elements moved by `shift` along axes, those that leave at one end entering at the other.
 
     Along no axis the flat array is moved. A shift may be an array; then the elements are read by index.
+
+    Raises: ValueError if an axis is out of range, or there are not as many shifts as axes.
     """
     x = array_operand("roll", a)
     if axis is None:

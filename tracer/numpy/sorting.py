@@ -1,4 +1,4 @@
-"""Order: sort and search, and what depends on the elements in its shape: nonzero, unique, set operations.
+"""Order: sort and search, positions of what is not 0, bincount and histograms. Set operations are in sets.py.
 
 Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
 """
@@ -158,7 +158,10 @@ def _precedes(x: Array, y: Array) -> Array:
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
-    """The number of the bin that each element is in; bins rise or fall, and `right` says which end belongs to them."""
+    """The number of the bin that each element is in; bins rise or fall, and `right` says which end belongs to them.
+
+    Raises: ValueError if bins are no vector.
+    """
     values, edges = array_operand("digitize", x), array_operand("digitize", bins)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a vector, not {edges.aval}.")
@@ -241,6 +244,8 @@ def where(
     """x where `condition` is true, else y: the three are broadcast, x and y promoted. `where(c)` is `nonzero(c)`.
 
     The derivative of the part that is not chosen is 0, also where that part is nan or infinite.
+
+    Raises: ValueError if only one of x and y is given, or shapes do not broadcast; what `nonzero` raises.
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -257,6 +262,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
     Args:
       length: length of the result, where greater numbers are dropped; needed where x is traced.
+    Raises: TypeError if x is no vector of integers; ConcretizationTypeError if it is traced and there is no length.
     """
     v = operand("bincount", x)
     if v.ndim != 1 or not (dtypes.is_integer(v.dtype) or dtypes.is_bool(v.dtype)):
@@ -270,7 +276,10 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
-    """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector."""
+    """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector.
+
+    Raises: NotImplementedError for the name of a rule that chooses the bins.
+    """
     x = array_operand("histogram_bin_edges", a)
     if np.ndim(bins):
         return array_operand("histogram_bin_edges", bins)

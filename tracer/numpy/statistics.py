@@ -1,4 +1,4 @@
-"""Statistics over axes: means, variances, quantiles, covariances, histograms."""
+"""Statistics over axes: means, variances, quantiles, covariances and correlations. Histograms are in sorting.py."""
 
 import math
 from typing import Any
@@ -390,7 +390,10 @@ def cov(
     fweights: None = None,
     aweights: None = None,
 ) -> Array:
-    """Covariances of variables, the rows of m (columns if not `rowvar`), and those of y; n - 1 in the denominator."""
+    """Covariances of variables, the rows of m (columns if not `rowvar`), and those of y; n - 1 in the denominator.
+
+    Raises: ValueError if m or y has more than two axes; NotImplementedError for weights.
+    """
     if fweights is not None or aweights is not None:
         raise NotImplementedError("cov: weights are not supported; multiply the deviations by their roots.")
     x = _variables(m, rowvar)
