@@ -164,7 +164,7 @@ def test_associative_scan_errors():
         "but returned PyTreeDef(*) of (float32[1]).",
     ):
         lax.associative_scan(shortened, np.ones(4, np.float32))
-    with raises(ValueError, "axis 2 is out of range for an array of 2 axes."):
+    with raises(ValueError, "associative_scan: axis 2 is out of range for an array of 2 axes."):
         lax.associative_scan(tnp.add, X, axis=2)
 
 
