@@ -40,10 +40,8 @@ def _masks(jaxpr: Jaxpr) -> set[Any]:
     """The variables that are ones and zeros made of a mask."""
     found: set[Any] = set()
     for eqn in jaxpr.eqns:
-        x = eqn.invars[0] if eqn.invars else None
-        if (eqn.primitive is e.convert_element_type_p and x.aval.dtype == bool) or (
-            eqn.primitive in _MOVES and x in found
-        ):
+        converted = eqn.primitive is e.convert_element_type_p and eqn.invars[0].aval.dtype == bool
+        if converted or (eqn.primitive in _MOVES and eqn.invars[0] in found):
             found.add(eqn.outvars[0])
     return found
 
@@ -67,5 +65,5 @@ def _factors(w: Writer, eqn: Equation) -> Sequence[Atom]:
         return sorted(eqn.invars, key=lambda v: v.aval.ndim, reverse=True)
     if eqn.primitive is not dot_general_p or eqn.params["preferred_element_type"] is not None:
         return ()
-    numbers, (aval,) = eqn.params["dimension_numbers"], [v.aval for v in eqn.outvars]
-    return () if numbers[0][0] else spread_factors(w, *eqn.invars, numbers, aval.shape)
+    (x, y), (out,), numbers = eqn.invars, eqn.outvars, eqn.params["dimension_numbers"]
+    return () if numbers[0][0] else spread_factors(w, x, y, numbers, out.aval.shape)

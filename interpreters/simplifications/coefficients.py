@@ -73,10 +73,11 @@ class Coefficients:
             return True
         return len(region) == 1 and all(self._chosen_by(x, mask, other) for mask in region[0])
 
-    def has(self, x: Atom, mask: Mask, region: Region | None, other: float) -> bool:
-        """Whether a coefficient is `other` outside a mask, one of those of the region."""
-        exactly = type(x) is Var and _before.get(x, {}).get((region, other), False)
-        return exactly or self._chosen_by(x, mask, other)
+    def has(self, x: Atom, mask: Mask, other: float) -> bool:
+        """Whether a coefficient is `other` outside a mask."""
+        before = _before.get(x, {}) if type(x) is Var else {}
+        exact = [region for (region, number), exactly in before.items() if exactly and number == other]
+        return any(all(mask in a for a in region) for region in exact) or self._chosen_by(x, mask, other)
 
     def _chosen_by(self, x: Atom, mask: Mask, other: float) -> bool:
         """Whether a coefficient was chosen by a mask: there may be others around it."""

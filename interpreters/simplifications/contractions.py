@@ -178,7 +178,7 @@ class Search:
         for constraint in p.equal:
             one, other = self.parts([constraint.one]), self.parts([constraint.other])
             if len(one) == len(other) == 1:
-                equal.append(Equal(*one, *other, constraint.shift))
+                equal.append(Equal(one[0], other[0], constraint.shift))
             elif self._shape(one) == self._shape(other) and not constraint.shift:
                 equal += [Equal(i, j, 0) for i, j in zip(one, other)]
             else:

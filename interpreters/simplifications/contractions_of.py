@@ -203,7 +203,7 @@ def _mask(search: Search, mask: Atom, labels: tuple[int | None, ...]) -> Product
     one, other = [position(search.w, x) for x in eqn.invars] if eqn is not None else (None, None)
     if one is None or other is None or one.axis == other.axis:
         return None
-    constant = search.labels([1]) if None in (one.axis, other.axis) else ()
+    constant = search.labels([1] if None in (one.axis, other.axis) else [])
     i, j = [constant[0] if p.axis is None else labels[p.axis] for p in (one, other)]
     if i is None or j is None:
         return None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import simplify
-from tapeless.interpreters.simplifications.views import known_starts
+from tapeless.interpreters.simplifications.views import known_window
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import indexing as i
@@ -11,8 +11,8 @@ from tapeless.tracer.primitives.shape import slice_p
 
 
 def _dynamic_slice(w: Writer, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:
-    first = known_starts(starts, x.aval.shape, slice_sizes)
-    if None in first:
+    first = known_window(starts, x.aval.shape, slice_sizes)
+    if first is None:
         return None
     limits = tuple([a + n for a, n in zip(first, slice_sizes)])
     return w.write(slice_p, x, start_indices=first, limit_indices=limits, strides=(1,) * len(first))

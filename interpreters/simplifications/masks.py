@@ -172,7 +172,7 @@ class Sinking:
             return
         region = self.where.get(out)
         masks = region[0] if region is not None and len(region) == 1 else ()
-        held = frozenset([m for m in masks if self.coefficients.has(coefficient, m, region, other)])
+        held = frozenset([m for m in masks if self.coefficients.has(coefficient, m, other)])
         fine = held if finite is None else held & finite
         self._zero[out], self._finite[out] = (held & zero) | fine if other == 0 else held & zero, fine
 

@@ -201,16 +201,16 @@ def _rev(eqn: Equation, view: View) -> Parts | None:
 def _dynamic_update_slice(eqn: Equation, view: View) -> Parts | None:
     """What is read of the update alone, or of what it is written into alone."""
     x, update, *starts = eqn.invars
-    first = views.known_starts(starts, x.aval.shape, update.aval.shape)
-    if None in first or any(a.base is not None for a in view.axes):
+    first = views.known_window(starts, x.aval.shape, update.aval.shape)
+    if first is None or any(a.base is not None for a in view.axes):
         return None
     others = [Reads.NOTHING] * len(starts)
-    if _misses(view, first, update.aval.shape):  # type: ignore[arg-type]
+    if _misses(view, first, update.aval.shape):
         return Parts([view, Reads.NOTHING, *others], lambda w, x, *_: x)
     ranges = [_range(a, view.shape) for a in view.axes]
     if not all(a <= r[0] and r[-1] < a + n for r, a, n in zip(ranges, first, update.aval.shape)):
         return None
-    moved = tuple([axis._replace(start=axis.start - a) for axis, a in zip(view.axes, first)])  # type: ignore[operator]
+    moved = tuple([axis._replace(start=axis.start - a) for axis, a in zip(view.axes, first)])
     return Parts([Reads.NOTHING, View(moved, view.shape), *others], lambda w, _, update, *starts: update)
 
 

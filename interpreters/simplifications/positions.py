@@ -1,6 +1,7 @@
 """Which values say where their elements are: indices along an axis, plus a number."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.shape import after_ones
@@ -49,11 +50,11 @@ def _shifted(w: Writer, eqn: Equation) -> Position | None:
     return Position(one.axis, start) if fits else None
 
 
-def _axes_after(eqn: Equation) -> dict[int | None, int]:
+def _axes_after(eqn: Equation) -> Mapping[Any, int]:
     """Which axes of the operand are axes of the result, of what repeats or reshapes; none of others."""
     (out,) = eqn.outvars
     if eqn.primitive is s.reshape_p:
-        return dict(after_ones(eqn.invars[0].aval.shape, out.aval.shape) or {})
+        return after_ones(eqn.invars[0].aval.shape, out.aval.shape) or {}
     if eqn.primitive is s.broadcast_in_dim_p:
         sizes = zip(eqn.invars[0].aval.shape, eqn.params["dims"])
         return {k: d for k, (n, d) in enumerate(sizes) if n == out.aval.shape[d]}

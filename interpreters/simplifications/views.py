@@ -75,6 +75,12 @@ def known_starts(starts: Sequence[Atom], shape: Shape, sizes: Shape) -> tuple[in
     return tuple([_inside(start, room) for start, room in zip(starts, rooms)])
 
 
+def known_window(starts: Sequence[Atom], shape: Shape, sizes: Shape) -> Shape | None:
+    """Where a window begins, moved inside, if that is known along all axes."""
+    known = tuple([start for start in known_starts(starts, shape, sizes) if start is not None])
+    return known if len(known) == len(shape) else None
+
+
 def _inside(start: Atom, room: int) -> int | None:
     if room == 0:
         return 0

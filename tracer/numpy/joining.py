@@ -2,7 +2,7 @@
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,7 +209,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """A repeated as a whole, so many times along each axis. Raises: ValueError if a number is negative."""
     x = array_operand("tile", A)
-    counts = tuple(map(operator.index, (reps,) if np.ndim(reps) == 0 else reps))
+    counts = tuple(map(operator.index, reps if isinstance(reps, Iterable) else (reps,)))
     if min(counts, default=0) < 0:
         raise ValueError(f"tile: reps must not be negative, but are {reps}.")
     counts = (1,) * (x.ndim - len(counts)) + counts

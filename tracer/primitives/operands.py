@@ -48,7 +48,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype.kind in "iu":
         dtypes.check_fits(int(value), dtype)
-    number = np.asarray(value)
+    number: Any = np.asarray(value)
     if number.dtype.kind == "c" and dtype.kind != "c":
         number = number.real
     with np.errstate(all="ignore"):
