@@ -39,6 +39,7 @@ from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
 from tapeless.lowering.array import from_dlpack
 from tapeless.lowering.devices import (
+    config_cpu_devices,
     default_backend,
     default_device,
     device_count,
@@ -73,6 +74,7 @@ __all__ = [
     "checkpoint_policies",
     "closure_convert",
     "config",
+    "config_cpu_devices",
     "cost",
     "custom_batching",
     "custom_derivatives",

@@ -89,7 +89,7 @@ class Writer:
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
             self.place, self.changed = eqn.source, True
-            self._same.update((v, zeros(self, v.aval)) for v in eqn.outvars)
+            self._same.update((v, filled(self, 0, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
         if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
@@ -180,9 +180,9 @@ def literal(value: Any, aval: ShapedArray) -> Literal:
     return Literal(scalar.dtype.type(value) if scalar.weak_type else np.asarray(value, scalar.dtype), scalar)
 
 
-def zeros(w: Writer, aval: ShapedArray) -> Atom:
-    """Zeros of a type."""
-    scalar = literal(0, aval)
+def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
+    """A value of this type whose elements are all one number."""
+    scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
 
 

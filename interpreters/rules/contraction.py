@@ -10,6 +10,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives.contraction import ConvDimensionNumbers
 from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.shape import full, reshape, rev
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.primitives.windows import dilated
@@ -55,7 +56,7 @@ def _pull(
     out = c.dot_general(ct, other, ((ct_contract, free_o), (tuple(range(len(ba))), bo)), precision)
     contracted = [a for _, a in sorted(zip(co, ca))]
     order = [*ba, *free_a, *contracted]
-    return permute(_converted(out, aval.dtype), tuple(sorted(range(aval.ndim), key=order.__getitem__)))
+    return permute(_converted(out, aval.dtype), argsort(order))
 
 
 def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.Dims, **params: Any) -> Any:

@@ -13,6 +13,7 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.elementwise import add, select_n
 from tapeless.tracer.primitives.indexing import dynamic_update_slice
+from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.types import aval_of
 
@@ -42,14 +43,10 @@ vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**param
 # ---- the same elements in another shape ----------------------------------------------------------------------
 
 
-def _inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
-
-
 for _primitive in (s.reshape_p, s.transpose_p, s.rev_p):
     jvp.linear(_primitive)
 transpose.unary(s.reshape_p, lambda ct, x, *, shape: s.reshape(ct, x.aval.shape))
-transpose.unary(s.transpose_p, lambda ct, x, *, permutation: s.transpose(ct, _inverse(permutation)))
+transpose.unary(s.transpose_p, lambda ct, x, *, permutation: s.transpose(ct, argsort(permutation)))
 transpose.unary(s.rev_p, lambda ct, x, *, dimensions: s.rev(ct, dimensions))
 vmap.front(s.reshape_p, lambda size, *, shape: {"shape": (size, *shape)})
 vmap.front(s.rev_p, lambda size, *, dimensions: {"dimensions": _later(dimensions)})

@@ -35,7 +35,7 @@ class Coefficients:
 
     def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
         """A coefficient that is `other` outside a region; itself if it is a number, or so already."""
-        if not region or is_finite(self._w, x) or self._is_masked(x, region, other):
+        if not region or is_finite_nonzero(self._w, x) or self._is_masked(x, region, other):
             return x
         key = x, region, other
         if key not in self._found:
@@ -136,7 +136,7 @@ def region_of(x: Var) -> Region | None:
     return _regions.get(x)
 
 
-def is_finite(w: Writer, x: Atom) -> bool:
+def is_finite_nonzero(w: Writer, x: Atom) -> bool:
     """Whether a coefficient is a number other than infinity and nan, and not 0."""
     known = number(w, x)
     return known is not None and bool(np.isfinite(known)) and known != 0

@@ -24,12 +24,6 @@ def is_zero(w: Writer, x: Atom) -> bool:
     return known is not None and not known.any()
 
 
-def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
-    """A value of this type whose elements are all one number."""
-    scalar = literal(value, aval)
-    return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
-
-
 def count(w: Writer, n: int, aval: ShapedArray) -> Literal | None:
     """The number that a value of this type is multiplied by in the place of adding it up n times, negative or not.
 

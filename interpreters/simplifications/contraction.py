@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapeless.interpreters import simplify
-from tapeless.interpreters.simplifications.constants import filled, is_zero
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.elementwise import mul_p

@@ -17,10 +17,9 @@ from math import prod
 from typing import Any
 
 from tapeless.interpreters import simplify
-from tapeless.interpreters.simplifications.constants import filled
 from tapeless.interpreters.simplifications.indices import Equal, Indices
 from tapeless.interpreters.simplifications.plans import Factor, Labels, Plan, Product
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import simplify, structure
-from tapeless.interpreters.simplifications.constants import filled, is_zero, number
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.simplifications.constants import is_zero, number
+from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import elementwise as e

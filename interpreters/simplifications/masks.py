@@ -14,7 +14,7 @@ from functools import reduce
 from operator import and_
 
 from tapeless.interpreters.simplifications import regions
-from tapeless.interpreters.simplifications.coefficients import Coefficients, is_finite
+from tapeless.interpreters.simplifications.coefficients import Coefficients, is_finite_nonzero
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.regions import NOWHERE, Mask, Region
 from tapeless.interpreters.simplify import Writer, in_order
@@ -167,7 +167,7 @@ class Sinking:
         zero, finite = self._zero.get(x, frozenset()), self._finite.get(x, frozenset())
         if not _fits(x, eqn):
             zero = frozenset()
-        if is_finite(self.w, coefficient):
+        if is_finite_nonzero(self.w, coefficient):
             self._zero[out], self._finite[out] = zero, finite if _fits(x, eqn) or finite is None else frozenset()
             return
         region = self.where.get(out)

@@ -18,7 +18,7 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
-from tapeless.tracer.primitives.operands import without
+from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_or_p, reduce_sum_p
 
 Shape = tuple[int, ...]
@@ -228,9 +228,9 @@ def _dot_general(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
     shape, first = eqn.outvars[0].aval.shape, len(batch[0]) + (0 if k else len(free[0]))
     other = tuple(range(first, first + len(free[1 - k])))
     found, own = _any(w, mask, shape, other), [*batch[k], *free[k]]
-    order = sorted(range(len(own)), key=own.__getitem__)
-    if order != list(range(len(own))):
-        found = found.moved(s.transpose_p, permutation=tuple(order))
+    order = argsort(own)
+    if order != tuple(range(len(own))):
+        found = found.moved(s.transpose_p, permutation=order)
     return found.moved(s.broadcast_in_dim_p, shape=eqn.invars[k].aval.shape, dims=tuple(sorted(own)))
 
 

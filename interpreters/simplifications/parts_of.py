@@ -5,10 +5,9 @@ from itertools import accumulate
 from typing import Any
 
 from tapeless.interpreters.simplifications import elementwise, parts, views
-from tapeless.interpreters.simplifications.constants import filled
 from tapeless.interpreters.simplifications.parts import Parts, Reads
 from tapeless.interpreters.simplifications.views import Axis, View, spread
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation
@@ -17,6 +16,7 @@ from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
+from tapeless.tracer.primitives.operands import argsort
 
 Shape = tuple[int, ...]
 
@@ -255,7 +255,7 @@ def _dot_general(eqn: Equation, view: View) -> Parts:
 
     def write(w: Writer, x: Atom, y: Atom) -> Atom:
         z = w.write(dot_general_p, x, y, **{**eqn.params, "dimension_numbers": dims})
-        z = w.write(s.transpose_p, z, permutation=tuple(sorted(range(len(out)), key=out.__getitem__)))
+        z = w.write(s.transpose_p, z, permutation=argsort(out))
         return spread(w, z, tuple(sorted(out)), view.shape)
 
     return Parts([part_x, part_y], write)

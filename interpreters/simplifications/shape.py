@@ -1,12 +1,12 @@
 """Operations that move elements: two in a row are one, and one that changes nothing is none."""
 
-from itertools import pairwise
 from typing import Any
 
 from tapeless.interpreters import simplify, structure
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.operands import argsort
 
 
 def _broadcast_in_dim(w: Writer, x: Atom, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Atom | None:
@@ -69,9 +69,7 @@ def _transpose(w: Writer, x: Atom, *, permutation: tuple[int, ...]) -> Atom | No
     if before is None:
         return None
     dims = [permutation.index(d) for d in before.params["dims"]]
-    inner, order = before.invars[0], sorted(range(len(dims)), key=dims.__getitem__)
-    if any(a > b for a, b in pairwise(order)):
-        inner = w.write(s.transpose_p, inner, permutation=tuple(order))
+    inner = w.write(s.transpose_p, before.invars[0], permutation=argsort(dims))
     return w.write(s.broadcast_in_dim_p, inner, shape=_moved(x, permutation), dims=tuple(sorted(dims)))
 
 

@@ -7,7 +7,7 @@ coefficient that is infinite.
 from collections.abc import Sequence
 
 from tapeless.interpreters.simplifications.constants import is_zero
-from tapeless.interpreters.simplify import Writer, zeros
+from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives.call import jit_p
@@ -69,7 +69,7 @@ def _scan(w: Writer, eqn: Equation) -> Equation:
 
 
 def _begun(w: Writer, v: Atom) -> Atom:
-    return v if is_zero(w, v) or not dtypes.is_inexact(v.aval.dtype) else zeros(w, v.aval)
+    return v if is_zero(w, v) or not dtypes.is_inexact(v.aval.dtype) else filled(w, 0, v.aval)
 
 
 def _of(jaxpr: Jaxpr, kept: Sequence[int]) -> Jaxpr:

@@ -6,7 +6,6 @@ axis of the result, it is a diagonal, and an axis of the result that none goes a
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
+from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.types import ShapedArray
 
 Shape = tuple[int, ...]
@@ -187,8 +187,7 @@ def read(w: Writer, x: Atom, view: View) -> Atom:
     x, along = _diagonal(w, x, along)
     kept = [a for a in along if a is not None]
     x = w.write(s.reshape_p, x, shape=tuple([view.shape[a] for a in kept]))
-    order = tuple(sorted(range(len(kept)), key=kept.__getitem__))
-    x = w.write(s.transpose_p, x, permutation=order) if any(a > b for a, b in pairwise(order)) else x
+    x = w.write(s.transpose_p, x, permutation=argsort(kept))
     return spread(w, x, tuple(sorted(kept)), view.shape)
 
 

@@ -6,7 +6,7 @@ The choice looks at every element, the write at one: in a loop that makes the di
 
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.simplify import Writer, literal, uses
+from tapeless.interpreters.simplify import Writer, filled, uses
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
@@ -103,8 +103,7 @@ def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
     """Updates that leave an array as it is."""
     updates = write.invars[_UPDATES[write.primitive]].aval
     if write.primitive in _NEUTRAL:
-        value = literal(_NEUTRAL[write.primitive], updates)
-        return w.write(broadcast_in_dim_p, value, shape=updates.shape, dims=()) if updates.shape else value
+        return filled(w, _NEUTRAL[write.primitive], updates)
     if write.primitive is i.dynamic_update_slice_p:
         return w.write(i.dynamic_slice_p, array, *write.invars[2:], slice_sizes=updates.shape)
     numbers = write.params["dimension_numbers"]

@@ -107,12 +107,12 @@ def test_the_default_device_must_be_a_device():
 
 def test_config_cpu_devices():
     program = """
-from tapeless.lowering import devices
-devices.config_cpu_devices(3)
-assert len(devices.devices("cpu")) == 3
-devices.config_cpu_devices(3)
+import tapeless as tl
+tl.config_cpu_devices(3)
+assert len(tl.devices("cpu")) == 3
+tl.config_cpu_devices(3)
 try:
-    devices.config_cpu_devices(2)
+    tl.config_cpu_devices(2)
 except RuntimeError as error:
     print(error)
 """

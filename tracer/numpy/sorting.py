@@ -105,11 +105,6 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return argsort(a, axis)
 
 
-def top_k(a: ArrayLike, k: int, axis: int = -1) -> tuple[Array, Array]:
-    """The k greatest elements along `axis`, from the greatest on, and their positions."""
-    return sorting.top_k(array_operand("top_k", a), k, axis=axis)
-
-
 def sort_complex(a: ArrayLike) -> Array:
     """a sorted along the last axis, as complex numbers."""
     x = array_operand("sort_complex", a)

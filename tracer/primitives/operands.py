@@ -107,6 +107,11 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
+def argsort(keys: Sequence[int]) -> tuple[int, ...]:
+    """Positions of the keys from the least on; of a permutation, its inverse."""
+    return tuple(sorted(range(len(keys)), key=keys.__getitem__))
+
+
 def without(items: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
     """`items` less those at `positions`."""
     return tuple(x for i, x in enumerate(items) if i not in positions)
