@@ -1,11 +1,11 @@
 """Functions that say themselves what they do to many examples at once."""
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.bodies import Body, as_type, gives_way, trace
+from tapeless.custom_calls import positional, signature_of
 from tapeless.describing import check_arrays, check_callable
 from tapeless.scanning import scan
 from tapeless.tracer import pytree
@@ -60,7 +60,7 @@ class custom_vmap:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.vmap_rule is None:
             raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
-        given = _positional(self, args, kwargs)
+        given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)
         check_arrays(f"custom_vmap: argument {{}} of {self.__name__}", given)
         leaves, tree = pytree.flatten(given)
         body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
@@ -80,24 +80,6 @@ class custom_vmap:
             if not any(isinstance(x, Tracer) for x in body.consts):
                 self._remembered[key] = body
         return body
-
-
-def _positional(custom: custom_vmap, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """All arguments by position, defaults among them: that is how the rule takes them."""
-    try:
-        signature = inspect.signature(custom.fun)
-    except (TypeError, ValueError):  # a function of C
-        signature = None
-    if signature is None and not kwargs:
-        return args
-    if signature is None:
-        raise TypeError(f"custom_vmap: the arguments of {custom.__name__} have no names; give them by position.")
-    bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        names = ", ".join(bound.kwargs)
-        raise TypeError(f"custom_vmap: {custom.__name__} takes {names} by name only, but its rule takes positions.")
-    return bound.args
 
 
 def _types(body: Body) -> Any:

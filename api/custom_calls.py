@@ -42,7 +42,7 @@ class CustomFunction:
     ) -> None:
         check_callable(self.primitive.name, fun)
         functools.update_wrapper(self, fun, updated=())
-        self._signature = _signature(fun)
+        self._signature = signature_of(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.fun, self.nondiff_argnums = fun, (*numbers, *[self._position(name) for name in names])
@@ -64,7 +64,7 @@ class CustomFunction:
         if not self.rules():
             define = self.primitive.name.replace("custom_", "def")
             raise AttributeError(f"{self.primitive}: {self.__name__} has no rule: define one with {define}.")
-        nondiff, arguments = self._split(self._positional(args, kwargs))
+        nondiff, arguments = self._split(positional(str(self.primitive), self.__name__, self._signature, args, kwargs))
         leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):
             advice = "\n  Name it in nondiff_argnums if it is not to be differentiated."
@@ -87,20 +87,6 @@ class CustomFunction:
             raise ValueError(f"{self.primitive}: nondiff_argnames names {name!r}, but {self.__name__} has {has}.")
         return names.index(name)
 
-    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position, defaults among them: that is how rules take them."""
-        who = f"{self.primitive}: "
-        if self._signature is None:
-            if kwargs:
-                raise TypeError(f"{who}the arguments of {self.__name__} have no names; give them by position.")
-            return args
-        bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        if bound.kwargs:
-            names = ", ".join(bound.kwargs)
-            raise TypeError(f"{who}{self.__name__} takes {names} by name only, but its rule takes positions.")
-        return bound.args
-
     def _split(self, args: tuple[Any, ...]) -> tuple["Nondiff", list[Any]]:
         """Arguments without a derivative; the others."""
         for i in self.nondiff_argnums:
@@ -113,11 +99,31 @@ class CustomFunction:
         return Nondiff(chosen), [x for i, x in enumerate(args) if i not in chosen]
 
 
-def _signature(fun: Any) -> inspect.Signature | None:
+def signature_of(fun: Any) -> inspect.Signature | None:
+    """That of a function, if it has one: some of C do not."""
     try:
         return inspect.signature(fun)
     except (TypeError, ValueError):
         return None
+
+
+def positional(
+    who: str, name: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments by position, defaults among them: that is how rules take them.
+
+    Raises: TypeError if there is one that has no position.
+    """
+    if signature is None and kwargs:
+        raise TypeError(f"{who}: the arguments of {name} have no names; give them by position.")
+    if signature is None:
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise TypeError(f"{who}: {name} takes {names} by name only, but its rule takes positions.")
+    return bound.args
 
 
 class Nondiff:

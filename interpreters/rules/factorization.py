@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.rules.linalg import matmul
 from tapeless.interpreters.zero import zero_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Jaxpr
@@ -21,7 +22,6 @@ from tapeless.tracer.numpy.triangles import determinant, lu_solve, permuted
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import factorization as a
 from tapeless.tracer.primitives import spectral
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
 from tapeless.tracer.primitives.control_flow import cond
 from tapeless.tracer.primitives.linalg import adjoint, triangular_solve
 from tapeless.tracer.primitives.operands import constant
@@ -45,7 +45,7 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
     left = triangular_solve(lower, permuted(t, permutation), left_side=True, lower=True, unit_diagonal=True)
     both = triangular_solve(upper, left)
     below = tril(both, -1)
-    moved = e.add(e.add(_matmul(lower, below), below), _matmul(triu(both), upper))
+    moved = e.add(e.add(matmul(lower, below), below), matmul(triu(both), upper))
     return (factors, pivots, permutation), (moved, zero_of(pivots), zero_of(permutation))
 
 
@@ -76,20 +76,20 @@ def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
     if m >= n:
         return (q, r), _thin_qr_tangents(q, r, t)
     dq, dr = _thin_qr_tangents(q, slice_in_dim(r, 0, m, axis=-1), slice_in_dim(t, 0, m, axis=-1))
-    rest = e.sub(slice_in_dim(t, m, n, axis=-1), _matmul(dq, slice_in_dim(r, m, n, axis=-1)))
-    return (q, r), (dq, concatenate([dr, _matmul(adjoint(q), rest)], aval_of(r).ndim - 1))
+    rest = e.sub(slice_in_dim(t, m, n, axis=-1), matmul(dq, slice_in_dim(r, m, n, axis=-1)))
+    return (q, r), (dq, concatenate([dr, matmul(adjoint(q), rest)], aval_of(r).ndim - 1))
 
 
 def _thin_qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
     scaled = triangular_solve(r, t)
-    inner = _matmul(adjoint(q), scaled)
+    inner = matmul(adjoint(q), scaled)
     below = tril(inner, -1)
     turned = e.sub(below, adjoint(below))
     if dtypes.is_complex(aval_of(inner).dtype):
         own = tril(triu(inner))
         turned = e.add(turned, e.mul(e.sub(own, adjoint(own)), _half(inner)))
-    dq = e.add(_matmul(q, e.sub(turned, inner)), scaled)
-    return dq, _matmul(e.sub(inner, turned), r)
+    dq = e.add(matmul(q, e.sub(turned, inner)), scaled)
+    return dq, matmul(e.sub(inner, turned), r)
 
 
 # ---- det
@@ -147,7 +147,7 @@ def _by_formula(t: Any, x: Any, regular: Any, _: Any) -> Any:
 
 def _by_mean(t: Any, x: Any, _: Any, points: Any) -> Any:
     u, s, vh = spectral.svd(e.stop_gradient(x), full_matrices=False)
-    shift = _scaled(_matmul(u, vh), _radius(s))
+    shift = _scaled(matmul(u, vh), _radius(s))
     shape = (*points.shape, *x.shape)
     everywhere = [broadcast_in_dim(_as(y, points), shape, range(1, len(shape))) for y in (t, x, shift)]
     moved = e.add(everywhere[1], e.mul(broadcast_in_dim(points, shape, (0,)), everywhere[2]))
@@ -167,7 +167,7 @@ def _regular_tangent(t: Any, x: Any) -> Any:
     factors, pivots, permutation = a.lu(x)
     inverse = lu_solve(factors, permutation, _identity_like(x))
     first = e.mul(_over(_trace_of_product(inverse, t), inverse), inverse)
-    both = e.sub(first, _matmul(_matmul(inverse, t), inverse))
+    both = e.sub(first, matmul(matmul(inverse, t), inverse))
     return e.mul(_over(determinant(factors, pivots), both), both)
 
 
@@ -198,17 +198,13 @@ def _over(x: Any, matrix: Any) -> Any:
 
 def _pinv_tangent(t: Any, p: Any, x: Any, **_: Any) -> Any:
     turned, back = adjoint(t), adjoint(p)
-    inner = _matmul(_matmul(p, t), p)
-    left = _matmul(_matmul(p, back), e.sub(turned, _matmul(_matmul(turned, x), p)))
-    right = _matmul(e.sub(turned, _matmul(p, _matmul(x, turned))), _matmul(back, p))
+    inner = matmul(matmul(p, t), p)
+    left = matmul(matmul(p, back), e.sub(turned, matmul(matmul(turned, x), p)))
+    right = matmul(e.sub(turned, matmul(p, matmul(x, turned))), matmul(back, p))
     return e.add(e.sub(left, inner), right)
 
 
 # ---- all
-
-
-def _matmul(x: Any, y: Any) -> Any:
-    return batch_matmul(x, y, Precision.HIGHEST)
 
 
 def _half(x: Any) -> Any:

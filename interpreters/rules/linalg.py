@@ -6,11 +6,17 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.primitives import linalg as a
-from tapeless.tracer.primitives.contraction import batch_matmul
+from tapeless.tracer.primitives.contraction import Precision, batch_matmul
 from tapeless.tracer.primitives.elementwise import add, mul, neg, sub
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.types import aval_of
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """In full precision, as LAPACK is: in derivatives of factorizations nearly equal matrices are subtracted."""
+    return batch_matmul(x, y, Precision.HIGHEST)
+
 
 # ---- cholesky: with L L^H = A, L^-1 dL is the lower triangle of L^-1 dA L^-H, its diagonal halved
 
@@ -21,7 +27,7 @@ def _cholesky_tangent(t: Any, factor: Any, x: Any) -> Any:
     left = a.triangular_solve(factor, hermitian, left_side=True, lower=True)
     both = a.triangular_solve(factor, left, lower=True, transpose_a=True, conjugate_a=True)
     half = constant(0.5, aval_of(factor).update(shape=()))
-    return batch_matmul(factor, sub(tril(both), mul(tril(triu(both)), half)))
+    return matmul(factor, sub(tril(both), mul(tril(triu(both)), half)))
 
 
 jvp.partials_of_result(a.cholesky_p, _cholesky_tangent)
@@ -40,7 +46,7 @@ def _by_matrix(t: Any, x: Any, matrix: Any, _: Any, **params: Any) -> Any:
     n = aval_of(moved).ndim
     if params["transpose_a"]:
         moved = transposed(moved, (*range(n - 2), n - 1, n - 2))
-    right = batch_matmul(moved, x) if params["left_side"] else batch_matmul(x, moved)
+    right = matmul(moved, x) if params["left_side"] else matmul(x, moved)
     return a.triangular_solve_p.bind(matrix, neg(right), **params)[0]
 
 

@@ -9,12 +9,12 @@ of complex vectors are held as in JAX, and not as LAPACK happens to choose them.
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.rules.linalg import matmul
 from tapeless.tracer import dtypes
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import spectral as a
-from tapeless.tracer.primitives.contraction import Precision, batch_matmul
 from tapeless.tracer.primitives.linalg import adjoint
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_sum
@@ -27,12 +27,12 @@ from tapeless.tracer.types import aval_of
 def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, compute_v: bool) -> Any:
     (x,), (t,) = primals, tangents
     v, w = a.eigh_p.bind(x, lower=lower, compute_v=True)
-    moved = _matmul(_read(t, lower), v)
+    moved = matmul(_read(t, lower), v)
     dw = _paired(v, moved)
     if not compute_v:
         return (w,), (dw,)
     _, gaps = _sums_and_gaps(w)
-    return (v, w), (_matmul(v, _scaled(_matmul(adjoint(v), moved), _inverse(gaps, w))), dw)
+    return (v, w), (matmul(v, _scaled(matmul(adjoint(v), moved), _inverse(gaps, w))), dw)
 
 
 def _read(t: Any, lower: bool) -> Any:
@@ -57,17 +57,17 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bo
             "  Pass full_matrices=False."
         )
     u, s, vh = a.svd_p.bind(x, full_matrices=False, compute_uv=True)
-    right = _matmul(t, adjoint(vh))
+    right = matmul(t, adjoint(vh))
     ds = _paired(u, right)
     if not compute_uv:
         return (s,), (select(_above_noise(s, s), ds, 0.0),)
-    inner = _matmul(adjoint(u), right)
+    inner = matmul(adjoint(u), right)
     first, second = _rotations(inner, s)
-    du, dv = _matmul(u, first), _matmul(adjoint(vh), second)
+    du, dv = matmul(u, first), matmul(adjoint(vh), second)
     if m > n:
         du = e.add(du, _out_of_span(right, u, inner, s))
     if m < n:
-        dv = e.add(dv, _out_of_span(_matmul(adjoint(t), u), adjoint(vh), adjoint(inner), s))
+        dv = e.add(dv, _out_of_span(matmul(adjoint(t), u), adjoint(vh), adjoint(inner), s))
     return (u, s, vh), (du, ds, adjoint(dv))
 
 
@@ -83,16 +83,12 @@ def _rotations(inner: Any, s: Any) -> tuple[Any, Any]:
 
 
 def _out_of_span(moved: Any, vectors: Any, inner: Any, s: Any) -> Any:
-    rest = e.sub(moved, _matmul(vectors, inner))
+    rest = e.sub(moved, matmul(vectors, inner))
     shape = aval_of(rest).shape
     return _scaled(rest, broadcast_in_dim(_inverse(s, s), shape, _all_but(len(shape), -2)))
 
 
 # ---- both
-
-
-def _matmul(x: Any, y: Any) -> Any:
-    return batch_matmul(x, y, Precision.HIGHEST)
 
 
 def _paired(u: Any, moved: Any) -> Any:
