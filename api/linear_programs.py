@@ -119,7 +119,7 @@ def check_linear(
     Source: Radul et al. 2023, section 3.
 
     >>> check_linear(lambda x: 2 * x + x, 1.0)
-    { lambda  ; ȧ:f32[]. let
+    { lambda ; ȧ:f32[]. let
         ḃ:f32[] = mul 2.0 ȧ
         ċ:f32[] = add ḃ ȧ
       in ; ċ }
@@ -139,7 +139,7 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
     Source: Radul et al. 2023, section 3.
 
     >>> strict_form(lambda x: x + x, 1.0, linear=0)
-    { lambda  ; ȧ:f32[]. let
+    { lambda ; ȧ:f32[]. let
         ḃ:f32[] ċ:f32[] = dup ȧ
         ḋ:f32[] = add ḃ ċ
       in ; ḋ }

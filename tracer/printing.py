@@ -83,7 +83,7 @@ def _head(jaxpr: Any, names: Names, n_consts: int) -> str:
     nonlinear = " ".join(names.typed(v) for v in rest if not v.linear)
     linear = " ".join(names.typed(v) for v in rest if v.linear)
     head = " ".join(filter(None, [f"[{consts}]" if consts else "", nonlinear]))
-    return f"{head} ; {linear}" if linear else head
+    return f"{head} ; {linear}".lstrip() if linear else head
 
 
 def _sides(atoms: Any, names: Names) -> str:

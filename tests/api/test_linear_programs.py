@@ -311,7 +311,7 @@ def test_strict_form_of_programs_and_functions():
     )  # two of them, or one of their product
     assert [name for name in operations if name != "lit"] == ["dup", *products, "add"]
     assert str(tl.strict_form(lambda x, y: x, ONE, ONE, linear=(0, 1))) == dotted(
-        "{ lambda  ; ȧ:f64[] ḃ:f64[]. let\n    drop ḃ\n  in ; ȧ }"
+        "{ lambda ; ȧ:f64[] ḃ:f64[]. let\n    drop ḃ\n  in ; ȧ }"
     )
     with raises(TypeError, "strict_form: expected a program or a function and its arguments, not 3."):
         tl.strict_form(3)
