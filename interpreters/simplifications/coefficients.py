@@ -30,6 +30,7 @@ class Coefficients:
     def __init__(self, writer: Writer) -> None:
         self._w = writer
         self._found: dict[Any, Atom] = {}
+        self._inputs = frozenset(writer.jaxpr.invars)
 
     # ---- coefficients ------------------------------------------------------------------------------------------
 
@@ -102,6 +103,17 @@ class Coefficients:
                 _regions[made] = region
         return self._found[region]
 
+    def region_of(self, x: Atom) -> Region | None:
+        """The region that a mask was made for, if it was, and what it was made of is in this program, too."""
+        region = _regions.get(x) if type(x) is Var else None
+        if region is None:
+            return None
+        read = {v for a in region for m in a for v in (m.which, *[v for move in m.moves for v in move.others])}
+        return region if all(map(self._is_there, read)) else None
+
+    def _is_there(self, v: Atom) -> bool:
+        return type(v) is not Var or v in self._inputs or self._w.definition(v) is not None
+
     def _folded(self, primitive: Any, xs: Sequence[Atom]) -> Atom:
         total = xs[0]
         for x in xs[1:]:
@@ -129,11 +141,6 @@ class Coefficients:
 
     def _needs_bool(self, mask: Mask) -> bool:
         return any(m.primitive in of_truth for m in mask.moves)
-
-
-def region_of(x: Var) -> Region | None:
-    """The region that a mask was made for, if it was."""
-    return _regions.get(x)
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:

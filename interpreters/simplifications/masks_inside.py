@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.simplifications import coefficients, masks, regions
+from tapeless.interpreters.simplifications import masks, regions
 from tapeless.interpreters.simplifications.masks import Sinking
 from tapeless.interpreters.simplifications.regions import NOWHERE, Mask, Region
 from tapeless.tracer import core, passes
@@ -85,25 +85,23 @@ def _place(programs: Sequence[Jaxpr], i: int, operands: Sequence[Atom], region: 
     return given[0] if given else NEW
 
 
-def _narrowed(places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> Out:
+def _narrowed(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> Out:
     """Where results matter, and where the masks that were given before say so, too."""
     return [
-        regions.both(_known(operands[place]), region) if place is not None and place >= 0 else region
+        regions.both(_meaning(sinking, Mask(operands[place], 1, 2)), region)
+        if place is not None and place >= 0
+        else region
         for place, region in zip(places, out)
     ]
-
-
-def _known(mask: Atom) -> Region:
-    """What an array that is a mask stands for."""
-    return (coefficients.region_of(mask) if type(mask) is Var else None) or regions.of(Mask(mask, 1, 2))
 
 
 def _given(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> list[Atom]:
     """The operands, with masks that were given before made narrower."""
     given = list(operands)
     for place, region in zip(places, out):
-        if place is not None and place >= 0 and region and not regions.covers(region, _known(given[place])):
-            given[place] = sinking.coefficients.array(region)
+        if place is not None and place >= 0 and region:
+            before = _meaning(sinking, Mask(given[place], 1, 2))
+            given[place] = given[place] if regions.covers(region, before) else sinking.coefficients.array(region)
     return given
 
 
@@ -127,12 +125,16 @@ def _after(region: Region | None, mask: Mask) -> Region | None:
     return regions.moved(region, lambda outer: outer._replace(moves=(*outer.moves, *mask.moves)))
 
 
-def _operand(mask: Mask, x: Atom) -> Region | None:
-    """A mask that a program is given as an operand."""
-    if type(x) is not Var:
-        return None
-    region = coefficients.region_of(x) if mask.case else None
-    return region or regions.of(Mask(x, mask.case, mask.cases))
+def _operand(sinking: Sinking, given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
+    """What a mask of a program is outside, if it is of an operand: one of those `given` for inputs."""
+    x = given.get(mask.which)
+    return _meaning(sinking, Mask(x, mask.case, mask.cases)) if type(x) is Var else None
+
+
+def _meaning(sinking: Sinking, mask: Mask) -> Region:
+    """Where a choice that an operand makes is this case; what an operand stands for that is a mask itself."""
+    region = sinking.coefficients.region_of(mask.which) if mask.case else None
+    return region or regions.of(mask)
 
 
 def _new(sinking: Sinking, places: Sequence[int | None], out: Out) -> list[Atom]:
@@ -182,10 +184,10 @@ def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tup
 def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
     """Programs of the same operands with masks inside, and all operands; where the old operands matter to each."""
     places = tuple([_place(programs, i, operands, region) for i, region in enumerate(out)])
-    out = _narrowed(places, operands, out)
+    out = _narrowed(sinking, places, operands, out)
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(jaxpr, places, finite) for jaxpr in programs]
-    where = [_where_of_call(w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
+    where = [_where_of_call(sinking, w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
     given = _given(sinking, places, operands, out)
     if not any(within.changed for within in found):
         return (None if given == list(operands) else (programs, given)), where
@@ -193,13 +195,13 @@ def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom]
     return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *given]), where
 
 
-def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
+def _where_of_call(sinking: Sinking, within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
     table: dict[Atom, Region | None] = {t: region for t, region in zip(within.truths, out) if t is not None}
 
     def meaning(mask: Mask) -> Region | None:
         if mask.which in table:
             return _after(table[mask.which], mask)
-        return _after(_operand(mask, given[mask.which]), mask) if mask.which in given else None
+        return _after(_operand(sinking, given, mask), mask)
 
     return [_outside(region, meaning) for region in within.where]
 
@@ -228,8 +230,8 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
         if not beyond:
             break
         places = [None if i in beyond else place for i, place in enumerate(places)]
-    out = _narrowed(places, eqn.invars, out)
-    where = _where_of_scan(eqn, within, out)
+    out = _narrowed(sinking, places, eqn.invars, out)
+    where = _where_of_scan(sinking, eqn, within, out)
     given = eqn.replace(invars=_given(sinking, places, eqn.invars, out))
     if not within.changed:
         return eqn if given.invars == eqn.invars else given, where
@@ -242,7 +244,7 @@ def _stays(within: Within, n_consts: int, i: int) -> bool:
     return region is not None and all(any(m.which is truth and not m.moves for m in a) for a in region)
 
 
-def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | None]:
+def _where_of_scan(sinking: Sinking, eqn: Equation, within: Within, out: Out) -> list[Region | None]:
     n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
     n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
     constant: dict[Atom, Region | None] = {t: r for t, r in zip(within.truths[:n_carry], out) if t is not None}
@@ -253,13 +255,13 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
         """A mask that is the same in every step."""
         if mask.which in constant:
             return constant[mask.which]
-        return _operand(mask, shared[mask.which]) if mask.which in shared else None
+        return _operand(sinking, shared, mask)
 
     def of_each(mask: Mask) -> Region | None:
         """A mask of which every step has its own, all of them."""
         if mask.which in stacked:
             return stacked[mask.which]
-        return _operand(mask, elements[mask.which]) if mask.which in elements else None
+        return _operand(sinking, elements, mask)
 
     def once(mask: Mask) -> Region | None:
         any_step = regions.moved(of_each(mask), lambda m: m.moved(reduce_or_p, axes=(0,)))
