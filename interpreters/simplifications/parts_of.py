@@ -216,11 +216,12 @@ def _dynamic_update_slice(eqn: Equation, view: View) -> Parts | None:
 
 def _misses(view: View, first: Shape, sizes: Shape) -> bool:
     """Whether a view sees nothing of a window: there is no step at which all axes along one axis of it are inside."""
-    hits: dict[int | None, set[int]] = {}
+    hits: dict[int | None, range] = {}
     for axis, a, n in zip(view.axes, first, sizes):
         indices = _range(axis, view.shape)
         steps = range(len(indices))[_steps_inside(indices, a, a + n)]
-        hits.setdefault(axis.along, set(steps)).intersection_update(steps)
+        other = hits.get(axis.along, steps)
+        hits[axis.along] = range(max(steps.start, other.start), min(steps.stop, other.stop))
     return not all(hits.values())
 
 

@@ -131,7 +131,9 @@ def _normal(view: View) -> View:
 
 
 def reshape_groups(before: Shape, after: Shape) -> list[tuple[slice, slice]]:
-    """Axes that become axes, least groups of them at a time, of equal sizes."""
+    """Axes that become axes, least groups of them at a time, of equal sizes; of nothing, all of them at once."""
+    if 0 in before:
+        return [(slice(len(before)), slice(len(after)))]
     groups, i, j = [], 0, 0
     while i < len(before) or j < len(after):
         i_end, j_end = min(i + 1, len(before)), min(j + 1, len(after))

@@ -158,6 +158,15 @@ def test_integers_and_narrow_floats():
         assert tl.jit(lambda x: tnp.sum(tnp.outer(x, x) @ x))(x) == 6 * 14
 
 
+def test_nothing_is_reshaped():
+    """Of arrays without elements no groups of axes have one size."""
+    x, a = np.zeros(0), np.ones((3, 3))
+    assert tl.jit(lambda x: tnp.sum(tnp.outer(x, tnp.ones(3)).ravel()))(x) == 0
+    assert tl.grad(lambda x: tnp.sum(tnp.outer(x, tnp.ones(3)).ravel()))(x).shape == (0,)
+    assert tl.jit(lambda a: tnp.kron(tnp.eye(0), a) @ tnp.ones(0))(a).shape == (0,)
+    assert tl.jit(lambda a: tnp.sum(tnp.tile(a[:0], (2, 3)).reshape(-1)))(a) == 0
+
+
 def test_counts_wrap_around_as_sums_do():
     """300 is no int8, and neither is -1 a uint8."""
     for dtype in (np.int8, np.uint8):
