@@ -5,7 +5,7 @@ only as far as it goes back to these masks, or to operands that it chooses by: w
 """
 
 import weakref
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -219,17 +219,23 @@ def _taking(within: Within, n: int) -> Jaxpr:
 
 
 def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """The mask of a carry is one of every step, if the step before matters nowhere else."""
+    """The mask of a carry is one of every step, if the step before matters nowhere else.
+
+    That is tried with its own mask first, then with one of all results of its shape, as carries may feed each other.
+    """
     jaxpr, n_consts, n_carry = [eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry")]
-    places = [_place([jaxpr], i, eqn.invars, region) for i, region in enumerate(out)]
     carry = range(n_consts, n_consts + n_carry)
     finite = tuple([i not in carry and sinking.is_finite(x) for i, x in enumerate(eqn.invars)])
+    joint: set[int] = set()
     while True:
+        places = [_place([jaxpr], i, eqn.invars, region) for i, region in enumerate(out)]
         within = _within(jaxpr, tuple(places), finite)
-        beyond = [i for i in range(n_carry) if places[i] is not None and not _stays(within, n_consts, i)]
+        beyond = [i for i in range(n_carry) if out[i] is not None and not _stays(within, jaxpr, n_consts, i, joint)]
         if not beyond:
             break
-        places = [None if i in beyond else place for i, place in enumerate(places)]
+        out = [region if i not in beyond else _joint(jaxpr, n_carry, i, out) if i not in joint else None
+               for i, region in enumerate(out)]  # fmt: skip
+        joint.update(beyond)
     out = _narrowed(sinking, places, eqn.invars, out)
     where = _where_of_scan(sinking, eqn, within, out)
     given = eqn.replace(invars=_given(sinking, places, eqn.invars, out))
@@ -238,10 +244,25 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     return _scan_with(sinking, given, within, places, out), where
 
 
-def _stays(within: Within, n_consts: int, i: int) -> bool:
-    """Whether carry i matters, before a step, only where its mask holds."""
-    region, truth = within.where[n_consts + i], within.truths[i]
-    return region is not None and all(any(m.which is truth and not m.moves for m in a) for a in region)
+def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container[int]) -> bool:
+    """Whether carry i matters, before a step, only where its mask holds; or one that its mask is made of."""
+    region = within.where[n_consts + i]
+    truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
+    return region is not None and all(any(m.which in truths and not m.moves for m in a) for a in region)
+
+
+def _alike_in_shape(jaxpr: Jaxpr, i: int) -> list[int]:
+    """The results of the shape of result i."""
+    return [j for j, v in enumerate(jaxpr.outvars) if v.aval.shape == jaxpr.outvars[i].aval.shape]
+
+
+def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
+    """Where carry i or another result of its shape matters, in any step."""
+    total: Region | None = NOWHERE
+    for j in _alike_in_shape(jaxpr, i):
+        every = out[j] if j < n_carry else regions.moved(out[j], lambda m: m.moved(reduce_or_p, axes=(0,)))
+        total = regions.either(total, every)
+    return total
 
 
 def _where_of_scan(sinking: Sinking, eqn: Equation, within: Within, out: Out) -> list[Region | None]:

@@ -74,6 +74,40 @@ def test_in_a_loop():
     np.testing.assert_allclose(tl.jit(tl.grad(f))(FINITE), tl.jacfwd(f)(FINITE))
 
 
+def stacked(x):
+    """What a loop carries, and what it was in every step."""
+    return lax.scan(lambda c, _: (tnp.sqrt(c),) * 2, x, None, length=3)
+
+
+# Loops with several results, which carries feed: the function, of which what is not positive is discarded.
+LOOPS: dict[str, Callable[[Any], Any]] = {
+    "the last of the stacked": lambda x: tnp.where(x > 0, stacked(x)[1][-1], 0),
+    "all of the stacked": lambda x: tnp.where(x > 0, stacked(x)[1].sum(0), 0),
+    "each of the stacked": lambda x: tnp.where(x > 0, stacked(x)[1], 0),
+    "stacked and carried": lambda x: sum(tnp.where(x > 0, y, 0).sum() for y in stacked(x)),
+    "one of two carries": lambda x: tnp.where(
+        x > 0, lax.fori_loop(0, 2, lambda i, s: (tnp.sqrt(s[0]), s[1] + tnp.sqrt(s[0])), (x, 0 * x))[1], 0
+    ),
+    "carries that change places": lambda x: tnp.where(
+        x > 0, lax.fori_loop(0, 3, lambda i, s: (s[1], 0.5 * (s[1] + x / s[0])), (x, x))[1], 0
+    ),
+    "in a checkpoint": lambda x: tnp.where(x > 0, tl.checkpoint(stacked)(x)[1][-1], 0),
+    "with masks of their own": lambda x: (lambda a, b: tnp.where(x > 0, a, 0) + tnp.where(x < 1, b, 0))(
+        *lax.fori_loop(0, 2, lambda i, s: (tnp.sqrt(s[0]), tnp.log(1 - s[1])), (x, x))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_with_several_results(name: str):
+    f = LOOPS[name]
+    x = np.array([0.0, 0.25, 0.5, 0.0])
+    gradient = tl.grad(lambda x: tnp.sum(f(x)))(x)
+    pushed = [tl.jvp(lambda x: tnp.sum(f(x)), (x,), (e,))[1] for e in np.eye(4)]
+    np.testing.assert_allclose(gradient, pushed, rtol=1e-12)
+    np.testing.assert_allclose(tl.vmap(tl.grad(lambda x: tnp.sum(f(x))))(x[None])[0], pushed, rtol=1e-12)
+
+
 def test_second_derivatives():
     def f(x: Any) -> Any:
         return tnp.sum(tnp.where(x > 0, tnp.sqrt(x) ** 3, 0))
