@@ -60,12 +60,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
       index: an integer scalar.
       branches: functions of the operands, giving pytrees of one structure and the same types.
       operands, operand: as of `cond`.
-    Raises: TypeError if `index` is no integer scalar, an operand is no array, or the results differ: every leaf is
-      named; ValueError if there are no branches.
+    Raises: TypeError if `index` is no integer scalar, `branches` is a function, an operand is no array, or the
+      results differ: every leaf is named; ValueError if there are no branches.
 
     >>> switch(1, [lambda x: x + 1, lambda x: 2 * x], 10)
     Array(20, dtype=int32, weak_type=True)
     """
+    if callable(branches):
+        raise TypeError(f"switch: branches must be a sequence of functions, not {branches!r}.")
     functions = tuple(branches)
     if not functions:
         raise ValueError("switch: there are no branches to choose from.")

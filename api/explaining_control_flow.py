@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tapeless.describing import check_callable
 from tapeless.interpreters import choices
 from tapeless.interpreters.choices import Decision
 from tapeless.tracing import make_jaxpr
@@ -21,13 +22,15 @@ def explain_control_flow(fun: Callable[..., Any]) -> Callable[..., Decisions]:
     """For branches and while loops that differ between the examples of a vmap: how they are run, where, and why.
 
     Returns: a function of the arguments of `fun`, which is traced and not computed.
-    Raises: whatever tracing `fun` raises.
+    Raises: TypeError if `fun` cannot be called; whatever tracing it raises.
 
     >>> import tapeless as tl
     >>> f = tl.vmap(lambda x: tl.lax.cond(x > 0, tl.numpy.sin, lambda x: x, x))
     >>> explain_control_flow(f)(tl.numpy.ones(3))[0].strategy
     'select'
     """
+
+    check_callable("explain_control_flow", fun)
 
     def explained(*args: Any, **kwargs: Any) -> Decisions:
         with choices.listening() as heard:

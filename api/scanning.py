@@ -81,6 +81,8 @@ def _length(who: str, xs: Any, length: Any) -> int:
     sizes = {shape_of(x)[0] for _, x in pairs} | ({_as_int(who, "length", length)} if length is not None else set())
     if not sizes:
         raise ValueError(f"{who}: xs has no arrays, so length must be given.")
+    if min(sizes) < 0:
+        raise ValueError(f"{who}: length must not be negative, but is {length}.")
     if len(sizes) > 1:
         raise ValueError(f"{who}: leading axes differ in size. {_sizes(pairs, length)}")
     return sizes.pop()

@@ -128,6 +128,8 @@ def test_leading_axes():
         lax.scan(growing, 0.0, X, length=5)
     with raises(ValueError, "map: xs[0] is float32[], which has no leading axis to go along."):
         lax.map(lambda x: x, (1.0, X))
+    with raises(ValueError, "scan: length must not be negative, but is -1."):
+        lax.scan(lambda c, _: (c, c), 1.0, None, length=-1)
     with raises(ValueError, "scan: xs has no arrays, so length must be given."):
         lax.scan(growing, 0.0)
     with raises(TypeError, "scan: length must be an integer, not 2.5."):
@@ -245,6 +247,8 @@ def test_predicates_and_indices():
         lax.switch(1.0, [one, two], X)
     with raises(TypeError, f"switch: the index must be a scalar, not int32[2].{choice}"):
         lax.switch(np.array([0, 1], np.int32), [one, two], X)
+    with raises(TypeError, "switch: branches must be a sequence of functions, not <built-in function abs>."):
+        lax.switch(0, abs, 1.0)
     with raises(ValueError, "switch: there are no branches to choose from."):
         lax.switch(0, [], X)
     with raises(TypeError, "switch: branch 1 must be a function, not None."):
