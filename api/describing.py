@@ -60,7 +60,7 @@ def check_arrays(what: str, tree: Any, advice: str = "") -> None:
         return
     path, x = next((path, x) for path, x in pytree.leaves_with_path(tree) if not is_arraylike(x))
     raise TypeError(
-        f"{what.format(pytree.keystr(path))} is {x!r:.80} of type {type(x).__name__}, which is not an array."
+        f"{what.replace('{}', pytree.keystr(path), 1)} is {x!r:.80} of type {type(x).__name__}, which is not an array."
         f"{conversion_hint(x) or advice}"
     )
 
