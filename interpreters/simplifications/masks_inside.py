@@ -233,8 +233,9 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
         beyond = [i for i in range(n_carry) if out[i] is not None and not _stays(within, jaxpr, n_consts, i, joint)]
         if not beyond:
             break
-        out = [region if i not in beyond else _joint(jaxpr, n_carry, i, out) if i not in joint else None
-               for i, region in enumerate(out)]  # fmt: skip
+        before, out = out, list(out)
+        for i in beyond:
+            out[i] = None if i in joint else _joint(jaxpr, n_carry, i, before)
         joint.update(beyond)
     out = _narrowed(sinking, places, eqn.invars, out)
     where = _where_of_scan(sinking, eqn, within, out)
