@@ -37,7 +37,7 @@ def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **opt
     *results, status = call_plainly(f, routine, [x], [*outs, info], 0, **options)
     done = f.compare(status, f.constant(0, info), "GE" if routine == "getrf" else "EQ")
     done = f.op("and", [done, finite], finite.aval)
-    return [_where(f, done, y) for y in results]
+    return [nan_unless(f, done, y) for y in results]
 
 
 def _finite_matrices(x: Array) -> tuple[Array, Array]:
@@ -96,8 +96,8 @@ def _order(n: int, column_major: bool) -> list[int]:
     return [n - 2, n - 1, *range(n - 3, -1, -1)] if column_major else list(range(n - 1, -1, -1))
 
 
-def _where(f: Function, done: Value, x: Value) -> Value:
-    """x, nan where it is not done; integers as they are."""
+def nan_unless(f: Function, done: Value, x: Value) -> Value:
+    """Replace the matrices or vectors of x whose batch entry of `done` is false by nan; integers stay."""
     if not dtypes.is_inexact(x.aval.dtype):
         return x
     done = f.broadcast(done, x.aval.shape, tuple(range(done.aval.ndim)))

@@ -1,17 +1,28 @@
-"""How triangular factors and systems run: StableHLO has both.
+"""Lowering of Cholesky factors and triangular systems: LAPACK on the CPU, StableHLO's operations elsewhere.
 
-Batches of systems are LAPACK's on the CPU, as XLA takes seconds to compile what it makes of them.
+XLA's own Cholesky factor takes 40 times as long as `potrf` on the CPU at n = 200; one triangular system is as fast by
+XLA, but of a batch of systems it makes a program that takes seconds to compile.
 """
 
 from typing import Any
 
+import numpy as np
+
 from tapeless.lowering import emit, lapack
+from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.numpy.matrices import tril
 from tapeless.tracer.primitives import linalg as a
+from tapeless.tracer.types import ShapedArray
 
 
 def _cholesky(f: Function, outs: Any, x: Value) -> Any:
-    return (f.op("cholesky", [x], outs[0], "lower = true"),)
+    if f.platform != "cpu" or not x.aval.size:
+        return (f.op("cholesky", [x], outs[0], "lower = true"),)
+    info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
+    found, status = lapack.call_plainly(f, "potrf", [x], [outs[0], info], uplo="L")
+    done = f.compare(status, f.constant(0, info), "EQ")
+    return write_out(f, tril, [lapack.nan_unless(f, done, found)])  # potrf leaves the upper triangle as it was
 
 
 def _triangular_solve(f: Function, outs: Any, matrix: Value, b: Value, **flags: bool) -> Any:

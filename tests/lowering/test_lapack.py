@@ -56,3 +56,12 @@ def test_other_devices(function, routine):
     message = f"{routine}: LAPACK's routines run on the CPU, and this program is for gpu."
     with pytest.raises(NotImplementedError, match=message):
         emit.module(jaxpr, platform="gpu")
+
+
+def test_cholesky_is_lapacks_and_fails_matrix_by_matrix():
+    good, bad = np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[1.0, 2.0], [2.0, 1.0]])
+    found = np.asarray(tnp.linalg.cholesky(np.stack([good, bad])))
+    np.testing.assert_allclose(found[0], np.linalg.cholesky(good), rtol=1e-15)
+    assert np.isnan(found[1]).any() and found[1, 0, 1] == 0
+    jaxpr, _ = trace_to_jaxpr(lambda x: (tnp.linalg.cholesky(x),), [aval_of(good)])
+    assert "lapack_dpotrf_ffi" in emit.module(jaxpr).text
