@@ -1,12 +1,11 @@
 """Sums of products by index: `einsum`, and the contraction of labelled arrays below it.
 
-Operands are contracted two at a time, each time the pair whose product is smallest against what it replaces (greedy,
-as in opt_einsum, which is not needed). An index that two operands share and nobody else needs is summed by
-dot_general; one that a single operand has is summed first; one that appears twice in an operand is its diagonal.
+Operands are contracted two at a time, in the order that contraction_order.py finds. An index that two operands share
+and nobody else needs is summed by dot_general; one that a single operand has is summed first; one that appears twice in
+an operand is its diagonal.
 """
 
 import itertools
-import math
 import string
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.numpy.contraction_order import Path, canonical_optimize, contraction_path
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import check_no_out, format_shape, promoted_dtypes
 from tapeless.tracer.primitives import elementwise as lax
@@ -41,9 +41,10 @@ def einsum(
     Args:
       subscripts: "ij,jk->ik": the axes of each operand, and of the result; without the arrow the result has the
         indices that appear once, in alphabetical order; "..." stands for axes that broadcast. Or einsum(x, [0, 1]).
-      optimize: False contracts from left to right.
+      optimize: the order of contraction. True, "auto", "optimal", "dp": the one with the fewest multiplications, up to
+        eight operands, above that "greedy"; False: from left to right; or a path, as `numpy.einsum_path` gives it.
       precision, preferred_element_type: as for `lax.dot_general`.
-    Raises: ValueError if subscripts do not fit the operands; all are named.
+    Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
@@ -57,16 +58,18 @@ def einsum(
         *xs,
         labels=tuple(labels),
         out=result,
-        greedy=optimize is not False,
+        order=canonical_optimize(optimize, len(xs)),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
 
 
 @core.compound
-def _einsum(*xs: Any, labels: Any, out: Labels, greedy: bool, precision: Any, preferred_element_type: Any) -> Array:
+def _einsum(
+    *xs: Any, labels: Any, out: Labels, order: str | Path, precision: Any, preferred_element_type: Any
+) -> Array:
     return contract(
-        list(xs), list(labels), out, greedy=greedy, precision=precision, preferred_element_type=preferred_element_type
+        list(xs), list(labels), out, order=order, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
@@ -139,21 +142,23 @@ def contract(
     labels: list[Labels],
     out: Labels,
     *,
-    greedy: bool = True,
+    order: str | Path = "optimal",
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """The sum over all labels not in `out` of the products of labelled arrays; axes of length 1 broadcast."""
+    """Sum the products of labelled arrays over all labels not in `out`; axes of length 1 broadcast.
+
+    `order` is one of `contraction_order.contraction_path`.
+    """
     sizes: dict[Label, int] = {}
     for x, names in zip(xs, labels, strict=True):
         for name, n in zip(names, x.shape, strict=True):
             sizes[name] = n if sizes.get(name, 1) == 1 else sizes[name]
     terms = [_without_ones(_without_repeats((x, names)), sizes) for x, names in zip(xs, labels, strict=True)]
-    while len(terms) > 1:
-        i, j = _best_pair(terms, out, sizes) if greedy and len(terms) > 2 else (0, 1)
+    for i, j in contraction_path(order, [names for _, names in terms], out, sizes):
         y, x = terms.pop(j), terms.pop(i)
         needed = {*out, *itertools.chain.from_iterable(names for _, names in terms)}
-        terms.insert(0 if not greedy else len(terms), _product(x, y, needed, precision, preferred_element_type))
+        terms.append(_product(x, y, needed, precision, preferred_element_type))
     return _arranged(terms[0], out, sizes, preferred_element_type)
 
 
@@ -175,20 +180,6 @@ def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
     if len(kept) == len(names):
         return term
     return reshape(x, tuple(x.shape[i] for i in kept)), tuple(names[i] for i in kept)
-
-
-def _best_pair(terms: list[Labelled], out: Labels, sizes: dict[Label, int]) -> tuple[int, int]:
-    def cost(pair: tuple[int, int]) -> tuple[int, int]:
-        a, b = (set(terms[k][1]) for k in pair)
-        needed = set(out).union(*(names for k, (_, names) in enumerate(terms) if k not in pair))
-        size = math.prod(sizes[n] for n in (a | b) & needed)
-        return size - _size(a, sizes) - _size(b, sizes), _size(a | b, sizes)
-
-    return min(itertools.combinations(range(len(terms)), 2), key=cost)
-
-
-def _size(names: set[Label], sizes: dict[Label, int]) -> int:
-    return math.prod(sizes[n] for n in names)
 
 
 def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype: Any) -> Labelled:
