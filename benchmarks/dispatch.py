@@ -35,6 +35,18 @@ def jitted_tree(lib: ModuleType) -> Thunk:
     return repeated(lib, lambda: f(tree, scale=scale), CALLS)
 
 
+def jitted_anew(lib: ModuleType) -> Thunk:
+    """`jit` called again for one function of 400 operations, before every call."""
+    x = three(lib)
+
+    def f(x: Any) -> Any:
+        for _ in range(200):
+            x = x * 2 + 1
+        return x
+
+    return repeated(lib, lambda: lib.jit(f)(x), CALLS)
+
+
 def eager_add(lib: ModuleType) -> Thunk:
     x = three(lib)
     return repeated(lib, lambda: x + x, CALLS)
@@ -66,6 +78,7 @@ ROWS: dict[str, tuple[Callable[[ModuleType], Thunk], float | None]] = {
     "jit, 4 arguments": (jitted(4), 1.15),
     "jit, 50 arguments": (jitted(50), 1.15),
     "jit, dict of lists and a keyword": (jitted_tree, 1.15),
+    "jit(f) anew, 400 operations": (jitted_anew, 1.1),
     "eager x + x": (eager_add, None),
     "eager sin(x)": (eager_sin, None),
     "eager x[0]": (eager_getitem, 0.2),
