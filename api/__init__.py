@@ -23,7 +23,7 @@ from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_
 from tapeless.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.checkpointing import checkpoint, checkpoint_name, remat
 from tapeless.closures import closure_convert
-from tapeless.compiling import jit
+from tapeless.compiling import clear_caches, jit
 from tapeless.custom_reverse import custom_vjp
 from tapeless.custom_rules import custom_jvp
 from tapeless.describing import missing as _missing
@@ -72,6 +72,7 @@ __all__ = [
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
+    "clear_caches",
     "closure_convert",
     "config",
     "config_cpu_devices",

@@ -29,6 +29,11 @@ class Arguments:
         numbers = {*exact, *(positional.index(n) for n in named if n in positional)}
         return cls(tuple(sorted(numbers)), tuple(sorted({*named, *implied})), who)
 
+    @property
+    def key(self) -> Any:
+        """Return the positions and names: equal if the same arguments are chosen."""
+        return self.numbers, self.names
+
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 

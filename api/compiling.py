@@ -14,6 +14,7 @@ import numpy as np
 
 from tapeless.arguments import Arguments
 from tapeless.describing import check_arrays, check_callable
+from tapeless.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.placement import check_device
@@ -41,8 +42,11 @@ def jit(
 ) -> Any:
     """Compile a function of pytrees of arrays.
 
+    A function jitted again, with the same options, finds the programs that it has: they are kept with the function.
+
     Args:
-      fun: a pure function. Arrays it closes over are arguments of the program, read when it is traced.
+      fun: a pure function. Arrays it closes over are arguments of the program, read when it is traced; whatever else it
+        reads, such as a global variable, is what it was then.
       static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in.
       donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted.
       keep_unused: accepted for compatibility; unused arguments are always kept.
@@ -95,6 +99,23 @@ def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence
     return Jitted(fun, static, Arguments((), ()), None, False, None, who)
 
 
+def clear_caches() -> None:
+    """Forget all programs that were traced and compiled, of jitted functions and of single operations.
+
+    What is traced next reads global variables anew. The cache on disk stays.
+
+    >>> factor = 2.0
+    >>> def scaled(x): return factor * x
+    >>> jit(scaled)(1.0), globals().update(factor=3.0), jit(scaled)(1.0)
+    (Array(2., dtype=float32, weak_type=True), None, Array(2., dtype=float32, weak_type=True))
+    >>> clear_caches()
+    >>> jit(scaled)(1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    clear_programs()
+    dispatch.clear_executables()
+
+
 class Jitted:
     """A function compiled for every type of its arguments it has met."""
 
@@ -113,10 +134,18 @@ class Jitted:
         self._fun, self._static, self._donated = fun, static, donated
         self._device, self._inline, self._options = device, inline, dict(options or {})
         self._plain = not static and device is None
-        self._tree = pytree.LEAF
-        self._fast: dict[Any, Callable[[list[Any]], Any]] = {}
-        self._programs: dict[Any, Program] = {}
-        self._traces: dict[Any, Traced] = {}
+        self._programs = self._shared_programs() if who == "jit" else _no_programs()
+        self._fast = self._programs.fast
+
+    def _shared_programs(self) -> Programs:
+        """Find the programs of this function and these options, which every `jit` of it shares."""
+        options = tuple(sorted((name, type(value), value) for name, value in self._options.items()))
+        key = (self._static.key, self._donated.key, self._device, self._inline, options)
+        try:
+            hash(key)
+        except TypeError:  # the value of an option: XLA may take it, or say what is wrong
+            return _no_programs()
+        return programs_of(self._fun, key, _no_programs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and _current() is _BOTTOM:
@@ -146,9 +175,7 @@ class Jitted:
 
     def clear_cache(self) -> None:
         """Forget all programs."""
-        self._fast.clear()
         self._programs.clear()
-        self._traces.clear()
 
     def __repr__(self) -> str:
         return f"<jit of {core.describe_function(self._fun)}>"
@@ -171,7 +198,7 @@ class Jitted:
 
     def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
         """How to run arguments of the same structure and types as before, and their buffers."""
-        tree = self._tree
+        tree = self._programs.tree
         leaves = tree.match(given)
         if leaves is None:
             return None, []
@@ -182,10 +209,10 @@ class Jitted:
 
     def _remember(self, program: Program, leaves: list[Any], tree: Any) -> None:
         avals = [x.aval for x in leaves]
-        self._fast[(_settings(), tree, *avals)] = program.run
+        remember(self._fast, (_settings(), tree, *avals), program.run)
         args, kwargs = tree.children
         if kwargs.num_leaves == 0 and all(pytree.treedef_is_leaf(c) for c in args.children):
-            self._fast[(_settings(), *avals)] = program.run
+            remember(self._fast, (_settings(), *avals), program.run)
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)
@@ -200,19 +227,19 @@ class Jitted:
     def _program(self, statics: Any, leaves: list[Any], tree: Any) -> Program:
         device = self._device or dispatch.device_of(leaves)
         key = self._key(statics, leaves, tree, device)
-        found = self._programs.get(key)
+        found = self._programs.compiled.get(key)
         if found is None:
             traced = self._traced(statics, leaves, tree)
-            found = self._programs[key] = Program(traced, device)
+            found = remember(self._programs.compiled, key, Program(traced, device))
         return found
 
     def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
         key = self._key(statics, leaves, tree, None)
-        found = self._traces.get(key)
+        found = self._programs.traces.get(key)
         if found is None:
             found = self._trace(statics, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
-                self._traces[key] = found
+                remember(self._programs.traces, key, found)
         return found
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
@@ -236,7 +263,7 @@ class Jitted:
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
         donated = self._donated.leaves(tree, self._static.positions(statics))
-        return Traced(closed, tree, out[0], donated, self._options, self._fun)
+        return Traced(closed, tree, out[0], donated, self._options, core.describe_function(self._fun))
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Static arguments; leaves and structure of the others."""
@@ -244,15 +271,19 @@ class Jitted:
         if self._static:
             args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
         given = args, kwargs
-        tree = self._tree
+        tree = self._programs.tree
         leaves = tree.match(given)  # the structure of the call before: the best guess there is
         if leaves is None:
             leaves, tree = pytree.flatten(given)
-            self._tree = tree
+            self._programs.tree = tree
         for i, x in enumerate(leaves):
             if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
         return statics, leaves, tree
+
+
+def _no_programs() -> Programs:
+    return Programs(pytree.LEAF)
 
 
 _current, _BOTTOM = core.current_trace, core.bottom_trace()

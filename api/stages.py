@@ -9,7 +9,7 @@ from tapeless.describing import arguments, structure
 from tapeless.lowering import dispatch, emit
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import check_distinct, check_live
-from tapeless.tracer import core, dtypes, narrowing, pytree
+from tapeless.tracer import dtypes, narrowing, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr, Literal
@@ -63,14 +63,14 @@ class Traced:
     """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
 
     def __init__(
-        self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any, function: Any
+        self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any, function: str
     ) -> None:
         self.jaxpr, self.in_tree, self.out_tree = jaxpr, in_tree, out_tree
         self.donated, self.options, self.function = donated, options, function
         self.narrowings = narrowing.narrowings(jaxpr.jaxpr)
         for found in self.narrowings:
             if isinstance(found.what, Literal):
-                narrowing.check_fits(found, found.what.value, f"jit: a number in {core.describe_function(function)}")
+                narrowing.check_fits(found, found.what.value, f"jit: a number in {function}")
 
     def check_fit(self, leaves: Sequence[Any]) -> None:
         """Raise OverflowError for a weak integer among the arguments that is used as a dtype it does not fit."""
@@ -78,7 +78,7 @@ class Traced:
         for found in self.narrowings:
             if isinstance(found.what, int) and found.what >= before:
                 i = found.what - before
-                narrowing.check_fits(found, leaves[i], f"{self._whose(i)} of {core.describe_function(self.function)}")
+                narrowing.check_fits(found, leaves[i], f"{self._whose(i)} of {self.function}")
 
     def _whose(self, i: int) -> str:
         paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))

@@ -213,3 +213,11 @@ def _has_nan(x: DeviceArray) -> bool:
 _WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}
 _executables = core.program_cache()
 _applications = core.program_cache()
+
+
+def clear_executables() -> None:
+    """Forget every compiled program. Those on disk stay."""
+    core.set_evaluator(Evaluator())
+    _compiled.cache_clear()
+    _executables.clear()
+    _applications.clear()

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from tapeless.compiling import clear_caches
 from tapeless.interpreters import partial_eval, transpose
-from tapeless.lowering import compile, dispatch
-from tapeless.tracer import core
+from tapeless.lowering import compile
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import Jaxpr
 from tests import dense_zeros
@@ -38,16 +38,8 @@ def optimized() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.delenv("XLA_FLAGS", raising=False)  # what it names is not set
         patched.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})
-        _forget_programs()
+        clear_caches()  # some programs would be taken again
         yield
-
-
-def _forget_programs() -> None:
-    """All that was compiled so far, of which some would be taken again."""
-    core.set_evaluator(dispatch.Evaluator())
-    dispatch._compiled.cache_clear()
-    dispatch._executables.clear()
-    dispatch._applications.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

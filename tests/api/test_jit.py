@@ -1,13 +1,16 @@
 """jit as users call it: arguments, caching, closures, donation, and the stages ahead of time."""
 
 import functools
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import jit_cache
 from tests.messages import place, raises
 
 X = np.array([1.0, 2.0])
@@ -117,6 +120,134 @@ def test_static_functions_and_classes():
     apply = tl.jit(lambda g, x: g(x), static_argnums=0)
     close(apply(tnp.sin, X), np.sin(X))
     close(apply(tnp.cos, X), np.cos(X))
+
+
+# ---- jit made anew --------------------------------------------------------------------------------------------
+
+
+def counted():
+    """A new plain function, and how often it was traced."""
+    calls = []
+
+    def scaled(x, n=2):
+        calls.append(n)
+        return x * n
+
+    return scaled, calls
+
+
+def test_jit_made_anew_traces_nothing():
+    scaled, calls = counted()
+    for _ in range(3):
+        close(tl.jit(scaled)(X), 2 * X)
+        close(tl.jit(scaled)(x=X), 2 * X)
+        close(tl.jit(lambda x: tl.jit(scaled)(x))(X), 2 * X)
+    assert len(calls) == 2
+
+
+def test_jit_made_anew_with_other_options_or_settings_traces_again():
+    scaled, calls = counted()
+    options = [
+        {}, {"static_argnums": 1}, {"donate_argnums": 0}, {"inline": True}, {"device": tl.devices()[0]},
+        *[{"compiler_options": {"xla_cpu_enable_fast_math": value}} for value in (True, False)],
+    ]  # fmt: skip
+    for count, given in enumerate(options, 1):
+        for _ in range(2):
+            close(tl.jit(scaled, **given)(tnp.asarray(X)), 2 * X)
+        assert len(calls) == count
+    close([tl.jit(scaled, static_argnums=1)(tnp.asarray(X), n) for n in (3, 4)], [3 * X, 4 * X])
+    with tl.config.scope(default_bits=64):
+        assert tl.jit(scaled)(1.0).dtype == np.float64
+    assert tl.jit(scaled)(1.0).dtype == np.float32
+
+
+def test_functions_of_the_same_text_are_different_functions():
+    scales = [tl.jit(lambda x: x * n)(1.0) for n in (2, 3)]  # noqa: B023  # that is the question
+    assert scales == [2, 3]
+
+
+def test_a_function_whose_code_is_replaced_is_another_function():
+    def changing(x):
+        return x + 1
+
+    assert tl.jit(changing)(1.0) == 2
+    changing.__code__ = (lambda x: x + 2).__code__
+    assert tl.jit(changing)(1.0) == 3
+
+
+def test_objects_whose_attributes_may_change_are_traced_anew():
+    class Model:
+        weight = 2.0
+
+        def __call__(self, x):
+            return self.weight * x
+
+        scale = __call__
+
+    model, factors = Model(), [2.0]
+    partial = functools.partial(lambda factors, x: factors[0] * x, factors)
+    assert [tl.jit(g)(1.0) for g in (model, model.scale, partial)] == [2, 2, 2]
+    model.weight = factors[0] = 3.0
+    assert [tl.jit(g)(1.0) for g in (model, model.scale, partial)] == [3, 3, 3]
+
+
+def test_a_value_that_is_traced_is_not_remembered():
+    def outer(y):
+        inner = functools.partial(tnp.multiply, y)
+
+        def scaled(x):
+            return inner(x)
+
+        return [tl.jit(scaled)(X), tl.jit(scaled)(X)]
+
+    assert all(np.array_equal(a, 3 * X) for a in tl.jit(outer)(3.0))
+    close(tl.jacfwd(outer)(3.0)[1], X)
+
+
+def functions_and_captures():
+    """A function of a captured array and of functions that it captures, jitted; weak references to all of these."""
+    inner, _ = counted()
+    weight = tnp.ones(3)
+    ruled = tl.custom_jvp(lambda x: x**2)
+    ruled.defjvp(lambda primals, tangents: (ruled(*primals), 2 * primals[0] * tangents[0]))
+
+    def loss(x):
+        return tnp.sum(ruled(x) * tl.jit(inner)(x) * weight)
+
+    for _ in range(2):
+        tl.jit(loss)(tnp.ones(3)), tl.jit(loss)(x=np.ones(3, np.float32)), tl.jit(tl.grad(loss))(tnp.ones(3))
+        tl.jit(loss).lower(tnp.ones(3)).compile()
+    assert loss in jit_cache._functions
+    return [weakref.ref(loss), weakref.ref(inner), weakref.ref(weight), weakref.ref(ruled)]
+
+
+def test_programs_go_with_their_function():
+    gone = functions_and_captures()
+    gc.collect(), gc.collect()  # what the programs of the function hold, cycles among it, is free after that
+    assert [ref() for ref in gone] == [None] * 4
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(jit_cache, "_FUNCTIONS_LIMIT", 2)
+    monkeypatch.setattr(jit_cache, "_PROGRAMS_LIMIT", 3)
+    monkeypatch.setattr(jit_cache, "_functions", weakref.WeakKeyDictionary())
+    functions = [counted() for _ in range(4)]
+    jitted = [tl.jit(scaled) for scaled, _ in functions]
+    for n in range(1, 6):
+        close(jitted[0](tnp.ones(n)), 2 * np.ones(n))
+        close(jitted[0]((tnp.ones(n),)[0], n), n * np.ones(n))
+    programs = jitted[0]._programs
+    assert all(len(table) <= 3 for table in (programs.fast, programs.compiled, programs.traces))
+    assert len(jit_cache._functions) <= 2
+    tl.jit(functions[-1][0])(X), tl.jit(functions[-1][0])(X)
+    assert len(functions[-1][1]) == 1
+
+
+def test_clear_caches_forgets_all_programs():
+    scaled, calls = counted()
+    jitted = tl.jit(scaled)
+    jitted(X), tl.clear_caches(), jitted(X), tl.jit(scaled)(X)
+    assert len(calls) == 2
 
 
 # ---- how often it is traced -----------------------------------------------------------------------------------
