@@ -29,14 +29,19 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # Merges what an optimization barrier keeps apart, and with it the recomputation of `checkpoint`.
         "xla_disable_hlo_passes": "cse_barrier_expander",
-        # Without it a loop that writes one element of a carried array copies the array: n² for n steps.
-        "xla_cpu_copy_insertion_use_region_analysis": True,
     }
 }
 # What we set differently for modules that hold an optimization barrier: XLA makes one kernel of a small loop, and ends
 # the process where it meets a barrier in it (jaxlib 0.10.2 to 0.11.2, CPU).
 WITH_BARRIERS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
+}
+# What we set differently for modules with loops that write arrays in places. Without the analysis a loop that reads one
+# element and overwrites it copies the array: n² for n steps. The analysis orders reads before writes by control
+# dependencies, which the pass that makes one kernel of a small loop drops (jaxlib 0.10.2): a loop inside a loop then
+# reads what is written after it. So the one never goes without the other being off.
+WITH_WRITING_LOOPS: dict[str, dict[str, Any]] = {
+    "cpu": {**WITH_BARRIERS["cpu"], "xla_cpu_copy_insertion_use_region_analysis": True}
 }
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 
@@ -288,13 +293,15 @@ def compile_options(device: Device, given: Options, text: str | bytes = "") -> A
 def _defaults(platform: str, text: str | bytes) -> Options:
     flags = os.environ.get("XLA_FLAGS", "")
     ours = DEFAULTS.get(platform, {})
-    if _has_barrier(text):
+    if _names(text, "optimization_barrier"):
         ours = {**ours, **WITH_BARRIERS.get(platform, {})}
+    if _names(text, "stablehlo.while") and (_names(text, "dynamic_update_slice") or _names(text, "scatter")):
+        ours = {**ours, **WITH_WRITING_LOOPS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
 
 
-def _has_barrier(text: str | bytes) -> bool:
-    return b"optimization_barrier" in text if isinstance(text, bytes) else "optimization_barrier" in text
+def _names(text: str | bytes, operation: str) -> bool:
+    return operation.encode() in text if isinstance(text, bytes) else operation in text
 
 
 def _option_value(value: Any) -> Any:
