@@ -1,0 +1,1 @@
+"""Random programs, and the oracle that they are compared with."""

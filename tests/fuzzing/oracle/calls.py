@@ -1,0 +1,73 @@
+"""Calls of programs, of functions on the host, and of linear maps that are given by their transposes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning
+from tests.fuzzing.oracle.values import Values, kind_of, widened
+
+
+@meaning("jit", "checkpoint", "custom_jvp", "custom_vjp", "custom_vmap")
+def _call(run: Run, eqn: Any, *xs: Values) -> Any:
+    """What the program computes; rules for derivatives and examples have no say in that."""
+    return run.program(eqn.params["jaxpr"], xs)
+
+
+@meaning("linear_solve")
+def _linear_solve(run: Run, eqn: Any, *xs: Values) -> Any:
+    """What the solver gives."""
+    counts = eqn.params["counts"]
+    first = sum(counts[:2])
+    consts, b = xs[first : first + counts[2]], xs[sum(counts) :]
+    return run.program(eqn.params["system"][2], [*consts, *b])
+
+
+# ---- linear maps -----------------------------------------------------------------------------------------------
+
+
+@meaning("custom_linear")
+def _custom_linear(run: Run, eqn: Any, *xs: Values) -> Any:
+    """The program applied, or the transpose of its matrix; a map without a program gives zeros."""
+    pull, n = eqn.params["pull"], eqn.params["n"]
+    jaxpr = getattr(pull, "jaxpr", None)
+    if jaxpr is None:
+        return [np.zeros(v.aval.shape) for v in eqn.outvars]
+    if not pull.transposed:
+        return run.program(jaxpr, xs)
+    return _transposed(run, jaxpr, xs[:n], xs[n:])
+
+
+def _transposed(run: Run, jaxpr: Any, residuals: Sequence[Values], given: Sequence[Values]) -> list[Values]:
+    """For every element of every input of the linear program, the result of a one there, paired with what is given."""
+    avals = [v.aval for v in jaxpr.invars[len(residuals) :]]
+    zeros = [widened(np.zeros(aval.shape, aval.dtype)) for aval in avals]
+    outs: list[Values] = []
+    for k, zero in enumerate(zeros):
+        column = np.zeros(zero.shape, np.result_type(zero, *[x for x in given if np.iscomplexobj(x)]))
+        for at in np.ndindex(zero.shape):
+            one = zero.copy()
+            one[at] = 1
+            pulled = run.program(jaxpr, [*residuals, *zeros[:k], one, *zeros[k + 1 :]])
+            column[at] = sum(np.sum(a * b) for a, b in zip(pulled, given))
+        outs.append(column)
+    return outs
+
+
+# ---- the host --------------------------------------------------------------------------------------------------
+
+
+@meaning("pure_callback", "io_callback")
+def _callback(run: Run, eqn: Any, *xs: Values) -> Any:
+    """The function called, once, with arrays of the declared dtypes."""
+    if any(is_stepped(x) and kind_of(v.aval.dtype) != "c" for x, v in zip(xs, eqn.invars)):
+        raise NotHolomorphicError(eqn.primitive.name)
+    arrays = [np.asarray(x.astype(v.aval.dtype)) for x, v in zip(xs, eqn.invars)]
+    return [widened(y) for y in eqn.params["callback"](eqn.params["result_avals"], *arrays)]
+
+
+@meaning("debug_callback")
+def _debug_callback(run: Run, eqn: Any, *xs: Values) -> Any:
+    """Nothing: it is called to look, and not by an oracle."""
+    return ()

@@ -1,0 +1,47 @@
+"""Branches and loops: of Python."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.fuzzing.oracle.interpreter import Run, meaning
+from tests.fuzzing.oracle.values import Values, widened
+
+MOST_STEPS = 100_000  # of a while loop: more are taken for a loop that does not end
+
+
+@meaning("cond")
+def _cond(run: Run, eqn: Any, index: Values, *operands: Values) -> Any:
+    branches = eqn.params["branches"]
+    return run.program(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+@meaning("while")
+def _while(run: Run, eqn: Any, *xs: Values) -> Any:
+    p = eqn.params
+    before = p["n_condition"] + p["n_body"]
+    of_condition, of_body, state = xs[: p["n_condition"]], xs[p["n_condition"] : before], list(xs[before:])
+    for _ in range(MOST_STEPS):
+        if not run.program(p["condition"], [*of_condition, *state])[0]:
+            return state
+        state = run.program(p["body"], [*of_body, *state])
+    raise RuntimeError(f"a loop of more than {MOST_STEPS} steps")
+
+
+@meaning("scan")
+def _scan(run: Run, eqn: Any, *xs: Values) -> Any:
+    p = eqn.params
+    jaxpr, n_carry, length = p["jaxpr"], p["n_carry"], p["length"]
+    before = p["n_consts"] + n_carry
+    consts, state, rows = xs[: p["n_consts"]], list(xs[p["n_consts"] : before]), [[]] * length
+    for i in range(length)[:: -1 if p["reverse"] else 1]:
+        outs = run.program(jaxpr, [*consts, *state, *[x[i] for x in xs[before:]]])
+        state, rows[i] = outs[:n_carry], outs[n_carry:]
+    return [*state, *_stacked(rows, [v.aval for v in jaxpr.outvars[n_carry:]])]
+
+
+def _stacked(rows: list[Any], avals: list[Any]) -> list[Values]:
+    """What the steps gave, one after the other; of none the empty arrays."""
+    if rows:
+        return [np.stack(ys) for ys in zip(*rows)]
+    return [widened(np.zeros((0, *aval.shape), aval.dtype)) for aval in avals]

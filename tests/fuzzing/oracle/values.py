@@ -1,0 +1,96 @@
+"""What a value is inside the oracle: float64, complex128, int64, uint64 or bool, whatever width is declared.
+
+Integers are kept modulo the range of their declared dtype. Floating point is rounded to the declared dtype, or not at
+all in exact runs. A value declared real may be complex: its imaginary part is then the tangent of a complex step.
+"""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Values = np.ndarray[Any, Any]
+
+_SUB_BYTE = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4}
+_WIDE = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.uint64, "b": np.bool_}
+
+
+def kind_of(dtype: Any) -> str:
+    """f, c, i, u or b: the kind of numbers that a dtype has."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "fciub":
+        return dtype.kind
+    if dtype.name in _SUB_BYTE:
+        return "u" if dtype.name.startswith("u") else "i"
+    if "float" in dtype.name:
+        return "f"
+    raise TypeError(f"the oracle does not know the dtype {dtype}.")
+
+
+def bits_of(dtype: Any) -> int:
+    """Number of bits of an element."""
+    dtype = np.dtype(dtype)
+    return _SUB_BYTE[dtype.name] if dtype.name in _SUB_BYTE else 8 * dtype.itemsize
+
+
+def widened(x: Any) -> Values:
+    """The same numbers in the widest dtype of their kind."""
+    x = np.asarray(x)
+    return x.astype(_WIDE[kind_of(x.dtype)])
+
+
+def rounded(x: Values, dtype: Any) -> Values:
+    """Floating point numbers, wide again after they were rounded to `dtype`."""
+    dtype = np.dtype(dtype)
+    return x if dtype in (np.float64, np.complex128) else x.astype(dtype).astype(x.dtype)
+
+
+def wrapped(x: Values, dtype: Any) -> Values:
+    """Integers modulo the range of `dtype`, wide."""
+    bits, signed = bits_of(dtype), kind_of(dtype) == "i"
+    modulo = x.astype(np.uint64) & np.uint64(2**bits - 1)
+    if not signed:
+        return modulo
+    sign = np.uint64(1 << (bits - 1))
+    return ((modulo ^ sign) - sign).astype(np.int64)
+
+
+def settled(x: Any, dtype: Any, exact: bool) -> Values:
+    """What was computed, as a value of the declared dtype."""
+    x, kind = np.asarray(x), kind_of(dtype)
+    if kind in "iu":
+        return wrapped(x, dtype)
+    if kind == "b":
+        return x.astype(np.bool_)
+    wide = x if np.iscomplexobj(x) else x.astype(_WIDE[kind])
+    return wide if exact else rounded(wide, dtype)
+
+
+def declared(x: Values, dtype: Any, exact: bool) -> Values:
+    """A value as the outside gets it: in the declared dtype; floating point in the widest if `exact`."""
+    return x if exact and kind_of(dtype) in "fc" else x.astype(dtype)
+
+
+def limits(dtype: Any) -> tuple[int, int]:
+    """The least and the greatest integer of a dtype."""
+    info = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def least(dtype: Any) -> Any:
+    """What is below all values of a dtype, or the least of them: the maximum of nothing."""
+    return _extreme(dtype, -np.inf, 0)
+
+
+def greatest(dtype: Any) -> Any:
+    """What is above all values of a dtype, or the greatest of them: the minimum of nothing."""
+    return _extreme(dtype, np.inf, 1)
+
+
+def _extreme(dtype: Any, infinity: float, side: int) -> Any:
+    kind = kind_of(dtype)
+    if kind == "b":
+        return np.bool_(side)
+    if kind == "c":
+        return np.complex128(complex(infinity, infinity))
+    return np.float64(infinity) if kind == "f" else _WIDE[kind](limits(dtype)[side])
