@@ -4,6 +4,7 @@ A contiguous part whose place is known is a dynamic_update_slice; other places a
 counts as an array of positions of its own. Where a mask says it and y is one number, it is a choice.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
+from tapeless.tracer.numpy.at_apply import applied, times_named
 from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import cast, check_fits, check_operands, format_shape, stretched
+from tapeless.tracer.numpy.promotion import as_array, cast, check_fits, check_operands, format_shape, stretched
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import indexing
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
@@ -105,12 +107,15 @@ class Place:
     mul = multiply
 
     def divide(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part divided by `values`."""
-        return arithmetic.true_divide(self.array, self._ones().multiply(values, **options))
+        """The array with the part divided by `values`; integers become floating point, as in every division."""
+        x = self.array
+        divisors = self._ones(dtypes.inexact_of(x.dtype))._write("divide", values, *_PRODUCT, **options)
+        return arithmetic.true_divide(x, divisors)
 
     def power(self, values: ArrayLike, **options: Any) -> Array:
         """The array with the part raised to the power `values`."""
-        return arithmetic.power(self.array, self._ones().multiply(values, **options))
+        x = self.array
+        return arithmetic.power(x, self._ones(x.dtype)._write("power", values, *_PRODUCT, **options))
 
     def min(self, values: ArrayLike, **options: Any) -> Array:
         """The array with the part lowered to `values` where these are less."""
@@ -121,12 +126,34 @@ class Place:
         return self._write("max", values, indexing.scatter_max, lax.max, **options)
 
     def apply(self, func: Callable[[Array], ArrayLike], **options: Any) -> Array:
-        """The array with the part replaced by `func` of it, elementwise; positions must not repeat."""
-        return self.set(func(self.get(**options)), **options)
+        """The array with the part replaced by `func` of it, elementwise, once for each time that an element is named.
 
-    def _ones(self) -> "Place":
+        There is a derivative in reverse mode unless positions are traced and may repeat (`unique_indices` denies it).
+        """
+        part = self.get(**options)
+        times = None if options.get("unique_indices") else self._times(options.get("mode"), part.aval.shape)
+
+        def once(x: Array) -> Array:
+            y = as_array(_values("apply", self.array, func(x)))
+            if y.shape != x.shape:
+                _check_values("apply", x.shape, y)
+            return stretched(y, x.shape)
+
+        return self.set(once(part) if times is None else applied(once, part, times), **options)
+
+    def _times(self, mode: Mode, shape: tuple[int, ...]) -> Any:
+        """How often each element of the part is named; None if none is twice."""
+        plan, positions = plan_index(self.array.aval, self.index, check=mode is None)
+        if math.prod(plan.block) < 2:
+            return None
+        if plan.exact:
+            return times_named(plan, positions)
+        count = Place(full(self.array.shape, 0, np.dtype("int32")), self.index)
+        return Place(count.add(1, mode=mode), self.index).get(mode=mode)
+
+    def _ones(self, dtype: np.dtype[Any]) -> "Place":
         x = self.array
-        return Place(full(x.shape, 1, x.dtype), self.index)
+        return Place(lax.convert_element_type(full(x.shape, 1, dtype), dtype, x.weak_type), self.index)
 
     def _write(self, name: str, values: ArrayLike, scatter: Scatter, combine: Combine, **options: Any) -> Array:
         x = self.array
@@ -135,7 +162,7 @@ class Place:
             return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
         mode = options.pop("mode", None)
         plan, positions = plan_index(x.aval, self.index, check=mode is None)
-        _check_values(name, plan, y)
+        _check_values(name, plan.shape, y)
         if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
             if scatter is indexing.scatter_mul:
                 options.setdefault("unique_indices", _distinct(plan, positions))
@@ -145,6 +172,7 @@ class Place:
         return _update_window(x, y, plan, name, combine)
 
 
+_PRODUCT = indexing.scatter_mul, lax.mul
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
@@ -162,17 +190,22 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
                 f"  Convert one of them: x.astype({y.dtype.name!r}).at[...].{name}(values), "
                 f"or values.astype({x.dtype.name!r}), which wraps."
             )
-        return cast(values, x.dtype, x.weak_type)
+        return _as_weak_as(x, cast(values, x.dtype, x.weak_type))
     except OverflowError as error:
         raise OverflowError(f"at[...].{name}: {y} cannot be written into {x.aval}: {error}") from None
 
 
-def _check_values(name: str, plan: Plan, y: Any) -> None:
-    ok = len(y.shape) <= len(plan.shape) or all(n == 1 for n in y.shape[: len(y.shape) - len(plan.shape)])
-    if not ok or any(n not in (1, k) for n, k in zip(y.shape[::-1], plan.shape[::-1], strict=False)):
+def _as_weak_as(x: Array, y: Any) -> Any:
+    """y, which has the dtype of x, without what would make the result strong where x is weak."""
+    return lax.convert_element_type(y, y.dtype, True) if x.weak_type and not aval_of(y).weak_type else y
+
+
+def _check_values(name: str, shape: tuple[int, ...], y: Any) -> None:
+    ok = len(y.shape) <= len(shape) or all(n == 1 for n in y.shape[: len(y.shape) - len(shape)])
+    if not ok or any(n not in (1, k) for n, k in zip(y.shape[::-1], shape[::-1], strict=False)):
         raise ValueError(
             f"at[...].{name}: values of shape {format_shape(y.shape)} do not broadcast to the part of shape "
-            f"{format_shape(plan.shape)}."
+            f"{format_shape(shape)}."
         )
 
 

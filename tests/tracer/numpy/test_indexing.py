@@ -1,6 +1,7 @@
 """x[index] and x.at[index] against NumPy, with indices drawn at random."""
 
 import re
+from functools import partial
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -147,6 +148,72 @@ def test_divide_power_apply():
     np.testing.assert_array_equal(x.at[1:3].divide(2), [1, 1, 1.5, 4])
     np.testing.assert_array_equal(x.at[1:3].power(2), [1, 4, 9, 4])
     np.testing.assert_array_equal(x.at[1:3].apply(lambda v: -v), [1, -2, -3, 4])
+
+
+def test_divide_and_power_convert_as_the_operators_do():
+    x = tnp.arange(3)
+    np.testing.assert_array_equal(x.at[1:].divide(4.0), [0, 0.25, 0.5])
+    with raises(
+        TypeError, "at[...].power: float32[] cannot be written into int32[3]. Convert one of them with astype."
+    ):
+        x.at[1:].power(0.5)
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "min", "max", "divide", "power", "subtract"])
+@pytest.mark.parametrize("index", [0, np.array([0, 1]), slice(0, 3, 2), np.array([True, False, True])], ids=repr)
+def test_weak_arrays_stay_weak(method, index):
+    """Whatever is written; what is written into strong ones does not make them weak."""
+    for weak in (True, False):
+        x = tnp.broadcast_to(2.0, (3,)) if weak else tnp.ones(3)
+        found = [
+            getattr(x.at[index], method)(y) for y in (3.0, 3, np.float32(3), np.ones((), np.float32), tnp.ones(()))
+        ]
+        assert [y.weak_type for y in found] == [weak] * len(found)
+
+
+REPEATED = [
+    np.array([0, 0, 2]),
+    np.array([[-1, 2], [2, 1]]),
+    (np.array([0, 0, 2]), slice(1, 3)),
+    (slice(1, 3), None, np.array([[3], [3], [0]])),
+    (np.array([0, 0, 2]), None, 1),
+    (np.array([0, 0, 2]), np.array([1, 1, 3])),
+    (np.array([2]), np.zeros(11, int)),
+]
+
+
+@pytest.mark.parametrize("index", REPEATED, ids=repr)
+def test_apply_applies_once_for_each_time_that_an_element_is_named(index, optimized):
+    x = numbered((3, 4)) + 1
+    expected = x.copy()
+    np.sqrt.at(expected, index)
+    arrays, rebuilt = traced(index)
+    same = partial(np.testing.assert_allclose, desired=expected, rtol=1e-6)
+    same(tnp.asarray(x).at[index].apply(tnp.sqrt))
+    same(tnp.asarray(x).at[rebuilt([tnp.asarray(a) for a in arrays])].apply(tnp.sqrt))
+    same(tl.jit(lambda x: x.at[index].apply(tnp.sqrt))(x))
+    same(tl.jit(lambda x, *arrays: x.at[rebuilt(arrays)].apply(tnp.sqrt))(x, *arrays))
+
+
+def test_derivatives_of_apply():
+    x = tnp.asarray([1.0, 2.0, 3.0])
+    twice = np.cos(np.sin(1)) * np.cos(1)
+
+    def f(x, index, **options):
+        return x.at[index].apply(tnp.sin, **options)[0]
+
+    np.testing.assert_allclose(tl.grad(f)(x, np.array([0, 0, 1])), [twice, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(tl.grad(f)(x, tnp.array([0, 0, 1])), [twice, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(tl.jit(tl.jacfwd(f))(x, np.array([0, 0, 1])), [twice, 0, 0], rtol=1e-6)
+    once = tl.jit(tl.grad(lambda x, i: f(x, i, unique_indices=True)))
+    np.testing.assert_allclose(once(x, np.array([0, 1])), [np.cos(1), 0, 0], rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="no transpose rule for 'while'"):
+        tl.jit(tl.grad(f))(x, np.array([0, 0, 1]))
+
+
+def test_apply_drops_what_is_outside():
+    found = tl.jit(lambda x, i: x.at[i].apply(lambda y: 2 * y))(numbered((4,)), np.array([1, 9, 1]))
+    np.testing.assert_array_equal(found, [0, 4, 2, 3])
 
 
 def test_masks():
