@@ -147,8 +147,10 @@ def complex_of(dtype: DType) -> DType:
 
 
 def inexact_of(dtype: DType) -> DType:
-    """`dtype` if floating point or complex, else the default float."""
-    return dtype if _KINDS[dtype] in "fc" else default_dtype("f")
+    """`dtype` if floating point or complex; float32 for booleans and integers under 64 bits, else the default float."""
+    if _KINDS[dtype] in "fc":
+        return dtype
+    return default_dtype("f") if _BITS[dtype] == 64 else _DEFAULTS[32]["f"]
 
 
 _DEFAULTS: dict[int, dict[str, DType]] = {

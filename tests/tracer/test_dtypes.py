@@ -101,7 +101,8 @@ def test_defaults_follow_the_width():
             "float64",
             "complex128",
         ]
-        assert dtypes.inexact_of(dtype("int8")) == np.float64
+        assert dtypes.inexact_of(dtype("int8")) == np.float32
+        assert dtypes.inexact_of(dtype("int64")) == np.float64
     assert dtypes.inexact_of(dtype("int64")) == np.float32
     assert dtypes.inexact_of(dtype("bfloat16")) == ml_dtypes.bfloat16
 

@@ -45,7 +45,7 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2, elementwise; of integers in the default float."""
+    """x1 / x2, elementwise; of integers as floating point."""
     return apply2_inexact("divide", lax.div_p, x1, x2)
 
 

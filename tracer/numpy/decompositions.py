@@ -1,4 +1,4 @@
-"""Decompositions of matrices as `numpy.linalg` has them: of the last two axes, integers taken in the default float.
+"""Decompositions of matrices as `numpy.linalg` has them: of the last two axes, integers taken as floating point.
 
 Derivatives, also where eigenvalues or singular values are equal or 0, are told in docs/linalg.md.
 """

@@ -278,7 +278,7 @@ def isclose(
     """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
     a, b = promoted("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
-        float_ = dtypes.default_dtype("f")
+        float_ = dtypes.inexact_of(a.dtype)
         a, b = cast(a, float_), cast(b, float_)
     dtype = dtypes.real_part_dtype(a.dtype)
     return _isclose(a, b, cast(rtol, dtype), cast(atol, dtype), equal_nan=equal_nan)

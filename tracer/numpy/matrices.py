@@ -50,8 +50,8 @@ def identity(n: int, dtype: Any = None) -> Array:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
-    """The N x M matrix with ones on and below diagonal k."""
-    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
+    """The N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
+    dtype = dtypes.canonical("float32" if dtype is None else dtype)
     return _tri(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
 
 

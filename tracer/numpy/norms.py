@@ -25,7 +25,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
     """The norm of vectors or matrices.
 
     Args:
-      x: numbers; integers are taken in the default float.
+      x: numbers; integers are taken as floating point.
       ord: of vectors 2 (also None), inf, -inf, 0 (elements that are not 0), or p, for the p-th root of the sum of p-th
         powers; of matrices "fro" (also None), "nuc", 1, -1, 2, -2, inf, -inf.
       axis: one axis that holds vectors, or two that hold matrices; None for a vector or a matrix, or, if `ord` is None,
@@ -57,7 +57,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
     """The norm of vectors.
 
     Args:
-      x: numbers; integers are taken in the default float.
+      x: numbers; integers are taken as floating point.
       axis: the axis that holds vectors, or several that do as if they were one; None for all.
       keepdims: keep the axes, with size 1.
       ord: 2, inf, -inf, 0 or p, as for `norm`.
@@ -72,7 +72,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     """The norm of the matrices in the last two axes.
 
     Args:
-      x: [.., m, n]; integers are taken in the default float.
+      x: [.., m, n]; integers are taken as floating point.
       keepdims: keep the axes, with size 1.
       ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf, as for `norm`.
     Returns: [..], real.

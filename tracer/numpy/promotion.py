@@ -151,7 +151,7 @@ def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def inexact(name: str, x: Any) -> Any:
-    """x with floating-point or complex elements: integers and booleans become the default float."""
+    """x with floating-point or complex elements: integers and booleans become what `dtypes.inexact_of` says."""
     if isinstance(x, Array):
         aval = x.aval
         if dtypes.is_inexact(aval.dtype):
@@ -187,7 +187,7 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     aval = aval_of(x)
     if dtypes.is_inexact(aval.dtype):
         return x, y
-    dtype, weak = dtypes.default_dtype("f"), aval.weak_type and aval_of(y).weak_type
+    dtype, weak = dtypes.inexact_of(aval.dtype), aval.weak_type and aval_of(y).weak_type
     return cast(x, dtype, weak), cast(y, dtype, weak)
 
 

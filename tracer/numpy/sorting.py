@@ -13,16 +13,17 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions
-from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract
+from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract, true_divide
 from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.creation import linspace
+from tapeless.tracer.numpy.index_plan import index_dtype
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import unstack
 from tapeless.tracer.numpy.logic import choose_between, truth
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, operand, promoted_dtypes
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, known_elements
 from tapeless.tracer.primitives.reduction import cumsum, reduce_sum
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
@@ -119,7 +120,7 @@ def searchsorted(
 ) -> Array:
     """Where elements v [k..] belong in the sorted vector a: before equal ones if `side` is left, else behind them.
 
-    Returns: [k..] positions from 0 to the length of a.
+    Returns: [k..] positions from 0 to the length of a; int32 if that holds them.
     Raises: ValueError if a is not a vector, or for another `side`.
     """
     if side not in ("left", "right"):
@@ -128,7 +129,7 @@ def searchsorted(
     if x.ndim != 1:
         raise ValueError(f"searchsorted: a must be a vector, not {x.aval}.")
     x = x if sorter is None else take(x, sorter)
-    return _searchsorted(x, y, left=side == "left", dtype=dtypes.default_dtype("i"))
+    return _searchsorted(x, y, left=side == "left", dtype=index_dtype(x.size))
 
 
 @core.compound
@@ -161,7 +162,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a vector, not {edges.aval}.")
     if not edges.size:
-        return full(values.shape, 0, dtypes.default_dtype("i"))
+        return full(values.shape, 0, np.dtype("int32"))
     rising = searchsorted(edges, values, "left" if right else "right")
     falling = lax.sub(edges.size, searchsorted(rev(edges, (0,)), values, "left" if right else "right"))
     return choose_between(lax.ge(getitem(edges, -1), getitem(edges, 0)), rising, falling)
@@ -273,17 +274,35 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
     """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector.
 
-    Raises: NotImplementedError for the name of a rule that chooses the bins.
+    Returns: as many edges as there are bins and one, in the floating-point dtype of a. Of no elements, from 0 to 1.
+    Raises: ValueError if there is no bin or `range` falls, TypeError for complex numbers; NotImplementedError for the
+      name of a rule that chooses the bins.
     """
     x = array_operand("histogram_bin_edges", a)
+    if dtypes.is_complex(x.dtype):
+        raise TypeError(f"histogram: complex numbers have no order: {x.aval}.")
+    dtype = dtypes.inexact_of(x.dtype)
     if np.ndim(bins):
-        return array_operand("histogram_bin_edges", bins)
+        return as_array(cast(array_operand("histogram_bin_edges", bins), dtype))
     if isinstance(bins, str):
         raise NotImplementedError("histogram_bin_edges: bins must be a number or a vector.")
-    low, high = (reductions.min(x), reductions.max(x)) if range is None else range
-    same = lax.eq(array_operand("histogram", low), high)
+    if operator.index(bins) < 1:
+        raise ValueError(f"histogram: there must be a bin, not {bins}.")
+    low, high = (as_array(cast(v, dtype)) for v in _extent(x, range))
+    same = lax.eq(low, high)
     low, high = choose_between(same, subtract(low, 0.5), low), choose_between(same, add(high, 0.5), high)
-    return linspace(low, high, int(bins) + 1)
+    return linspace(low, high, operator.index(bins) + 1)
+
+
+def _extent(x: Array, range: Any) -> tuple[Any, Any]:
+    """The least and the greatest number that bins hold."""
+    if range is None:
+        return (reductions.min(x), reductions.max(x)) if x.size else (0, 1)
+    low, high = range
+    least, greatest = known_elements(low), known_elements(high)
+    if least is not None and greatest is not None and least > greatest:
+        raise ValueError(f"histogram: range must rise, but is from {low} to {high}.")
+    return low, high
 
 
 def histogram(
@@ -292,21 +311,33 @@ def histogram(
     """How many elements are in each bin, and the edges of the bins; the last bin has both its ends.
 
     Args:
-      weights: what elements count, instead of 1.
+      weights: what elements count, instead of 1; of the shape of a.
       density: whether counts are divided by their sum and the widths of the bins.
+    Returns: counts and edges, both in the floating-point dtype of a and `weights`, as in JAX.
+    Raises: ValueError if weights have another shape; what `histogram_bin_edges` raises.
     """
     x = array_operand("histogram", a)
-    x = reshape(x, (x.size,))
-    edges = histogram_bin_edges(x, bins, range)
-    x, borders = (as_array(v) for v in promoted_dtypes("histogram", x, edges))
-    n = borders.shape[0] - 1
-    place = lax.sub(searchsorted(borders, x, "right"), 1)
-    place = choose_between(lax.eq(x, getitem(borders, -1)), n - 1, place)
-    place = choose_between(lax.lt(place, 0), n, place)
-    counted = weights if weights is None else reshape(array_operand("histogram", weights), (x.size,))
+    weighed = full((), 1, x.dtype) if weights is None else array_operand("histogram", weights)
+    if weights is not None and weighed.shape != x.shape:
+        raise ValueError(f"histogram: weights {weighed.aval} must have the shape of {x.aval}.")
+    dtype = dtypes.inexact_of(dtypes.result_type(x, weighed)[0])
+    edges = lax.convert_element_type(histogram_bin_edges(x, bins, range), dtypes.real_part_dtype(dtype))
+    place, n = _bins(reshape(x, (x.size,)), array_operand("histogram", bins) if np.ndim(bins) else edges)
+    counted = lax.convert_element_type(weighed if weights is None else reshape(weighed, (x.size,)), dtype)
     counts = bincount(place, counted, length=n)
-    if density:
-        widths = lax.sub(slice_in_dim(borders, 1, None), slice_in_dim(borders, 0, -1))
-        shares = cast(counts, borders.dtype)
-        return lax.div(lax.div(shares, widths), reduce_sum(shares, (0,))), edges
-    return counts, edges
+    return (_density(counts, edges), edges) if density else (counts, edges)
+
+
+def _bins(x: Array, edges: Array) -> tuple[Array, int]:
+    """The bin of every element of a vector, compared in the common dtype of both: n where it is in none of the n."""
+    x, edges = (as_array(v) for v in promoted_dtypes("histogram", x, edges))
+    n = edges.shape[0] - 1
+    place = lax.sub(searchsorted(edges, x, "right"), 1)
+    place = choose_between(lax.eq(x, getitem(edges, -1)), n - 1, place)
+    return choose_between(lax.lt(place, 0), n, place), n
+
+
+def _density(counts: Array, edges: Array) -> Array:
+    widths = lax.sub(slice_in_dim(edges, 1, None), slice_in_dim(edges, 0, -1))
+    shares = true_divide(counts, widths)
+    return lax.div(shares, reduce_sum(counts, (0,)))

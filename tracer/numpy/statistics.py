@@ -44,7 +44,7 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over axes, of integers in the default float. Half-precision numbers are summed in float32."""
+    """Mean over axes, of integers as floating point. Half-precision numbers are summed in float32."""
     check_no_out("mean", out)
     x = _averaged("mean", a, dtype)
     if where is not None:

@@ -1,6 +1,6 @@
 """Systems of linear equations, inverses, determinants, ranks and powers of matrices, as `numpy.linalg` has them.
 
-Matrices are in the last two axes; integers are taken in the default float.
+Matrices are in the last two axes; integers are taken as floating point.
 """
 
 import functools

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tests.messages import raises
 
 RNG = np.random.default_rng(2)
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # sums in float32 in another order
@@ -188,6 +189,34 @@ def test_counting():
     check(tnp.histogram(y), np.histogram(y))
     check(tnp.histogram(y, 5, (-1, 1), density=True), np.histogram(y, 5, (-1, 1), density=True))
     check(tnp.histogram(y, np.array([-1, 0, 2], np.float32)), np.histogram(y, [-1, 0, 2]))
+
+
+def test_histograms_of_integers():
+    """Edges that are integers are compared as such, and counts and densities are floating point all the same."""
+    x, edges = np.array([2**24, 2**24 + 1, 2**24 + 1, 7]), np.array([0, 2**24 + 1, 2**24 + 3])
+    for f in (tnp.histogram, tl.jit(tnp.histogram)):
+        counts, borders = f(x, edges)
+        np.testing.assert_array_equal(counts, np.histogram(x, edges)[0])
+        np.testing.assert_array_equal(borders, edges.astype(np.float32))
+    check(
+        tl.jit(lambda x, e: tnp.histogram(x, e, density=True))(x, edges - 3), np.histogram(x, edges - 3, density=True)
+    )
+    check(tnp.histogram(tnp.asarray([1, 2, 2, 5]), density=True), np.histogram([1, 2, 2, 5], density=True))
+    check(tnp.histogram(np.zeros(0), 2), np.histogram([], 2))
+    check(tnp.histogram(x, 3, weights=x), np.histogram(x, 3, weights=x))
+    check(tnp.histogram(np.float32([1, 2]), 3, weights=np.array([1j, 2])), np.histogram([1, 2], 3, weights=[1j, 2]))
+
+
+def test_histograms_that_are_none():
+    x = np.ones(3, np.float32)
+    with raises(ValueError, "histogram: there must be a bin, not 0."):
+        tnp.histogram(x, 0)
+    with raises(ValueError, "histogram: range must rise, but is from 2 to 1."):
+        tnp.histogram(x, 2, (2, 1))
+    with raises(ValueError, "histogram: weights float32[2] must have the shape of float32[3]."):
+        tnp.histogram(x, 2, weights=x[:2])
+    with raises(TypeError, "histogram: complex numbers have no order: complex64[3]."):
+        tnp.histogram(x * np.complex64(1j), 2)
 
 
 def test_sets():

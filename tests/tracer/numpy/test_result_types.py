@@ -1,0 +1,46 @@
+"""Dtypes of results under both default widths, where NumPy's rules and JAX's differ: they are JAX's."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+
+NARROW = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
+AS_FLOATS = {
+    "mean": lambda x: tnp.mean(x),
+    "var": lambda x: tnp.var(x),
+    "nanmean": lambda x: tnp.nanmean(x),
+    "median": lambda x: tnp.median(x),
+    "average": lambda x: tnp.average(x, weights=x),
+    "sin": lambda x: tnp.sin(x),
+    "sqrt": lambda x: tnp.sqrt(x),
+    "hypot": lambda x: tnp.hypot(x, x),
+    "divide": lambda x: x / x,
+    "linspace": lambda x: tnp.linspace(x[0], x[1], 3),
+    "norm": lambda x: tnp.linalg.norm(x),
+    "histogram": lambda x: tnp.histogram(x, 2)[0],
+    "edges": lambda x: tnp.histogram(x, 2)[1],
+    "weights": lambda x: tnp.histogram(x, 2, weights=x)[0],
+}
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("f", AS_FLOATS.values(), ids=AS_FLOATS)
+def test_integers_become_floating_point(f, bits):
+    """Those under 64 bits float32, those of 64 bits the default."""
+    with tl.enable_x64(bits == 64):
+        for dtype in NARROW:
+            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.float32, dtype
+        for dtype in (np.int64, np.uint64):
+            assert tl.eval_shape(f, np.ones(2, dtype)).dtype == np.dtype(f"float{bits}"), dtype
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_dtypes_that_do_not_depend_on_the_default_width(bits):
+    x = np.arange(3.0, dtype=np.float16)
+    with tl.enable_x64(bits == 64):
+        assert tnp.searchsorted(x, x).dtype == np.int32
+        assert tnp.digitize(x, x).dtype == tnp.digitize(x, x[:0]).dtype == np.int32
+        assert tnp.tri(3).dtype == np.float32
+        assert tnp.histogram(x, 2)[0].dtype == np.float16
