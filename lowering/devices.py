@@ -253,9 +253,16 @@ _CUDA_LIBRARIES = {
 }
 
 
+_DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux in Windows
+
+
 def _has_cuda() -> bool:
     """Whether there is a plugin and a driver; without a driver the plugin is often installed all the same."""
-    return _cuda_plugin() is not None and (Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists())
+    return _cuda_plugin() is not None and _has_cuda_driver()
+
+
+def _has_cuda_driver() -> bool:
+    return any(Path(node).exists() for node in _DRIVER_NODES)
 
 
 def _cuda_plugin() -> Any:
@@ -272,6 +279,8 @@ def _cuda_client() -> Any:
         raise RuntimeError(
             "there is no CUDA plugin: pip install jax-cuda13-plugin jax-cuda13-pjrt, of jaxlib's version."
         )
+    if not _has_cuda_driver():  # which the plugin would find out with lines of its own on stderr
+        raise RuntimeError(f"there is a CUDA plugin and no GPU: none of {', '.join(_DRIVER_NODES)} is there.")
     major = plugin.name[-2:]
     if not xc.pjrt_plugin_loaded("cuda"):  # jax may have loaded it
         _preload_cuda_libraries(major)

@@ -1,12 +1,16 @@
 """How contractions run: `dot_general` and convolutions are StableHLO's operations of these names, one for one."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tapeless.lowering import emit, hlo
+from tapeless.lowering.composition import write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import padding_attribute
+from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
+from tapeless.tracer.primitives import elementwise as e
 
 
 def _dot_general(
@@ -28,7 +32,30 @@ def _dot_general(
     return (f.op("dot_general", [x, y], outs[0], attributes),)
 
 
-def _conv_general_dilated(
+def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: Any) -> Any:
+    """XLA has convolutions of integers and complex numbers on the CPU only."""
+    if f.platform != "cpu" and dtypes.is_complex(outs[0].dtype):
+        return write_out(f, partial(_complex_convolution, **params), [x, y])
+    if f.platform != "cpu" and not dtypes.is_inexact(x.aval.dtype):
+        raise NotImplementedError(
+            f"conv_general_dilated: integers are convolved on the CPU only, and this program is for {f.platform}: "
+            f"{x.aval} and {y.aval}.\n  Convert to floating point: float64 is exact below 2**53."
+        )
+    return _convolution(f, outs, x, y, **params)
+
+
+def _complex_convolution(x: Any, y: Any, *, preferred_element_type: Any, **params: Any) -> Any:
+    """(a + ib) * (p + iq) by four real convolutions."""
+    dtype = None if preferred_element_type is None else dtypes.real_part_dtype(preferred_element_type)
+
+    def convolved(u: Any, v: Any) -> Any:
+        return c.conv_general_dilated_p.bind(u, v, preferred_element_type=dtype, **params)[0]
+
+    (a, b), (p, q) = ((e.real(z), e.imag(z)) for z in (x, y))
+    return e.complex(e.sub(convolved(a, p), convolved(b, q)), e.add(convolved(a, q), convolved(b, p)))
+
+
+def _convolution(
     f: Function,
     outs: Any,
     x: Value,

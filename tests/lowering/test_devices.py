@@ -201,3 +201,13 @@ assert jnp.asarray(np.ones(3)).dtype == np.float32
     )
     both = "".join([*halves, *halves, print_both])
     assert run_python(both, JAX_PLATFORMS="cpu") == f"float64 [{2**40}] float32"
+
+
+def test_a_plugin_without_a_driver_is_refused_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch):
+    """Loading it would print the plugin's own lines on stderr; without it being asked for, the CPU is used."""
+    monkeypatch.setattr(devices, "_cuda_plugin", lambda: object())
+    monkeypatch.setattr(devices, "_DRIVER_NODES", ("/dev/no_such_node",))
+    assert not devices._has_cuda()
+    with pytest.raises(RuntimeError) as raised:
+        devices._cuda_client()
+    assert str(raised.value) == "there is a CUDA plugin and no GPU: none of /dev/no_such_node is there."
