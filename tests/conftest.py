@@ -4,6 +4,7 @@ import gc
 import os
 
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
+os.environ.setdefault("TAPELESS_PLATFORM", "cpu")  # where there is a GPU, too: tests/gpu asks for it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
 # Programs are compiled to run once, so without LLVM's dear passes, but for tests that use the fixture `optimized`.
 # `XLA_FLAGS= python -m pytest` has them everywhere.

@@ -1,0 +1,63 @@
+"""Every primitive on the GPU against the CPU, by its rows in tests/samples: one program for each primitive."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+from tapeless.lowering import dispatch
+from tapeless.tracer.check import check
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
+from tests.gpu import IS_GPU
+from tests.gpu.comparing import TF32, assert_agree
+from tests.samples.sample import Sample
+from tests.test_primitives import applied, converted, rows_by_primitive
+
+# Where the lowering calls LAPACK or the host, which only the CPU has. Each is refused with a message that says so.
+CPU_ONLY = frozenset(
+    "adjugate debug_callback det eigh eigvalsh io_callback lu pinv pure_callback qr singular_values svd".split()
+)
+BY_MATRIX_UNITS = frozenset("dot_general conv_general_dilated custom_linear_solve linear_solve".split())
+
+
+def program(rows: Sequence[Sample]) -> tuple[Any, list[Any]]:
+    """All rows, and all dtypes of the first, as one function and its arguments."""
+    cases = [(row, list(row.args)) for row in rows]
+    first = rows[0]
+    names = [name for name in first.dtypes if name in np.sctypeDict and not refused(first, np.dtype(name))]
+    cases += [(first, converted(first.args, np.dtype(name))) for name in names]
+
+    def f(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        return [y for row, args in cases for y in applied(row)(*[next(given) for _ in args])]
+
+    return f, [x for _, args in cases for x in args]
+
+
+def refused(row: Sample, dtype: Any) -> bool:
+    """Whether only the CPU has the primitive of this dtype (tests/gpu/test_refusals.py)."""
+    return row.primitive.name == "conv_general_dilated" and np.issubdtype(dtype, np.integer)
+
+
+@pytest.mark.parametrize("name", rows_by_primitive())
+def test_agrees_with_the_cpu(name: str, device: Any, cpu: Any):
+    f, args = program(rows_by_primitive()[name])
+    if IS_GPU and name in CPU_ONLY:
+        with pytest.raises(NotImplementedError, match=r"(?i)cpu"):
+            run(device, f, args)
+        return
+    found, wanted = (run(place, f, args) for place in (device, cpu))
+    assert_agree(found, wanted, rtol=TF32 if name in BY_MATRIX_UNITS else 0.0)
+
+
+def run(device: Any, f: Any, args: Sequence[Any]) -> list[Any]:
+    """The results of the program as it is traced, type-checked; the simplifier is not to mend what a rule does."""
+    given = [np.asarray(x) for x in args]
+    jaxpr, consts = trace_to_jaxpr(f, [aval_of(x) for x in given])
+    with tl.default_device(device):
+        outs = dispatch.run(check(jaxpr), [tl.device_put(x, device) for x in [*consts, *given]])
+    assert all(x.device is device for x in outs)
+    return [np.asarray(x) for x in outs]
