@@ -19,6 +19,7 @@ from tapeless.lowering.array import DeviceArray, deleted_error
 from tapeless.lowering.compat import XlaRuntimeError, xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
+from tapeless.lowering.uninterrupted import uninterrupted
 from tapeless.tracer import dtypes
 from tapeless.tracer.types import ShapedArray
 
@@ -234,7 +235,7 @@ def _load_or_compile(
     blob = cache.get(key)
     if blob is not None:
         try:
-            return compat.deserialize(device.client, blob, device.list, callbacks)
+            return uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks)
         except Exception:  # a blob that its checksum vouches for and jaxlib refuses: of no use, whatever it says
             cache.remove(key)
     loaded = _compile(text, device, given, callbacks)
@@ -260,9 +261,10 @@ def _compile(text: str | bytes, device: Device, given: Options, callbacks: Seque
 
 
 def _compile_once(text: str | bytes, device: Device, options: Any, callbacks: Sequence[Any]) -> Any:
+    compile = device.client.compile_and_load
     if callbacks:  # only this form of the call takes them
-        return device.client.compile_and_load(parse(text), device.list, options, host_callbacks=list(callbacks))
-    return device.client.compile_and_load(text, device.list, options)
+        return uninterrupted(compile, parse(text), device.list, options, host_callbacks=list(callbacks))
+    return uninterrupted(compile, text, device.list, options)
 
 
 def parse(text: str | bytes) -> Any:

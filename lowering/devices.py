@@ -356,7 +356,7 @@ _clients = {"cpu": _cpu_client, "cuda": _cuda_client, "tpu": _tpu_client}
 @functools.cache
 def _install_hooks() -> None:
     os.register_at_fork(before=_warn_of_fork)
-    gc.callbacks.append(_collect_garbage)
+    gc.callbacks.append(_Collection)
 
 
 def _warn_of_fork() -> None:
@@ -368,7 +368,13 @@ def _warn_of_fork() -> None:
     )
 
 
-def _collect_garbage(phase: str, info: dict[str, int]) -> None:
-    """Python objects that buffers held on to are released in jaxlib's time; the collector's is better."""
-    if phase == "stop":
-        jaxlib_core.collect_garbage()
+class _Collection(Exception):
+    """Releases, when made and dropped, the Python objects that buffers held on to: jaxlib does it in its own time.
+
+    A hook of the garbage collector written in Python is where an interrupt goes that came while garbage was collected,
+    and there it is lost but for a line on stderr. This one runs no Python: an exception takes any arguments, and its
+    finalizer is jaxlib's function.
+    """
+
+    __slots__ = ()
+    __del__ = staticmethod(jaxlib_core.collect_garbage)

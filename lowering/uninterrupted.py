@@ -1,0 +1,63 @@
+"""Calls of jaxlib that an interrupt must not cut short.
+
+jaxlib compiles on threads of its own while the calling thread waits, and asks for signals as it waits. A handler that
+raises, as Ctrl-C's does, ends the wait but not the compilation, which goes on with a module that the caller has freed:
+the process ends by a segmentation fault, now or later (jaxlib 0.10.2). Signal handlers run on the main thread only, so
+such a call is made on a thread of its own, which has all that it needs until it is done; what an interrupt ends is the
+main thread's wait for that, and at once.
+
+Left out: ending the compilation, for which jaxlib has no means. The interpreter waits for it when it exits.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+def uninterrupted(f: Callable[..., Result], *args: Any, **keywords: Any) -> Result:
+    """The result of `f(*args, **keywords)`, called where no signal handler runs; what `f` raises is raised here."""
+    call = _Call(f, args, keywords)
+    try:
+        call.start()
+    except RuntimeError:  # there can be no thread more, as while the interpreter ends
+        return f(*args, **keywords)
+    call.wait()
+    return call.outcome()
+
+
+class _Call(threading.Thread):
+    """A thread that makes one call and keeps what came of it."""
+
+    def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        super().__init__(name="tapeless compiling")
+        self._call = f, args, keywords
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def run(self) -> None:
+        f, args, keywords = self._call
+        try:
+            self._result = f(*args, **keywords)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._running.release()
+
+    def wait(self) -> None:
+        """Wait until the call is over. An interrupted `join` would take the thread for ended (CPython 3.11, 3.12)."""
+        with self._running:
+            pass
+
+    def outcome(self) -> Any:
+        """What the call returned, or else raised."""
+        error, self._error = self._error, None  # the traceback refers to this thread, which must not refer to it
+        if error is None:
+            return self._result
+        try:
+            raise error
+        finally:
+            del error
