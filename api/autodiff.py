@@ -10,17 +10,14 @@ import numpy as np
 from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable, structure
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
-from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.partial_eval import unzip_jaxpr
-from tapeless.interpreters.zero import Zero, instantiate
-from tapeless.placement import device_put
-from tapeless.tracer import core, dtypes, pytree
-from tapeless.tracer.array import Array
+from tapeless.linear_maps import LinearMap, PullBack, PullBackForm, Space
+from tapeless.tangents import instantiated, own_array, tangent
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.marking import mark_linear
-from tapeless.tracer.primitives.elementwise import conj, convert_element_type
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -106,6 +103,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
       primals: pytrees of arrays.
       has_aux: `fun` returns (value, aux).
     Returns: (value, pull_back), with aux as third if `has_aux`; `pull_back(cotangent)` is a tuple, one per primal.
+      The function `pull_back` is a pytree, of its residuals.
     Raises: TypeError if a primal is not an array; of `pull_back`, if the cotangent's structure or types differ.
 
     >>> y, pull_back = vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -142,18 +140,19 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     if tree != tangent_tree:
         raise TypeError(f"jvp: primals and tangents differ in structure: {tree} and {tangent_tree}.")
     given = [
-        _tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
+        tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
     ]
     f = _Flat("jvp", fun, tree, has_aux)
     values, pushed = forward.jvp(f, flat, given, fun)
-    result = f.unflatten(values), f.unflatten(_instantiated(pushed))
+    result = f.unflatten(values), f.unflatten(instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Value of `fun`, and its derivative at `primals` as a function that may be applied many times.
+    """Value of `fun`, and its derivative at `primals` as a linear map that may be applied many times.
 
-    Returns: (value, push_forward), with aux as third if `has_aux`; `push_forward(*tangents)` gives the tangent.
+    Returns: (value, push_forward), with aux as third if `has_aux`; `push_forward(*tangents)` gives the tangent. This is
+      an operator, with `@`, `.T`, `.H`, `+`, `*`, `.matrix()` and `.cost`, and a pytree, of its residuals.
     Raises: TypeError of `push_forward`, if tangents differ from the primals in structure or type.
 
     >>> y, push_forward = linearize(lambda x: x**2, 3.0)
@@ -167,39 +166,9 @@ def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], ha
     """`linearize`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
     check_arguments(who, _name(fun), primals)
-    flat, tree = pytree.flatten(primals)
-    f = _Flat(who, fun, tree, has_aux)
-    values, program = unzip.linearize(f, flat, fun)
-    result = f.unflatten(values), LinearMap(program, flat, tree, f)
+    values, f, derivative = _linearized(who, fun, primals, has_aux, fun, "linearize")
+    result = f.unflatten(values), derivative
     return (*result, f.aux(values)) if has_aux else result
-
-
-class LinearMap:
-    """The derivative of a function at a point, as a function: `linear_map(*tangents)`. Prints its program."""
-
-    __slots__ = ("_avals", "_f", "_program", "_tree")
-
-    def __init__(self, program: unzip.LinearProgram, primals: Sequence[Any], tree: Any, f: "_Flat") -> None:
-        self._program, self._avals, self._tree, self._f = program, [aval_of(x) for x in primals], tree, f
-
-    def __call__(self, *tangents: Any) -> Any:
-        flat, tree = pytree.flatten(tangents)
-        if tree != self._tree:
-            raise TypeError(f"linearize: tangents must have the structure {self._tree}, not {tree}.")
-        given = [
-            _tangent(aval, t, f"linearize: tangent {i}")
-            for i, (aval, t) in enumerate(zip(self._avals, flat, strict=True))
-        ]
-        used = [instantiate(t) for aval, t in zip(self._avals, given) if dtypes.is_inexact(aval.dtype)]
-        return self._f.unflatten(_instantiated(self._program.apply(used)))
-
-    @property
-    def jaxpr(self) -> Any:
-        """The linear program: residuals ; tangents -> tangents."""
-        return self._program.jaxpr
-
-    def __repr__(self) -> str:
-        return str(self._program.jaxpr)
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., Any]:
@@ -221,14 +190,12 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     known = eval_jaxpr(halves.known, consts)
     residuals = known[len(known) - halves.residuals :]
 
-    @named("adjoint" if adjoint else "transposed", fun)
-    def transposed(cotangent: Any) -> Any:
-        cts = _cotangents(cotangent, f, [v.aval for v in linear.outvars], "linear_transpose")
-        given = [ct for ct, waits in zip(map(_conjugate, cts) if adjoint else cts, halves.linear_out) if waits]
-        pulled = transpose.backward(halves.linear, residuals, given)
-        return pytree.unflatten(tree, _instantiated([*map(_conjugate, pulled)] if adjoint else pulled))
-
-    return transposed
+    some = halves.linear_out
+    program = unzip.LinearProgram(halves.linear, residuals, some, [v.aval for v in linear.outvars])
+    domain = Space.of_arguments(tree, program.in_avals)
+    codomain = Space(f.out_tree, tuple(program.out_avals))
+    form = PullBackForm(tree, f"{'adjoint' if adjoint else 'transposed'}_of_{f.__name__}", adjoint)
+    return PullBack(LinearMap.of(_of_inexact(program), domain, codomain, "linear_transpose", f.__name__), form)
 
 
 def linear_program(
@@ -270,10 +237,6 @@ def zeros_among(consts: Sequence[Any]) -> list[bool]:
     return [x is not None and not x.any() for x in map(known_elements, consts)]
 
 
-def _conjugate(x: Any) -> Any:
-    return conj(x) if type(x) is not Zero and dtypes.is_complex(aval_of(x).dtype) else x
-
-
 # ---- flat functions ------------------------------------------------------------------------------------------
 
 
@@ -281,13 +244,13 @@ class _Flat:
     """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
 
     def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
-        self._who, self._fun, self._in_tree, self._has_aux = who, fun, in_tree, has_aux
+        self._who, self._fun, self.in_tree, self._has_aux = who, fun, in_tree, has_aux
         self.out_tree: Any = None
         self._aux_tree: Any = None
         self.__name__ = _name(function or fun)
 
     def __call__(self, *flat: Any) -> list[Any]:
-        out = self._fun(*pytree.unflatten(self._in_tree, flat))
+        out = self._fun(*pytree.unflatten(self.in_tree, flat))
         aux: list[Any] = []
         if self._has_aux:
             out, aux = _split_aux(self._who, out, self.__name__)
@@ -299,48 +262,40 @@ class _Flat:
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """The result, from its leaves (followed by those of aux, which are left out)."""
-        return pytree.unflatten(self.out_tree, [_result(x) for x in leaves[: self.out_tree.num_leaves]])
+        return pytree.unflatten(self.out_tree, [own_array(x) for x in leaves[: self.out_tree.num_leaves]])
 
     def aux(self, leaves: Sequence[Any]) -> Any:
         """The auxiliary result."""
-        arrays = map(_result, leaves[self.out_tree.num_leaves :])
+        arrays = map(own_array, leaves[self.out_tree.num_leaves :])
         return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
 
 
-def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, Any, Any]:
-    flat, tree = pytree.flatten(tuple(primals))
-    f = _Flat(who, fun, tree, has_aux, function)
-    values, program = unzip.linearize(f, flat, function, who)
-    avals = [aval_of(x).tangent() for x in values[: f.out_tree.num_leaves]]
-
-    @named("pull_back", function)
-    def pull_back(cotangent: Any) -> Any:
-        cts = _cotangents(cotangent, f, avals, "vjp")
-        none = [Zero(aval) for aval in program.out_avals[len(cts) :]]
-        pulled = iter(program.pull_back([*cts, *none]))
-        return pytree.unflatten(tree, [_pulled_to(x, pulled) for x in flat])
-
+def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, PullBack, Any]:
+    values, f, derivative = _linearized(who, fun, primals, has_aux, function, "vjp")
+    pull_back = PullBack(derivative, PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}"))
     return f.unflatten(values), pull_back, f.aux(values) if has_aux else None
 
 
-def _pulled_to(x: Any, pulled: Any) -> Any:
-    """The cotangent of x: of its type, so weak if x is."""
-    aval = aval_of(x).tangent()
-    if aval.dtype == dtypes.float0:
-        return instantiate(Zero(aval))
-    ct = _result(instantiate(next(pulled)))
-    return ct if aval_of(ct).weak_type == aval.weak_type else convert_element_type(ct, aval.dtype, aval.weak_type)
+def _linearized(
+    who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, caller: str
+) -> tuple[list[Any], _Flat, LinearMap]:
+    """Compute the values of a function, aux among them, and its derivative, which `caller` applies, in messages."""
+    given, tree = pytree.flatten(tuple(primals))
+    flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
+    f = _Flat(who, fun, tree, has_aux, function)
+    values, program = unzip.linearize(f, flat, function, who)
+    n = f.out_tree.num_leaves
+    domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
+    codomain = Space(f.out_tree, program.out_avals[:n])
+    results = unzip.LinearProgram(program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n])
+    return values, f, LinearMap.of(_of_inexact(results), domain, codomain, caller, f.__name__)
 
 
-def _instantiated(tangents: Sequence[Any]) -> list[Any]:
-    return [_result(instantiate(t)) for t in tangents]
-
-
-def _result(x: Any) -> Any:
-    """`x` as an array of ours, if it is a number or a NumPy array that came through as it was."""
-    if isinstance(x, Array) or not core.is_evaluating() or getattr(x, "dtype", None) == dtypes.float0:
-        return x
-    return device_put(x)
+def _of_inexact(program: unzip.LinearProgram) -> unzip.LinearProgram:
+    """A linear program whose results are those that have tangents."""
+    kept = [i for i, aval in enumerate(program.out_avals) if dtypes.is_inexact(aval.dtype)]
+    nonzero, avals = [program.nonzero[i] for i in kept], [program.out_avals[i] for i in kept]
+    return unzip.LinearProgram(program.jaxpr, program.residuals, nonzero, avals)
 
 
 def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
@@ -449,45 +404,6 @@ def _check_sequences(primals: Any, tangents: Any) -> None:
             raise TypeError(f"jvp: {name} must be a tuple or list, one entry per argument, not {given!r}.")
     if len(primals) != len(tangents):
         raise TypeError(f"jvp: {len(primals)} primals were given, but {len(tangents)} tangents.")
-
-
-def _tangent(primal: ShapedArray, t: Any, who: str) -> Any:
-    """The tangent `t` of a primal as a value or Zero. Raises: TypeError if its type is not that of tangents."""
-    if type(t) is Zero:
-        return t
-    want = primal.tangent()
-    if want.dtype == dtypes.float0:
-        if getattr(t, "dtype", None) == dtypes.float0:
-            return Zero(want)
-        raise TypeError(f"{who} belongs to a primal of integer type, {primal}: it must be of dtype float0, not {t!r}.")
-    return typed(t, want, who, f"the primal {primal}")
-
-
-def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """`t`; a number, or a weakly typed array, taken as of the type `want`. Raises: TypeError naming both types."""
-    if isinstance(t, (bool, int, float, complex)) and not want.shape:
-        return constant(t, want)
-    check_arrays(f"{who}{{}}", t)
-    have = aval_of(t)
-    if have.weak_type and have.shape == want.shape and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype):
-        return t if have.dtype == want.dtype else convert_element_type(t, want.dtype)
-    if have.shape != want.shape or have.dtype != want.dtype:
-        raise TypeError(f"{who} is {have}, but {of} asks for {want}.")
-    return t
-
-
-def _cotangents(cotangent: Any, f: _Flat, avals: Sequence[ShapedArray], who: str) -> list[Any]:
-    flat, tree = pytree.flatten(cotangent)
-    if tree != f.out_tree:
-        raise TypeError(
-            f"{who}: the cotangent must have the structure of the result of {f.__name__}, {f.out_tree}, not {tree}."
-        )
-    return [
-        Zero(aval)
-        if aval.dtype == dtypes.float0
-        else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {f.__name__}")
-        for i, (ct, aval) in enumerate(zip(flat, avals, strict=True))
-    ]
 
 
 def _type_of(who: str, x: Any) -> ShapedArray:

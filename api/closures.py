@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tapeless.rule_checks import attempt
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
@@ -240,15 +241,53 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
         return outs
 
     program, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="closure_convert", function=fun)
-    is_hoisted = [isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in consts]
-    n = sum(is_hoisted)
-    hoisted, kept = chosen(is_hoisted, consts), others(is_hoisted, consts)
+    is_hoisted = tuple([isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in consts])
+    form = ConvertedForm(program, is_hoisted, tree, out_tree, name)
+    return ConvertedFunction(form, others(is_hoisted, consts)), chosen(is_hoisted, consts)
 
-    def converted_fun(*args: Any) -> Any:
+
+class ConvertedForm(NamedTuple):
+    """What a converted function is besides the arrays that it holds; equal for equivalent programs."""
+
+    jaxpr: Jaxpr
+    is_hoisted: tuple[bool, ...]
+    in_tree: Any
+    out_tree: Any
+    name: str
+
+    def _key(self) -> Any:
+        return form_of(self.jaxpr), self.is_hoisted, self.in_tree, self.out_tree
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConvertedForm) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key()[:2])
+
+
+class ConvertedFunction:
+    """A function of the arguments that it was converted for, followed by what was hoisted.
+
+    It is a pytree; its leaves are the arrays of its closure that were not hoisted.
+    """
+
+    def __init__(self, form: ConvertedForm, held: Sequence[Any]) -> None:
+        self._form, self._held = form, list(held)
+
+    def __call__(self, *args: Any) -> Any:
+        form = self._form
+        n = sum(form.is_hoisted)
         given, values = args[: len(args) - n], args[len(args) - n :]
-        xs, structure = pytree.flatten(tuple(given))
-        if structure != tree:
-            raise TypeError(f"closure_convert: {name} was converted for arguments {tree}, but is given {structure}.")
-        return pytree.unflatten(out_tree, eval_jaxpr(program, [*merged(is_hoisted, values, kept), *xs]))
+        xs, tree = pytree.flatten(tuple(given))
+        if tree != form.in_tree:
+            raise TypeError(
+                f"closure_convert: {form.name} was converted for arguments {form.in_tree}, but is given {tree}."
+            )
+        consts = merged(form.is_hoisted, values, self._held)
+        return pytree.unflatten(form.out_tree, eval_jaxpr(form.jaxpr, [*consts, *xs]))
 
-    return converted_fun, hoisted
+    def __repr__(self) -> str:
+        return f"<{self._form.name}, converted>"
+
+
+pytree.register_pytree_node(ConvertedFunction, lambda f: (f._held, f._form), ConvertedFunction)

@@ -11,8 +11,8 @@ import numpy as np
 
 from tapeless.autodiff import canonical_argnums, check_inputs, linearize_of, named, vjp_of, with_arguments
 from tapeless.describing import check_callable
+from tapeless.linear_maps import basis
 from tapeless.tracer import core, dtypes, pytree
-from tapeless.tracer.numpy import eye
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
 from tapeless.tracer.types import ShapedArray, aval_of
 from tapeless.vectorization import vmap
@@ -160,21 +160,12 @@ def _of_basis(
         return [x for x, some in zip(pytree.leaves(linear(*pytree.unflatten(tree, leaves))), exact) if some]
 
     parts = [
-        vmap(inexact_leaves, out_axes=axis, axis_size=stop - start)(_basis(given, start, stop))
+        vmap(inexact_leaves, out_axes=axis, axis_size=stop - start)(basis(given, start, stop))
         for start, stop in ((k, min(k + step, total)) for k in range(0, max(total, 1), step))
     ]
     pieces = map(list, zip(*parts))
     joined = iter([concatenate(xs, axis % aval_of(xs[0]).ndim) if len(xs) > 1 else xs[0] for xs in pieces])
     return [next(joined) if some else _nothing(t, total, axis) for t, some in zip(found, exact)]
-
-
-def _basis(types: list[ShapedArray], start: int, stop: int) -> list[Any]:
-    """Elements `start` to `stop` of the basis of all leaves together: for each leaf [stop - start, its shape..]."""
-    leaves = []
-    for t in types:
-        leaves.append(reshape(eye(stop - start, t.size, start, t.dtype), (stop - start, *t.shape)))
-        start, stop = start - t.size, stop - t.size
-    return leaves
 
 
 def _nothing(t: ShapedArray, total: int, axis: int) -> Any:

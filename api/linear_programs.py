@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from tapeless import residuals
-from tapeless.autodiff import LinearMap, linear_program, zeros_among
+from tapeless.autodiff import linear_program, zeros_among
 from tapeless.compiling import program_of
 from tapeless.costs import ProgramCost
 from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_callable
@@ -14,6 +14,7 @@ from tapeless.interpreters import linear_a, partial_eval, transpose
 from tapeless.interpreters import strict_form as strictness
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_all
+from tapeless.linear_maps import LinearMap
 from tapeless.residuals import Residuals
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.autodiff import jvp, typed
+from tapeless.autodiff import jvp
 from tapeless.bodies import as_type, trace
 from tapeless.custom_rules import custom_jvp
 from tapeless.describing import check_arrays, check_callable, structure
 from tapeless.interpreters import transpose
 from tapeless.interpreters.linearity import check_linear
 from tapeless.symbolic_zeros import zero_from_primal
+from tapeless.tangents import typed
 from tapeless.tracer import core, marking, pytree
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import neg

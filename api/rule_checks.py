@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.autodiff import typed
 from tapeless.interpreters.linearity import check_linear
 from tapeless.interpreters.zero import Zero
 from tapeless.symbolic_zeros import SymbolicZero
+from tapeless.tangents import typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import LinearityError

@@ -25,19 +25,24 @@ class LinearProgram:
         self.jaxpr, self.residuals, self.nonzero = jaxpr, list(residuals), tuple(nonzero)
         self.out_avals = tuple(outs)
 
+    @property
+    def in_avals(self) -> tuple[ShapedArray, ...]:
+        """Types of the tangents, one per differentiable input."""
+        return tuple([v.aval for v in self.jaxpr.invars if v.linear])
+
+    def at(self, residuals: Sequence[Any]) -> "LinearProgram":
+        """Return the same program with other values of its coefficients."""
+        return LinearProgram(self.jaxpr, residuals, self.nonzero, self.out_avals)
+
     def apply(self, tangents: Sequence[Any]) -> list[Any]:
         """Push tangents forwards; one per differentiable input. Results may be `Zero`."""
-        given = [t for t, _ in zip(tangents, self._inputs(), strict=True)]
-        pushed = iter(eval_jaxpr(self.jaxpr, [*self.residuals, *given]))
+        pushed = iter(eval_jaxpr(self.jaxpr, [*self.residuals, *tangents]))
         return [next(pushed) if some else Zero(aval) for some, aval in zip(self.nonzero, self.out_avals)]
 
     def pull_back(self, cts: Sequence[Any]) -> list[Any]:
         """Pull cotangents back; one per result. Results may be `Zero`."""
         given = [ct for ct, some in zip(cts, self.nonzero, strict=True) if some]
         return transpose.backward(self.jaxpr, self.residuals, given)
-
-    def _inputs(self) -> list[Any]:
-        return [v for v in self.jaxpr.invars if v.linear]
 
 
 def linearize(

@@ -145,10 +145,10 @@ class UnzipTrace(WritingTrace):
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
-        jaxpr = _with_inputs(jaxpr, values, self._inputs)
+        jaxpr = with_inputs(jaxpr, values, self._inputs)
         with core.under(self.parent):
             jaxpr = hoisted(simplify(checked(jaxpr)), values)
-        closed = _with_inputs(jaxpr, values, self._inputs)
+        closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
 
@@ -162,8 +162,8 @@ class LinearTracer(WrittenTracer):
 rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)
 
 
-def _with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
-    """A program with inputs for those of the known values that it reads and does not compute."""
+def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
+    """Give a program inputs for those of the known `values` that it reads and does not compute, before `inputs`."""
     computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     used = passes.used_variables(jaxpr)
     return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])

@@ -1,0 +1,120 @@
+"""Operators on linear programs: transposes, adjoints, products, sums and multiples are linear programs again.
+
+Each takes programs with their residuals, and writes one program down whose residuals are those of theirs that it needs.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.interpreters.linearity import checked_linear
+from tapeless.interpreters.linearize import LinearProgram
+from tapeless.interpreters.partial_eval import with_inputs
+from tapeless.interpreters.simplify import simplified
+from tapeless.interpreters.structure import hoisted
+from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
+from tapeless.tracer import dtypes
+from tapeless.tracer.check import checked
+from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.numpy import arithmetic
+from tapeless.tracer.primitives.elementwise import conj, conj_p, convert_element_type_p, imag_p, real_p
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+Values = Sequence[Any]
+
+
+def transposed(f: LinearProgram) -> LinearProgram:
+    """Transpose a map: cotangents of its results -> cotangents of its inputs."""
+    return _written(lambda residuals, cts: f.at(residuals).pull_back(cts), f.residuals, f.out_avals)
+
+
+def adjoint(f: LinearProgram) -> LinearProgram:
+    """Transpose and conjugate a map: <y, f(x)> = <adjoint(y), x> for the inner product sum(conj(y) x)."""
+
+    def pulled(residuals: Values, cts: Values) -> list[Any]:
+        return [*map(conjugate, f.at(residuals).pull_back([*map(conjugate, cts)]))]
+
+    return _written(pulled, f.residuals, f.out_avals)
+
+
+def product(f: LinearProgram, g: LinearProgram) -> LinearProgram:
+    """Compose two maps: x -> f(g(x))."""
+    n = len(f.residuals)
+
+    def composed(residuals: Values, xs: Values) -> list[Any]:
+        between = g.at(residuals[n:]).apply(xs)
+        return f.at(residuals[:n]).apply([*map(instantiate, between)])
+
+    return _written(composed, [*f.residuals, *g.residuals], g.in_avals)
+
+
+def plus(f: LinearProgram, g: LinearProgram) -> LinearProgram:
+    """Add two maps of the same inputs: x -> f(x) + g(x). Results are promoted as those of numpy.add."""
+    n = len(f.residuals)
+
+    def added(residuals: Values, xs: Values) -> list[Any]:
+        return [*map(_sum, f.at(residuals[:n]).apply(xs), g.at(residuals[n:]).apply(xs))]
+
+    return _written(added, [*f.residuals, *g.residuals], f.in_avals)
+
+
+def scaled(operation: Callable[[Any, Any], Any], f: LinearProgram, number: Any) -> LinearProgram:
+    """Multiply or divide a map by a scalar array. Results are promoted as those of `operation`, NumPy's."""
+
+    def multiplied(residuals: Values, xs: Values) -> list[Any]:
+        return [_scaled(operation, y, residuals[0]) for y in f.at(residuals[1:]).apply(xs)]
+
+    return _written(multiplied, [number, *f.residuals], f.in_avals)
+
+
+def is_complex_linear(jaxpr: Jaxpr) -> bool:
+    """Tell whether a linear program nowhere takes the parts of a complex linear value, or its conjugate."""
+    return not any(map(_takes_parts, jaxpr.eqns))
+
+
+def _takes_parts(eqn: Equation) -> bool:
+    if not eqn.linear:
+        return False
+    if eqn.primitive is convert_element_type_p:
+        before, after = eqn.invars[0].aval.dtype, eqn.outvars[0].aval.dtype
+        return dtypes.is_complex(before) and not dtypes.is_complex(after)
+    return eqn.primitive in (real_p, imag_p, conj_p) or not all(map(is_complex_linear, subjaxprs(eqn.params)))
+
+
+def conjugate(x: Any) -> Any:
+    """Conjugate a tangent or cotangent, which may be `Zero`."""
+    return conj(x) if type(x) is not Zero and dtypes.is_complex(aval_of(x).dtype) else x
+
+
+def _sum(x: Any, y: Any) -> Any:
+    if type(x) is Zero and type(y) is Zero:
+        return Zero(aval_of(x).update(dtype=dtypes.result_type(x, y)[0]))
+    return arithmetic.add(instantiate(x), instantiate(y))
+
+
+def _scaled(operation: Callable[[Any, Any], Any], x: Any, number: Any) -> Any:
+    if type(x) is Zero:
+        return Zero(x.aval.update(dtype=dtypes.result_type(x, number)[0]))
+    return operation(x, number)
+
+
+def _written(
+    operator: Callable[[Values, Values], Sequence[Any]], residuals: Values, in_avals: Sequence[ShapedArray]
+) -> LinearProgram:
+    """Write down `operator(residuals, inputs)`, a linear function of the inputs whose results may be `Zero`."""
+    n = len(residuals)
+    results: Sequence[Any] = ()
+
+    def flat(*xs: Any) -> list[Any]:
+        nonlocal results
+        results = operator(xs[:n], xs[n:])
+        return [y for y in results if type(y) is not Zero]
+
+    traced, _ = trace_to_jaxpr(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
+    jaxpr = simplified(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
+    values = dict(zip(jaxpr.invars, residuals))
+    closed = with_inputs(hoisted(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
+    needed = [values[v] for v in closed.invars if not v.linear]
+    out_avals = [aval_of(y) for y in results]
+    return LinearProgram(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)

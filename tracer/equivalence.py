@@ -1,0 +1,74 @@
+"""Alpha-equivalence of programs: equality up to the names of variables and of programs, and source lines.
+
+Programs are compared by identity, which is what caches want. A function value that carries a program, such as what
+`linearize` returns, is to be equal to the one that tracing the same function again gives. `form_of` gives every
+program its form; equivalent programs have one and the same form.
+"""
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+
+
+class Form:
+    """The class of all programs that are equivalent to one; compared by identity."""
+
+    __slots__ = ("__weakref__", "_key")
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+
+def form_of(jaxpr: Jaxpr) -> Form:
+    """Return the form of a program, remembered for as long as the program lives.
+
+    Forms of the programs inside are part of it, so that comparing takes time in proportion to the program's text, even
+    where calls are nested. Params that are objects count as equal if they say so.
+    """
+    found = _forms.get(jaxpr)
+    if found is None:
+        key = _key_of(jaxpr)
+        form = _known.get(key) or _known.setdefault(key, Form(key))
+        found = _forms[jaxpr] = {"form": form}
+    return found["form"]
+
+
+def _key_of(jaxpr: Jaxpr) -> Any:
+    numbers: dict[Var, int] = {}
+
+    def defined(v: Var) -> Any:
+        numbers[v] = len(numbers)
+        return v.aval, v.linear
+
+    def read(atom: Atom) -> Any:
+        if type(atom) is Var:
+            return numbers[atom]
+        return atom.aval, np.asarray(atom.value).tobytes()
+
+    def written(eqn: Equation) -> Any:
+        params = tuple([(name, _exact(eqn.params[name])) for name in sorted(eqn.params)])
+        return eqn.primitive, tuple(map(read, eqn.invars)), params, tuple(map(defined, eqn.outvars))
+
+    head = tuple(map(defined, jaxpr.invars))
+    return head, tuple(map(written, jaxpr.eqns)), tuple(map(read, jaxpr.outvars))
+
+
+def _exact(value: Any) -> Any:
+    """A key equal to that of another param only if a rule cannot tell them apart: 1, 1.0 and True are three."""
+    if isinstance(value, Jaxpr):
+        return form_of(value)
+    if isinstance(value, tuple):
+        return type(value), *map(_exact, value)
+    if isinstance(value, float):
+        return type(value), float.hex(value)
+    if isinstance(value, complex):
+        return type(value), float.hex(value.real), float.hex(value.imag)
+    return type(value), value
+
+
+_forms = core.program_cache()
+_known: weakref.WeakValueDictionary[Any, Form] = weakref.WeakValueDictionary()
