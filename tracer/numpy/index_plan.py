@@ -267,7 +267,7 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool) -> tuple[An
         return np.nonzero(item.mask)[item.number].astype(np.int32), True
     if isinstance(item, Array):
         return from_the_front(item, n), False
-    known = np.asarray(item)
+    known = widened(item)
     outside = known[(known < -n) | (known >= n)]
     if outside.size and check:
         inside(aval, axis, int(outside[0]))
@@ -277,6 +277,12 @@ def _positions(aval: ShapedArray, axis: int, item: Any, check: bool) -> tuple[An
         limits = np.iinfo(places.dtype)
         places[known > limits.max], places[known < limits.min] = limits.max, limits.min
     return places, not outside.size
+
+
+def widened(indices: Any) -> np.ndarray[Any, Any]:
+    """Known indices as int32 or wider, so that they can be compared with sizes."""
+    known = np.asarray(indices)
+    return known.astype(np.int32) if known.dtype.itemsize < 4 else known
 
 
 def from_the_front(i: Array, n: int) -> Array:

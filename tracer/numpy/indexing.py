@@ -11,8 +11,17 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.arithmetic import remainder
-from tapeless.tracer.numpy.index_plan import Cut, Plan, from_the_front, index_dtype, inside, plan_index, window_axes
+from tapeless.tracer.numpy.arithmetic import maximum, remainder
+from tapeless.tracer.numpy.index_plan import (
+    Cut,
+    Plan,
+    from_the_front,
+    index_dtype,
+    inside,
+    plan_index,
+    widened,
+    window_axes,
+)
 from tapeless.tracer.numpy.promotion import array_operand, check_no_out, check_operands, stretched
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
@@ -156,7 +165,7 @@ def take(
     """Elements of a at positions along `axis`, of the flat array if None.
 
     Args:
-      indices: [k..] integers; negative ones count from the end.
+      indices: [k..] integers; negative ones count from the end, but are 0 if mode is "clip".
       mode: "fill" (the default; positions outside read as `fill_value`, nan if None), "clip" or "wrap".
       unique_indices, indices_are_sorted: promises.
     Returns: [axes of a before, k.., axes of a after].
@@ -170,12 +179,18 @@ def take(
     axis = canonical_axis(axis, x.ndim)
     if mode == "wrap":
         indices, mode = _wrapped(indices, x.shape[axis]), "clip"
+    elif mode in ("clip", GatherScatterMode.CLIP):
+        indices = maximum(indices, 0) if isinstance(indices, Array) else np.maximum(indices, 0)
     plan, positions = plan_index(x.aval, (slice(None),) * axis + (indices,), check=False)
     return read(x, plan, positions, mode, fill_value)
 
 
 def _wrapped(indices: ArrayLike, n: int) -> Any:
-    return np.asarray(indices) % n if not isinstance(indices, Array) else remainder(indices, n)
+    """Positions modulo n, which a narrow dtype may not hold."""
+    if not isinstance(indices, Array):
+        return widened(indices) % n
+    narrow = dtypes.bits_of(indices.dtype) < 32
+    return remainder(convert_element_type(indices, np.int32) if narrow else indices, n)
 
 
 def take_along_axis(

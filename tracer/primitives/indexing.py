@@ -25,7 +25,7 @@ from tapeless.tracer.primitives.dimension_numbers import (
     scatter_faults,
     windows_shape,
 )
-from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, neg, select_n
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, neg, rem, select_n
 from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -281,16 +281,31 @@ gather_p = Primitive("gather", _gather_type)
 def index_take(
     src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int], mode: str | GatherScatterMode | None = None
 ) -> Array:
-    """The parts of `src` at positions along `axes`, which are given by one integer array each, of one shape.
+    """Gather the parts of `src` at positions along `axes`, which are given by one integer array each, of one shape.
 
+    Args:
+      mode: what becomes of positions that are not inside, as in `gather`; if None, they count modulo the axis's size.
     Returns: [shape of the positions, axes of src that are left].
     """
-    taken = tuple(canonical_axis(a, ndim(src)) for a in axes)
+    taken, shape = tuple(canonical_axis(a, ndim(src)) for a in axes), shape_of(src)
+    if mode is None:
+        idxs = [_modulo(i, shape[a]) for i, a in zip(idxs, taken, strict=True)]
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
     vectors = stack_indices(idxs)
-    batch, shape = ndim(vectors) - 1, shape_of(src)
+    batch = ndim(vectors) - 1
     offset = tuple(range(batch, batch + len(shape) - len(taken)))
     sizes = tuple(1 if d in taken else n for d, n in enumerate(shape))
     return gather(src, vectors, GatherDimensionNumbers(offset, tuple(sorted(taken)), taken), sizes, mode=mode)
+
+
+def _modulo(index: ArrayLike, n: int) -> ArrayLike:
+    """Integers modulo n, as int32 or wider: a narrower dtype may not hold n."""
+    dtype = aval_of(index).dtype
+    wide = np.dtype(np.int32) if dtypes.bits_of(dtype) < 32 else dtype
+    if not isinstance(index, Array):
+        return np.asarray(index, wide) % wide.type(max(n, 1))
+    rest = rem(convert_element_type(index, wide), n)
+    return select_n(lt(rest, 0), rest, add(rest, n)) if dtypes.is_signed(wide) else rest
 
 
 def stack_indices(indices: Sequence[ArrayLike]) -> Array:

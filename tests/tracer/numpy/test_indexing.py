@@ -350,6 +350,26 @@ def test_positions_far_outside():
     np.testing.assert_array_equal(x.at[np.array([2**40, 0])].set(1, mode="drop"), [1, 6, 7])
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_take_clips_negative_positions(jitted):
+    """As NumPy and JAX do; other ways of reading count them from the end first."""
+    x, positions = np.array([5.0, 6.0, 7.0]), np.array([5, -1, -4, 1])
+    take = lambda x, p: tnp.take(x, p, mode="clip")  # noqa: E731
+    np.testing.assert_array_equal((tl.jit(take) if jitted else take)(x, positions), np.take(x, positions, mode="clip"))
+    assert tnp.take(x, -1, mode="clip") == 5 and tnp.take(x, 2**40, mode="clip") == 7
+    np.testing.assert_array_equal(tnp.take_along_axis(x, positions, 0, mode="clip"), [7, 7, 5, 6])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+@pytest.mark.parametrize("mode", ["clip", "wrap", "fill"])
+def test_positions_of_a_dtype_too_narrow_for_the_size(dtype, mode):
+    x, positions = np.arange(300.0), np.array([5, 200, 100]).astype(dtype)
+    expected = np.take(x, positions, mode="raise" if mode == "fill" else mode)
+    np.testing.assert_array_equal(tnp.take(x, positions, mode=mode), expected)
+    np.testing.assert_array_equal(tl.jit(lambda x, p: tnp.take(x, p, mode=mode))(x, positions), expected)
+    np.testing.assert_array_equal(tnp.asarray(x)[positions], x[positions])
+
+
 @given(SHAPES, st.data())
 @EXAMPLES
 def test_take_along_axis(shape, data):

@@ -63,6 +63,23 @@ def test_a_start_too_narrow_for_the_size_is_widened():
     np.testing.assert_array_equal(read(np.int8(-3)), x[-3:-1])
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint8, np.uint64])
+def test_index_take_counts_modulo_the_size(dtype):
+    limits, src = np.iinfo(dtype), np.arange(12.0).reshape(3, 4)
+    rows = np.array([5, limits.min, limits.max, 1], dtype)
+    columns = np.array([limits.max, 4, 0, limits.min], dtype)
+    expected = src[rows % 3, columns % 4]
+    np.testing.assert_array_equal(i.index_take(src, (rows, columns), (0, 1)), expected)
+    np.testing.assert_array_equal(tl.jit(lambda s, *at: i.index_take(s, at, (0, 1)))(src, rows, columns), expected)
+
+
+def test_index_take_in_a_mode():
+    src, positions = np.arange(3.0), np.array([5, -1, 1])
+    np.testing.assert_array_equal(i.index_take(src, (positions,), (0,), mode="clip"), [2, 0, 1])
+    np.testing.assert_array_equal(i.index_take(src, (positions,), (0,), mode="fill"), [np.nan, np.nan, 1])
+    np.testing.assert_array_equal(tl.grad(lambda s: i.index_take(s, (positions,), (0,)).sum())(src), [0, 1, 2])
+
+
 def test_allow_negative_indices_is_one_per_axis():
     with pytest.raises(ValueError, match=r"allow_negative_indices \(True,\) must be one boolean, or one per axis"):
         i.dynamic_slice(X, (0, 0), (1, 1), allow_negative_indices=(True,))
