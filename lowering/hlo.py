@@ -63,6 +63,7 @@ class Function:
         self.place = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
+        self._numbers: dict[str, Any] = {}  # scalar constants by name
 
     def at(self, source: Any) -> None:
         """Operations to come belong to a line of the user's."""
@@ -119,7 +120,13 @@ class Function:
         found = self._memo.get(key)
         if found is None:
             found = self._memo[key] = self.op("constant", [], aval.strong(), f"value = {dense(array, aval)}")
+            if not aval.shape:
+                self._numbers[found.name] = array[()]
         return found
+
+    def number(self, x: Value) -> Any:
+        """The number that a scalar is known to be when the program is written; None if it is computed."""
+        return self._numbers.get(x.name)
 
     def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
         """x along new axes; axis i becomes dims[i]. Nothing is written if the shape is the same."""

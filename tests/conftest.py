@@ -41,6 +41,7 @@ def optimized() -> Iterator[None]:
         patched.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})
         clear_caches()  # some programs would be taken again
         yield
+    clear_caches()  # so would these by the tests to come
 
 
 @pytest.fixture(autouse=True, scope="session")

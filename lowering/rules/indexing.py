@@ -26,10 +26,31 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.int32 if bits <= 32 else np.int64)
 
 
-def _starts(f: Function, indices: Sequence[Value]) -> list[Value]:
-    """Scalar indices in one type, as StableHLO wants them."""
+def _signed(f: Function, indices: Value, dtype: Any) -> Value:
+    """Indices in a signed type; those beyond it become its greatest number, which is outside of every axis."""
+    if indices.aval.dtype == np.uint64:
+        greatest = f.constant(np.iinfo(np.int64).max, indices.aval)
+        indices = f.op("minimum", [indices, greatest], indices.aval)
+    return f.convert(indices, dtype)
+
+
+def _starts(f: Function, indices: Sequence[Value], shape: Sequence[int], window: Sequence[int]) -> list[Value]:
+    """Scalar starts of a window in one type, as StableHLO wants them, each moved inside.
+
+    StableHLO moves windows inside as well, but XLA adds the starts of nested windows before it does that
+    (docs/xla_defects.md, `nested_windows`).
+    """
     dtype = np.result_type(np.int32, *[_wide(x.aval.dtype) for x in indices])
-    return [f.convert(x, dtype) for x in indices]
+    rooms = [n - size for n, size in zip(shape, window, strict=True)]
+    return [_moved_inside(f, x, room, dtype) for x, room in zip(indices, rooms, strict=True)]
+
+
+def _moved_inside(f: Function, start: Value, room: int, dtype: np.dtype[Any]) -> Value:
+    """The nearest number from 0 to `room`, of this type."""
+    aval, known, room = start.aval.update(dtype=dtype), f.number(start), min(room, np.iinfo(dtype).max)
+    if room == 0 or known is not None:
+        return f.constant(min(max(int(known or 0), 0), room), aval)
+    return f.op("clamp", [f.constant(0, aval), _signed(f, start, dtype), f.constant(room, aval)], aval)
 
 
 def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
@@ -44,11 +65,13 @@ def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: A
 
 
 def _dynamic_slice(f: Function, outs: Any, x: Value, *starts: Value, slice_sizes: tuple[int, ...]) -> Any:
-    return (f.op("dynamic_slice", [x, *_starts(f, starts)], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}"),)
+    inside = _starts(f, starts, x.aval.shape, slice_sizes)
+    return (f.op("dynamic_slice", [x, *inside], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}"),)
 
 
 def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *starts: Value) -> Any:
-    return (f.op("dynamic_update_slice", [x, update, *_starts(f, starts)], outs[0]),)
+    inside = _starts(f, starts, x.aval.shape, update.aval.shape)
+    return (f.op("dynamic_update_slice", [x, update, *inside], outs[0]),)
 
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice
@@ -73,7 +96,7 @@ def _gather(
     fill_value: Any,
 ) -> Any:
     d, out = dimension_numbers, outs[0]
-    indices = f.convert(indices, _wide(indices.aval.dtype))
+    indices = _signed(f, indices, _wide(indices.aval.dtype))
     names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims")
     numbers = _numbers((*names, "start_indices_batching_dims"), d, indices)
     found = f.op(
@@ -136,7 +159,7 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
         mode: GatherScatterMode,
     ) -> Any:
         d, scalar = dimension_numbers, x.aval.update(shape=())
-        indices = f.convert(indices, _wide(indices.aval.dtype))
+        indices = _signed(f, indices, _wide(indices.aval.dtype))
         if not d.scatter_dims_to_operand_dims:
             d, x, indices = _with_an_index(f, d, x, indices)
         if mode is GatherScatterMode.CLIP:

@@ -141,10 +141,26 @@ def padding_attribute(padding: Sequence[Sequence[int]]) -> str:
 
 
 def _cumulated(f: Function, x: Value, combine: Operation, initial: Any, axis: int, reverse: bool) -> Value:
-    """A window as long as the axis: XLA knows that form and runs it as a prefix scan."""
-    n, rank, scalar = x.aval.shape[axis], x.aval.ndim, x.aval.update(shape=())
+    """Running reductions along an axis.
+
+    XLA's defect `window_over_one_padded_element` (docs/xla_defects.md) needs an axis of odd length: of such an axis
+    the last element, in the order of the operation, is combined on its own.
+    """
+    n = x.aval.shape[axis]
     if n <= 1 or not x.aval.size:
         return x
+    if n % 2 == 0:
+        return _running_window(f, x, combine, initial, axis, reverse)
+    at, end = (1, 0) if reverse else (0, n - 1)
+    running = _running_window(f, _cut(f, x, axis, at, at + n - 1), combine, initial, axis, reverse)
+    before = _cut(f, running, axis, 0, 1) if reverse else _cut(f, running, axis, n - 2, n - 1)
+    last = combine(f, before, _cut(f, x, axis, end, end + 1))
+    return _joined(f, last, running, axis) if reverse else _joined(f, running, last, axis)
+
+
+def _running_window(f: Function, x: Value, combine: Operation, initial: Any, axis: int, reverse: bool) -> Value:
+    """A window as long as the axis: XLA knows that form and runs it as a prefix scan."""
+    n, rank, scalar = x.aval.shape[axis], x.aval.ndim, x.aval.update(shape=())
     along = [i == axis for i in range(rank)]
     padding = [((0, n - 1) if reverse else (n - 1, 0)) if here else (0, 0) for here in along]
     attributes = window_attributes([n if here else 1 for here in along], [1] * rank, padding)

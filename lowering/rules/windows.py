@@ -1,6 +1,6 @@
 """How windows run: StableHLO's reduce_window and select_and_scatter."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
@@ -21,15 +21,35 @@ def _windowed(combine: Operation, initial: Callable[[Any], Any]) -> Callable[...
         base_dilation: tuple[int, ...],
         window_dilation: tuple[int, ...],
     ) -> Any:
-        scalar = x.aval.update(shape=())
+        scalar, out = x.aval.update(shape=()), outs[0]
+        dims = [*zip(window_dimensions, window_strides, padding, base_dilation, window_dilation)]
+        if _may_pass_for_a_broadcast(x.aval.shape, window_dimensions, window_strides, padding):
+            dims.append((1, 2, (0, 0), 1, 1))
+            out = out.update(shape=(*out.shape, 1))
+            x = f.op("reshape", [x], x.aval.update(shape=(*x.aval.shape, 1)))
+        window, strides, pads, of_base, of_window = zip(*dims) if dims else ((),) * 5
         attributes = (
-            f"{window_attributes(window_dimensions, window_strides, padding)}, "
-            f"base_dilations = {hlo.array(base_dilation)}, window_dilations = {hlo.array(window_dilation)}"
+            f"{window_attributes(window, strides, pads)}, "
+            f"base_dilations = {hlo.array(of_base)}, window_dilations = {hlo.array(of_window)}"
         )
         region = f.block([scalar, scalar], lambda a, b: [combine(f, a, b)])
-        return (f.op("reduce_window", [x, f.constant(initial(scalar.dtype), scalar)], outs[0], attributes, region),)
+        found = f.op("reduce_window", [x, f.constant(initial(scalar.dtype), scalar)], out, attributes, region)
+        return (found if out.shape == outs[0].shape else f.op("reshape", [found], outs[0]),)
 
     return rule
+
+
+def _may_pass_for_a_broadcast(
+    shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: w.Padding
+) -> bool:
+    """True if XLA could take the window for a broadcast of the one element in the middle of a padded axis.
+
+    It does so without a look at the window's own padding, but never with strides (docs/xla_defects.md,
+    `window_over_one_padded_element`): a further axis, with a stride that has no effect, keeps it from that.
+    """
+    if any(n != 1 for n in strides) or not any(map(any, padding)):
+        return False
+    return any(n % 2 == 1 and n > 1 and size > n // 2 for n, size in zip(shape, window))
 
 
 emit.rules[w.reduce_window_sum_p] = _windowed(*SUM)

@@ -1,0 +1,131 @@
+"""Defects of XLA that our programs avoid: each a minimal module, what it gives, and what is right.
+
+A test here fails when the jaxlib that it meets gives the right value: then this jaxlib has mended the defect. Write its
+version into `mended`, and take the guard out once no supported jaxlib is older. The guards: docs/xla_defects.md.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from tapeless.lowering import devices
+from tapeless.lowering.array import device_put
+from tapeless.lowering.compat import JAXLIB_VERSION, xc
+from tapeless.lowering.compile import Executable
+from tapeless.tracer.types import aval_of
+
+VERSION = tuple(int(part) for part in JAXLIB_VERSION.split(".")[:3])
+AS_USERS_COMPILE = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+
+
+class Defect(NamedTuple):
+    """A module of one result. mended: the first jaxlib, if any, that gives what is right."""
+
+    module: str
+    arguments: Sequence[Any]
+    right: Any
+    wrong: Any
+    options: tuple[tuple[str, Any], ...] = ()
+    mended: tuple[int, ...] | None = None
+
+
+DEFECTS = {
+    # The algebraic simplifier makes one window of two, at the sum of their starts, and moves that inside. It should
+    # move each start inside before: the window of 4 at 6 begins at 4, and element 1 of it is 5.
+    "nested_windows": Defect(
+        """
+        !x = tensor<8xf32>
+        !i = tensor<i32>
+        module @nested_windows { func.func public @main(%x: !x, %i: !i, %j: !i) -> tensor<1xf32> {
+          %0 = stablehlo.dynamic_slice %x, %i, sizes = [4] : (!x, !i) -> tensor<4xf32>
+          %1 = stablehlo.dynamic_slice %0, %j, sizes = [1] : (tensor<4xf32>, !i) -> tensor<1xf32>
+          return %1 : tensor<1xf32>
+        } }""",
+        (np.arange(8, dtype=np.float32), np.int32(6), np.int32(1)),
+        right=np.float32([5]),
+        wrong=np.float32([7]),
+    ),
+    # The same of a window written into a window: x[4:8], with 1 written at 1, goes back to where it was read.
+    "nested_updates": Defect(
+        """
+        !x = tensor<8xf32>
+        !w = tensor<4xf32>
+        !u = tensor<1xf32>
+        !i = tensor<i32>
+        module @nested_updates { func.func public @main(%x: !x, %u: !u, %i: !i, %j: !i) -> !x {
+          %0 = stablehlo.dynamic_slice %x, %i, sizes = [4] : (!x, !i) -> !w
+          %1 = stablehlo.dynamic_update_slice %0, %u, %j : (!w, !u, !i) -> !w
+          %2 = stablehlo.dynamic_update_slice %x, %1, %i : (!x, !w, !i) -> !x
+          return %2 : !x
+        } }""",
+        (np.zeros(8, np.float32), np.ones(1, np.float32), np.int32(6), np.int32(1)),
+        right=np.float32([0, 0, 0, 0, 0, 1, 0, 0]),
+        wrong=np.float32([0, 0, 0, 0, 0, 0, 0, 1]),
+    ),
+    # One element with as much padding before it as after, reduced by windows that are longer than that: taken for a
+    # broadcast of the element, as if the window had no padding of its own.
+    "window_over_one_padded_element": Defect(
+        """
+        !x = tensor<1x1xf32>
+        !y = tensor<1x3xf32>
+        module @cumulative_sum { func.func public @main(%x: !x) -> !y {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %0 = stablehlo.pad %x, %zero, low = [0, 1], high = [0, 1], interior = [0, 0] : (!x, tensor<f32>) -> !y
+          %1 = "stablehlo.reduce_window"(%0, %zero) <{
+            window_dimensions = array<i64: 1, 3>, padding = dense<[[0, 0], [2, 0]]> : tensor<2x2xi64>
+          }> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %2 = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %2 : tensor<f32>
+          }) : (!y, tensor<f32>) -> !y
+          return %1 : !y
+        } }""",
+        (np.ones((1, 1), np.float32),),
+        right=np.float32([[0, 1, 1]]),
+        wrong=np.float32([[1, 1, 1]]),
+    ),
+    # Of elements whose index vectors are empty, so that all are written to the same place, only one is.
+    "scatter_without_indices": Defect(
+        """
+        !x = tensor<1xf32>
+        !i = tensor<3x0xi32>
+        !u = tensor<3xf32>
+        module @scatter_without_indices { func.func public @main(%x: !x, %i: !i, %u: !u) -> !x {
+          %0 = "stablehlo.scatter"(%x, %i, %u) <{
+            scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], index_vector_dim = 1>
+          }> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %1 = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+          }) : (!x, !i, !u) -> !x
+          return %0 : !x
+        } }""",
+        (np.zeros(1, np.float32), np.zeros((3, 0), np.int32), np.ones(3, np.float32)),
+        right=np.float32([3]),
+        wrong=np.float32([1]),
+    ),
+}
+NAMES = [*DEFECTS]
+
+
+def computed(defect: Defect) -> np.ndarray[Any, Any]:
+    """What XLA makes of a module, with its own options."""
+    device = devices.devices("cpu")[0]
+    options = xc.CompileOptions()
+    options.env_option_overrides = [*AS_USERS_COMPILE.items(), *defect.options]
+    loaded = device.client.compile_and_load(defect.module, device.list, options)
+    program = Executable(loaded, device, [aval_of(defect.right)], None)
+    return np.asarray(program(*[device_put(x, device) for x in defect.arguments])[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_defect_is_there(name, monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    defect = DEFECTS[name]
+    found = computed(defect)
+    if defect.mended is not None and defect.mended <= VERSION:
+        np.testing.assert_array_equal(found, defect.right)
+        return
+    if np.array_equal(found, defect.right):
+        pytest.fail(f"jaxlib {JAXLIB_VERSION} has mended {name!r}: write its version into `mended`.")
+    np.testing.assert_array_equal(found, defect.wrong)

@@ -1,0 +1,145 @@
+"""Operations that come to stand side by side, when programs are simplified or as they are written, compiled as users
+compile: XLA takes some of them for others (tests/lowering/test_xla_defects.py). The values are those step by step.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+
+pytestmark = pytest.mark.usefixtures("optimized")
+
+X = np.linspace(0.5, 3, 12, dtype=np.float32)
+
+
+def window(x: Any, start: Any, size: int, axis: int = 0) -> Any:
+    return lax.dynamic_slice_in_dim(x, start, size, axis)
+
+
+# ---- windows of windows --------------------------------------------------------------------------------------
+
+WINDOWS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "bare": lambda x, i, j: window(window(x, i, 5), j, 2),
+    "of one": lambda x, i, j: window(window(x, i, 1), j, 1),
+    "of all": lambda x, i, j: window(window(x, i, 12), j, 5),
+    "element": lambda x, i, j: tnp.sin(window(x, i, 5))[j],
+    "of a product": lambda x, i, j: window(window(x, i, 5) * x[:5], j, 3),
+    "of a sum": lambda x, i, j: window(window(x.reshape(6, 2), i, 3).sum(1), j, 2),
+    "of a contraction": lambda x, i, j: (window(x.reshape(6, 2), i, 3) @ x[:2])[j],
+    "three": lambda x, i, j: window(window(window(x, i, 7), j, 4), i, 2),
+    "of an axis": lambda x, i, j: window(window(x.reshape(3, 4), i, 2, 0), j, 3, 1).T[j],
+    "padded": lambda x, i, j: window(lax.pad(window(x, i, 5), np.float32(0), [(1, 2, 0)]), j, 4),
+    "reversed": lambda x, i, j: window(window(x, i, 5)[::-1], j, 3),
+    "strided": lambda x, i, j: window(window(x, i, 7)[1::2], j, 2),
+    "written": lambda x, i, j: lax.dynamic_update_slice(
+        x, lax.dynamic_update_slice(window(x, i, 5), x[:2], (j,)), (i,)
+    ),
+    "gathered": lambda x, i, j: window(x, i, 5)[tnp.stack([j, j + 1])],
+}
+STARTS = [(0, 0), (3, 1), (9, 1), (9, -1), (11, 4), (40, 2), (-3, 2), (-40, 1), (8, 40), (2, -40)]
+UNSIGNED = [(i % 2**64, j % 2**64) for i, j in STARTS]
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_of_windows(name):
+    f = tl.jit(WINDOWS[name])
+    for i, j in STARTS:
+        starts = tnp.asarray(i, np.int32), tnp.asarray(j, np.int64)
+        np.testing.assert_allclose(f(X, *starts), WINDOWS[name](tnp.asarray(X), *starts), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["bare", "element", "three", "written"])
+def test_gradients_of_windows_of_windows(name):
+    gradient = tl.grad(lambda x, i, j: tnp.sum(WINDOWS[name](x, i, j) ** 2))
+    compiled = tl.jit(gradient)
+    for i, j in STARTS:
+        starts = tnp.asarray(i, np.int32), tnp.asarray(j, np.int64)
+        np.testing.assert_allclose(compiled(X, *starts), gradient(tnp.asarray(X), *starts), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64, np.int8, np.int64])
+def test_starts_of_every_dtype(dtype):
+    f, limits = tl.jit(WINDOWS["bare"]), np.iinfo(dtype)
+    for i in (0, 6, 7, 11, 100, limits.max // 2 + 1, limits.max):
+        for j in (0, 3, 100, limits.max // 2 + 1, limits.max):
+            found = f(X, np.asarray(i, dtype), np.asarray(j, dtype))
+            np.testing.assert_array_equal(found, X[min(i, 7) :][:5][min(j, 3) :][:2])
+
+
+def test_a_window_of_a_loop_that_reads_windows():
+    def f(x, i):
+        return lax.fori_loop(0, 3, lambda k, s: s + window(window(x, i + k, 4), k, 2), np.zeros(2, np.float32))
+
+    for i in (0, 7, 20, -2):
+        start = tnp.asarray(i)
+        expected = sum(np.asarray(window(window(tnp.asarray(X), start + k, 4), k, 2)) for k in range(3))
+        np.testing.assert_allclose(tl.jit(f)(X, start), expected, rtol=1e-6)
+
+
+# ---- windows over padding ------------------------------------------------------------------------------------
+
+
+def row_of_one(n: int, k: int, dtype: Any = np.float32) -> Any:
+    return np.where(np.arange(n) == k, np.array([[2.0], [3.0]], dtype), 0).astype(dtype)
+
+
+ALONG: dict[str, Callable[[Any, int, int], Any]] = {
+    "padded": lambda x, n, k: tnp.pad(x, ((0, 0), (k, n - 1 - k))),
+    "written": lambda x, n, k: tnp.zeros((2, n), x.dtype).at[:, k : k + 1].set(x),
+    "joined": lambda x, n, k: tnp.concatenate([tnp.zeros((2, k)), x, tnp.zeros((2, n - 1 - k))], 1),
+}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("name", ALONG)
+def test_running_sums_of_one_element(name, n):
+    x = np.float32([[2], [3]])
+    sums = [(k, reverse) for k in range(n) for reverse in (False, True)]
+    found = tl.jit(lambda x: [lax.cumsum(ALONG[name](x, n, k), 1, reverse=reverse) for k, reverse in sums])(x)
+    for (k, reverse), each in zip(sums, found, strict=True):
+        row = row_of_one(n, k)
+        np.testing.assert_array_equal(each, np.cumsum(row[:, ::-1], 1)[:, ::-1] if reverse else np.cumsum(row, 1))
+
+
+@pytest.mark.parametrize(
+    ("running", "reference", "neutral", "dtype"),
+    [
+        (lax.cummax, np.maximum.accumulate, -np.inf, np.float32),
+        (lax.cumprod, np.cumprod, 1, np.float64),
+        (lax.cumsum, np.cumsum, 0, np.int32),
+        (lax.cummin, np.minimum.accumulate, 127, np.int8),
+    ],
+    ids=["cummax", "cumprod", "cumsum of integers", "cummin of bytes"],
+)
+def test_other_running_reductions_of_one_element(running, reference, neutral, dtype):
+    padded = lambda x: tnp.pad(x, ((0, 0), (2, 2)), constant_values=neutral)  # noqa: E731
+    x = np.array([[2], [3]], dtype)
+    expected = reference(np.pad(x, ((0, 0), (2, 2)), constant_values=dtype(neutral)), axis=1)
+    np.testing.assert_array_equal(tl.jit(lambda x: running(padded(x), 1))(x), expected)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_gradients_of_one_element_of_running_sums(n):
+    def f(x, k):
+        return (tnp.where(tnp.arange(n) == k, tnp.cumsum(x, 1), 0.0) ** 2).sum()
+
+    x = np.arange(1, 2 * n + 1, dtype=np.float32).reshape(2, n)
+    for k in range(n):
+        expected = 2 * np.cumsum(x, 1)[:, k : k + 1] * (np.arange(n) <= k)
+        np.testing.assert_allclose(tl.jit(tl.grad(f), static_argnums=1)(x, k), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("window", [2, 3, 4, 5])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_windows_over_one_element(window, dilation):
+    def f(x):
+        padded = tnp.pad(x, ((0, 0), (1, 1)))
+        return lax.reduce_window(padded, np.float32(0), lax.add, (1, window), (1, 1), "SAME", None, (1, dilation))
+
+    x = np.float32([[2], [3]])
+    np.testing.assert_array_equal(tl.jit(f)(x), f(tnp.asarray(x)))
