@@ -54,7 +54,14 @@ def _or(f: Function, a: Value, b: Value) -> Value:
 
 
 def _top_k(f: Function, outs: Any, x: Value, *, k: int) -> Any:
-    return f.ops("chlo.top_k", [x], outs, f"k = {k} : i64")
+    """By chlo's, which orders floats by their bits: a nan whose sign is set, as 0/0 has it on x86, would come last."""
+    values, positions = outs
+    if dtypes.is_float(x.aval.dtype):
+        x = f.op("select", [f.compare(x, x, "NE"), f.constant(np.nan, x.aval), x], x.aval)
+    elif dtypes.bits_of(x.aval.dtype) < 8:  # XLA gives the positions the elements' width
+        x = f.convert(x, np.dtype(np.int8))
+    found, places = f.ops("chlo.top_k", [x], [values.update(dtype=x.aval.dtype), positions], f"k = {k} : i64")
+    return f.convert(found, values.dtype), places
 
 
 emit.rules[s.sort_p] = _sort

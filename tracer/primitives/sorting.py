@@ -50,7 +50,9 @@ sort_p = Primitive("sort", _sort_type)
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The k largest elements along `axis`, from the largest on, and their positions; nan is largest, ties keep order.
+    """The k largest elements along `axis`, from the largest on, and their positions.
+
+    nan is largest, ties keep their order, 0.0 comes before -0.0.
 
     Args:
       operand: [..., n, ...], real.
