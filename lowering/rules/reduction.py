@@ -28,8 +28,9 @@ def extreme(name: str) -> Operation:
     def apply(f: Function, a: Value, b: Value) -> Value:
         if not dtypes.is_complex(a.aval.dtype):
             return real(f, a, b)
-        first = f.op("or", [_before(f, a, b, direction), f.compare(a, a, "NE")], a.aval.update(dtype=np.dtype(bool)))
-        return f.op("select", [first, a, b], a.aval)
+        truth = a.aval.update(dtype=np.dtype(bool))
+        first = f.op("and", [_before(f, a, b, direction), f.compare(b, b, "EQ")], truth)
+        return f.op("select", [f.op("or", [first, f.compare(a, a, "NE")], truth), a, b], a.aval)
 
     return apply
 
