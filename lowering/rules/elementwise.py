@@ -4,10 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tapeless.lowering import emit
+from tapeless.lowering.composition import while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.reduction import extreme
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or, shift_right_logical
+from tapeless.tracer.primitives.reduction import reduce_or
+from tapeless.tracer.primitives.shape import full_like
+from tapeless.tracer.types import aval_of
 
 
 def operation(name: str) -> Callable[..., Any]:
@@ -135,10 +140,39 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
 
 
 def _pow(f: Function, outs: Any, x: Value, y: Value) -> Any:
+    if dtypes.is_integer(x.aval.dtype):
+        return _integer_power(f, *[f.broadcast(v, outs[0].shape) for v in (x, y)])
     return _power(f, outs, x, f.convert(y, x.aval.dtype))
 
 
 _power = operation("power")
+
+
+def _integer_power(f: Function, x: Value, y: Value) -> Any:
+    """By squaring, for as long as an exponent has bits: StableHLO's power looks at six bits of them on CPU.
+
+    Of a negative power only those of 1 and -1 are left.
+    """
+    state = write_out(f, lambda x, y: (full_like(x, 1), x, e.max(y, 0)), [x, y])
+    power = while_loop(f, _has_bits, _next_bit, state)[0]
+    return write_out(f, _or_inverse, [x, y, power])
+
+
+def _has_bits(power: Any, square: Any, rest: Any) -> Any:
+    return reduce_or(e.ne(rest, 0), range(aval_of(rest).ndim))
+
+
+def _next_bit(power: Any, square: Any, rest: Any) -> Any:
+    is_set = e.ne(bitwise_and(rest, 1), 0)
+    return e.select_n(is_set, power, e.mul(power, square)), e.mul(square, square), shift_right_logical(rest, 1)
+
+
+def _or_inverse(x: Any, y: Any, power: Any) -> Any:
+    if not dtypes.is_signed(aval_of(y).dtype):
+        return power
+    odd = e.select_n(e.eq(bitwise_and(y, 1), 0), x, full_like(x, 1))
+    is_unit = bitwise_or(e.eq(x, 1), e.eq(x, -1))
+    return e.select_n(e.lt(y, 0), power, e.select_n(is_unit, full_like(x, 0), odd))
 
 
 def _exp2(f: Function, outs: Any, x: Value) -> Any:
