@@ -185,11 +185,13 @@ def _fraction_step(
     c_slope = sub(div(sub(n, mul(p, div(c_slope, c))), c), 1.0)
     c, d = add(b, div(p, c)), inverse
     factor, factor_slope = mul(c, d), add(mul(c_slope, d), mul(c, d_slope))
-    h, h_slope = mul(h, factor), add(mul(h_slope, factor), mul(h, factor_slope))
+    # An element that has converged is left alone while others go on: each factor would add its rounding to it.
+    h_slope = select_n(going, h_slope, add(mul(h_slope, factor), mul(h, factor_slope)))
+    h = select_n(going, h, mul(h, factor))
     tolerance = 4 * _epsilon(a)
     change = mul(abs(h), abs(factor_slope))
-    going = bitwise_or(gt(abs(sub(factor, 1.0)), tolerance), gt(change, mul(tolerance, add(abs(h), abs(h_slope)))))
-    return n, going, b, c, c_slope, d, d_slope, h, h_slope, a
+    moved = bitwise_or(gt(abs(sub(factor, 1.0)), tolerance), gt(change, mul(tolerance, add(abs(h), abs(h_slope)))))
+    return n, bitwise_and(going, moved), b, c, c_slope, d, d_slope, h, h_slope, a
 
 
 def _unfinished(n: Any, going: Any, *state: Any) -> Any:

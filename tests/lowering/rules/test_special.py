@@ -57,3 +57,12 @@ def test_bessel_i0e(dtype: Any, rtol: float):
 
 def test_bessel_i0e_of_infinity_and_nan():
     np.testing.assert_array_equal(special.bessel_i0e(np.array([np.inf, -np.inf, np.nan])), [0, 0, np.nan])
+
+
+def test_elements_do_not_depend_on_one_another():
+    """What has converged is left alone, while the fraction of another element goes on for thousands of levels."""
+    a, x = np.array([1.0, 0.5, 1.5], np.float32), np.array([2.0, 2.5, 3.0], np.float32)
+    beside = np.float32(3e6), np.float32(3.002e6)  # far from both ends
+    for f in (special.igamma, special.igammac, special.igamma_grad_a, special.random_gamma_grad):
+        together = f(np.append(a, beside[0]), np.append(x, beside[1]))
+        np.testing.assert_array_equal(together[:3], f(a, x))
