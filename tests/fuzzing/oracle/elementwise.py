@@ -7,7 +7,7 @@ import numpy as np
 import scipy.special
 
 from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning, meanings, plain
-from tests.fuzzing.oracle.values import Values, bits_of, kind_of, limits, rounded
+from tests.fuzzing.oracle.values import Values, kind_of, limits, rounded
 
 # ---- functions of complex numbers that are also functions of real ones -----------------------------------------
 
@@ -193,7 +193,7 @@ def _integer_power(x: Values, y: Values) -> Values:
     if x.dtype == np.uint64:
         return out
     odd = np.where(y % 2 == 0, 1, -1)
-    inverse = np.where(x == 1, 1, np.where(x == -1, odd, np.where(x == 0, -1, 0)))
+    inverse = np.where(x == 1, 1, np.where(x == -1, odd, 0))
     return np.where(y < 0, inverse, out)
 
 
@@ -398,10 +398,13 @@ def _saturated(x: Values, dtype: Any) -> Values:
 def _reduce_precision(run: Run, eqn: Any, x: Values) -> Any:
     """Rounded to nearest even with fewer bits; infinite or 0 beyond the exponents. Its derivative is the identity's."""
     exponent_bits, mantissa_bits = eqn.params["exponent_bits"], eqn.params["mantissa_bits"]
-    seen = rounded(x.real, eqn.invars[0].aval.dtype) if bits_of(eqn.invars[0].aval.dtype) < 64 else x.real
+    seen = rounded(x.real, eqn.invars[0].aval.dtype)
     fraction, exponent = np.frexp(seen)  # |fraction| in [1/2, 1)
     scaled = np.ldexp(np.rint(np.ldexp(fraction, mantissa_bits + 1)), exponent - mantissa_bits - 1)
+    if not mantissa_bits:  # halfway between two powers of two the even one is that of the even biased exponent
+        power = np.copysign(np.ldexp(1.0, exponent - (exponent % 2)), seen)
+        scaled = np.where(np.abs(fraction) == 0.75, power, scaled)
     bias = 2 ** (exponent_bits - 1) - 1
-    out = np.where(np.abs(scaled) >= 2.0 ** min(bias + 1, 1024), np.copysign(np.inf, seen), scaled)
-    out = np.where(np.abs(out) < 2.0 ** max(1 - bias, -1074), np.copysign(0.0, seen), out)
+    out = np.where(np.abs(scaled) > np.ldexp(1.5, min(bias, 1023)), np.copysign(np.inf, seen), scaled)
+    out = np.where(np.abs(out) < np.ldexp(1.0, max(1 - bias, -1022)), np.copysign(0.0, seen), out)
     return run.straight.value(x, np.where(np.isfinite(seen), out, seen), 1)

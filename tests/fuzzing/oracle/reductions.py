@@ -14,12 +14,14 @@ from tests.fuzzing.oracle.values import Values, greatest, kind_of, least
 
 @meaning("reduce_sum")
 def _sum(run: Run, eqn: Any, x: Values) -> Any:
-    return np.sum(x, axis=eqn.params["axes"], dtype=x.dtype)
+    axes = eqn.params["axes"]
+    return np.sum(x, axis=axes, dtype=x.dtype) if axes else x
 
 
 @meaning("reduce_prod")
 def _prod(run: Run, eqn: Any, x: Values) -> Any:
-    return np.prod(x, axis=eqn.params["axes"], dtype=x.dtype)
+    axes = eqn.params["axes"]
+    return np.prod(x, axis=axes, dtype=x.dtype) if axes else x
 
 
 _BITWISE = {"reduce_and": np.bitwise_and, "reduce_or": np.bitwise_or, "reduce_xor": np.bitwise_xor}

@@ -21,7 +21,7 @@ meanings["bessel_i1e"] = real_only(sp.i1e)
 def _lgamma(run: Run, eqn: Any, x: Values) -> Any:
     """log |gamma|, infinite at the integers that are not positive."""
     if not is_stepped(x):
-        return sp.gammaln(x)
+        return np.where(x == -np.inf, np.inf, sp.gammaln(x))
     if np.any(x.real <= 0):
         raise NotHolomorphicError("lgamma")
     return with_tangent(sp.gammaln(x.real), sp.loggamma(x).imag)

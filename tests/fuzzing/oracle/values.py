@@ -93,4 +93,7 @@ def _extreme(dtype: Any, infinity: float, side: int) -> Any:
         return np.bool_(side)
     if kind == "c":
         return np.complex128(complex(infinity, infinity))
-    return np.float64(infinity) if kind == "f" else _WIDE[kind](limits(dtype)[side])
+    if kind == "f":
+        info = ml_dtypes.finfo(dtype)
+        return np.float64(infinity if np.isinf(info.max.dtype.type(infinity)) else (info.min, info.max)[side])
+    return _WIDE[kind](limits(dtype)[side])
