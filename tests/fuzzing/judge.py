@@ -1,0 +1,247 @@
+"""Compares what the modes of a program computed, with each other and with the oracle, within what rounding explains."""
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import tapeless as tl
+from tests.fuzzing import oracle
+from tests.fuzzing.modes import QUANTITIES, Arrays, Case, Mode, chosen
+from tests.fuzzing.noise import noisy
+from tests.fuzzing.program import np_dtype, walk
+
+
+@dataclass
+class Disagreement:
+    """`mode` computed something else than `reference`, of one quantity; or raised."""
+
+    quantity: str
+    mode: str
+    reference: str
+    detail: str
+
+    def kind(self) -> tuple[str, str, str]:
+        """What must stay while a program is made shorter."""
+        first = self.detail.split(":")[0] if self.reference == "raises" else ""
+        return (self.mode, self.reference, first)
+
+    def __str__(self) -> str:
+        return f"{self.quantity}: {self.mode} against {self.reference}: {self.detail}"
+
+
+@dataclass
+class Verdict:
+    modes: list[str] = field(default_factory=list)
+    disagreements: list[Disagreement] = field(default_factory=list)
+    unstable: list[Disagreement] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def unit_of(case: Case) -> float:
+    """The unit of rounding of the narrowest floating dtype in the program."""
+    variables = [*case.program.args, *(v for s in walk(case.program.statements) for v in s.outs)]
+    dtypes = {np_dtype(v.dtype) for v in variables if v.kind in "fc"}
+    return max([float(ml_dtypes.finfo(d).eps) for d in dtypes], default=2.0**-52)
+
+
+def tolerance(unit: float) -> float:
+    """How far results may be apart, relative to the largest number of a quantity: half the digits.
+
+    The other half is room for the condition of a program, times its length. What is wrong is wrong in the first digits.
+    """
+    return 4 * unit**0.5
+
+
+Outside = Callable[[Case, str], Arrays | None]
+Notify = Callable[[str], None]
+
+
+def judge(
+    case: Case,
+    every: bool = False,
+    only: Sequence[str] = (),
+    outside: Outside | None = None,
+    notify: Notify = lambda mode: None,
+) -> Verdict:
+    """Run a case in its modes and compare.
+
+    Args:
+      every: in all modes; otherwise in some, chosen by the seed.
+      only: in the modes of these names.
+      outside: gives what somebody else computes, of a quantity.
+      notify: is told the name of each mode before it is run, as it may end the process.
+    """
+    verdict = Verdict()
+    modes = [m for m in chosen(case.seed, case.program.forward_only, every or bool(only)) if not only or m.name in only]
+    for quantity in dict.fromkeys(m.quantity for m in modes):
+        _Quantity(case, quantity, verdict, outside, notify).compare([m for m in modes if m.quantity == quantity])
+    return verdict
+
+
+class _Quantity:
+    """One quantity of a case: its references, and how far from them a result may be."""
+
+    def __init__(self, case: Case, name: str, verdict: Verdict, outside: Outside | None, notify: Notify) -> None:
+        self.case, self.name, self.verdict, self.outside, self.notify = case, name, verdict, outside, notify
+        self.unit = unit_of(case)
+        self.jaxpr: Any = None
+
+    def compare(self, modes: Sequence[Mode]) -> None:
+        references = dict(self.references())
+        for mode in modes:
+            self.verdict.modes.append(mode.name)
+            self.notify(mode.name)
+            found = self.attempt(mode.name, lambda mode=mode: arrays(mode.run(self.case)))
+            if found is None:
+                continue
+            for name, (expected, errors) in references.items():
+                self.check(mode.name, found, name, expected, errors)
+            references = references or {mode.name: (found, None)}
+            if self.name == "cotangents":
+                self.pairing(mode.name, found)
+
+    def attempt(self, mode: str, run: Callable[[], Any]) -> Any:
+        try:
+            return run()
+        except Exception as error:
+            text = (
+                f"{type(error).__name__}: {str(error)[:300]}\n{''.join(traceback.format_tb(error.__traceback__)[-3:])}"
+            )
+            self.verdict.disagreements.append(Disagreement(self.name, mode, "raises", text))
+            return None
+
+    def references(self) -> Iterator[tuple[str, tuple[Arrays, Any]]]:
+        """By the oracle: the traced program evaluated, and the derivative of the one that it is the derivative of."""
+        case = self.case
+        if self.name == "values":
+            self.jaxpr, args = self.attempt("trace", lambda: tl.make_jaxpr(case.f)(*case.args)), case.args
+            derived = None
+        else:
+            self.jaxpr, args = self.traced(QUANTITIES[self.name]), case.xs
+            before = {"tangents": "g", "second": "pulled", "curvature": "tangents", "twice": None, "cotangents": None}
+            derived = before[self.name]
+        if self.jaxpr is None:
+            return
+        values = self.consult(lambda: oracle.evaluate(self.jaxpr, args, exact=True))
+        if values is not None:
+            yield "oracle", (values, None)
+        theirs = self.outside and self.consult(lambda: self.outside and self.outside(case, self.name))
+        if theirs is not None:
+            yield "JAX", (theirs, None)
+        inner = derived and self.traced(derived)
+        if inner:
+            found = self.consult(lambda: oracle.directional(inner, case.xs, case.ts))
+            if found is not None:
+                kept = [k for k, e in enumerate(found[1]) if e is not None]
+                yield "differences", ([found[0][k] for k in kept], [found[1][k] for k in kept])
+
+    def traced(self, method: str) -> Any:
+        case = self.case
+        if method == "g":
+            return self.attempt("trace g", lambda: tl.make_jaxpr(lambda *xs: case.g(xs))(*case.xs))
+        of = getattr(case, method)
+        return self.attempt(
+            f"trace {method}", lambda: tl.make_jaxpr(lambda *xs: of(list(xs), case.ts, case.cts))(*case.xs)
+        )
+
+    def consult(self, ask: Callable[[], Any]) -> Any:
+        """What the oracle says; what it does not know is noted."""
+        try:
+            return ask()
+        except Exception as error:
+            notes = "; ".join(getattr(error, "__notes__", [])[:1])
+            self.verdict.unknown.append(f"{type(error).__name__}: {str(error)[:200]} {notes}")
+            return None
+
+    def check(self, mode: str, found: Arrays, name: str, expected: Arrays, errors: Any) -> None:
+        if len(found) != len(expected) or any(np.shape(a) != np.shape(b) for a, b in zip(found, expected)):
+            shapes = [a.shape for a in found], [b.shape for b in expected]
+            self.verdict.disagreements.append(Disagreement(self.name, mode, name, f"shapes {shapes[0]}, {shapes[1]}"))
+            return
+        scale = size_of(expected)
+        slack = tolerance(self.unit) * scale
+        for k, (a, b) in enumerate(zip(found, expected)):
+            error = 0.0 if errors is None else 10 * errors[k]
+            gap = distance(a, b, slack + error)
+            if gap.any():
+                self.note(Disagreement(self.name, mode, name, shown(k, a, b)), k, float(np.nanmax(gap)))
+
+    def note(self, found: Disagreement, k: int, gap: float) -> None:
+        """A disagreement, unless what is computed scatters by a third of it when operations err a little."""
+        scattered = self.scatter()
+        explained = scattered is not None and (k < 0 or scattered[k] > gap / 3)
+        (self.verdict.unstable if explained else self.verdict.disagreements).append(found)
+
+    def scatter(self) -> list[float] | None:
+        args = self.case.args if self.name == "values" else self.case.xs
+        runs = [self.consult(lambda seed=seed: noisy(self.jaxpr, args, self.unit, seed)) for seed in range(4)]
+        if any(r is None for r in runs):
+            return None
+        return [
+            max(float(np.max(distance(a, b, 0.0), initial=0.0)) for b in each[1:])
+            for each in zip(*runs)
+            for a in each[:1]
+        ]
+
+    def pairing(self, mode: str, pulled: Arrays) -> None:
+        """<c, J t> = <J* c, t>, with J t from the oracle's derivative."""
+        inner = self.traced("g")
+        found = inner and self.consult(lambda: oracle.directional(inner, self.case.xs, self.case.ts))
+        if not found:
+            return
+        tangents, errors = ([x for x in each if x is not None] for each in found)
+        left, right = paired(self.case.cts, tangents), paired(pulled, self.case.ts)
+        error = sum(float(np.sum(np.abs(c) * e)) for c, e in zip(self.case.cts, errors))
+        scale = max(1.0, sum(float(np.sum(np.abs(c * t))) for c, t in zip(self.case.cts, tangents)), size_of(pulled))
+        if np.isfinite(error) and not abs(left - right) <= tolerance(self.unit) * scale + 10 * error:
+            scattered = self.scatter()
+            detail = f"<c, J t> is {left:.9g}, <J* c, t> {right:.9g}"
+            found = Disagreement(self.name, mode, "differences", detail)
+            explained = scattered is not None and max(scattered, default=0) > abs(left - right) / 10
+            (self.verdict.unstable if explained else self.verdict.disagreements).append(found)
+
+
+def arrays(out: Any) -> Arrays:
+    return [np.asarray(x) for x in out]
+
+
+def wide(x: Any) -> np.ndarray:
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def distance(a: Any, b: Any, slack: Any) -> np.ndarray:
+    """How far elements are apart where that is more than `slack`, 0 elsewhere; infinite where only one is finite."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind in "iub" and b.dtype.kind in "iub":
+        return np.where(a == b, 0.0, np.maximum(np.abs(wide(a) - wide(b)), 1.0))
+    a, b = wide(a), wide(b)
+    with np.errstate(all="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        gap = np.where(same, 0.0, np.abs(a - b))
+    gap = np.where(np.isnan(gap), np.inf, gap)
+    return np.where(gap > slack, gap, 0.0)
+
+
+def size_of(values: Sequence[Any]) -> float:
+    """The largest finite number of them, at least 1."""
+    largest = 1.0
+    for x in values:
+        x = np.abs(wide(x)) if np.asarray(x).dtype.kind not in "iub" else np.zeros(1)
+        largest = max(largest, float(np.max(x[np.isfinite(x)], initial=0.0)))
+    return largest
+
+
+def paired(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+    return sum(float(np.real(np.sum(wide(x) * wide(y)))) for x, y in zip(xs, ys, strict=True))
+
+
+def shown(k: int, a: np.ndarray, b: Any) -> str:
+    with np.printoptions(precision=6, threshold=20):
+        return f"result {k}: {np.array2string(np.asarray(a))} against {np.array2string(np.asarray(b))}".replace(
+            "\n", " "
+        )

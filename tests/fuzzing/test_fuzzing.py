@@ -1,0 +1,94 @@
+"""Random programs of fixed seeds, compiled as users compile them: all modes agree, with each other and the oracle.
+
+`python -m tests.fuzzing` runs on with other seeds. What it finds becomes a test where it belongs, not a seed here.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+from tests.fuzzing.builder import build
+from tests.fuzzing.families import TABLE
+from tests.fuzzing.judge import judge
+from tests.fuzzing.modes import Case
+from tests.fuzzing.noise import noisy
+from tests.fuzzing.profiles import PROFILES
+from tests.fuzzing.program import Program, Statement, Var
+from tests.fuzzing.report import script
+from tests.fuzzing.shrink import same_way, shrink
+
+SEEDS = {"all": range(10), "nested": range(6), "loops": range(3), "narrow": range(3), "empty": range(3)}
+pytestmark = pytest.mark.usefixtures("optimized")
+
+
+@pytest.fixture(autouse=True)
+def wide() -> Iterator[None]:
+    with tl.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("profile, seed", [(p, seed) for p, seeds in SEEDS.items() for seed in seeds])
+@pytest.mark.filterwarnings("ignore")
+def test_all_modes_agree(profile: str, seed: int):
+    program, _ = build(PROFILES[profile], seed, TABLE)
+    case = Case(program, seed)
+    verdict = judge(case)
+    assert not verdict.disagreements, (
+        script(case, [d.mode for d in verdict.disagreements]) + "\n" + "\n".join(map(str, verdict.disagreements))
+    )
+
+
+# ---- the net itself ------------------------------------------------------------------------------------------
+
+X, Y = Var("x1", (3,), "float64"), Var("x2", (3,), "float64")
+A, B, C = (Var(name, (3,), "float64") for name in "abc")
+
+
+@tl.custom_jvp
+def rule(x):
+    return x * x
+
+
+rule.defjvp(lambda primals, tangents: (rule(*primals), 3 * primals[0] * tangents[0]))
+
+
+def of_three() -> Program:
+    statements = (
+        Statement((A,), "{o0} = tnp.sin({0})", (X,), (), "tnp.sin"),
+        Statement((B,), "{o0} = WRONG({0})", (A,), (), "wrong"),
+        Statement((C,), "{o0} = {0} + {1}", (B, Y), (), "add"),
+    )
+    return Program((X, Y), statements, (C,), preamble="from tests.fuzzing.test_fuzzing import rule as WRONG")
+
+
+def test_a_wrong_rule_is_found_in_every_mode():
+    verdict = judge(Case(of_three(), 0), every=True)
+    wrong = {d.mode for d in verdict.disagreements}
+    assert {"jvp jit", "jvp eager", "linearize jit", "vjp jit", "vjp eager", "vmap vjp", "checkpoint dots"} <= wrong
+    assert not wrong & {"eager", "jit", "vmap"}
+
+
+def test_a_program_shrinks_to_the_statement_that_is_wrong():
+    def judged(program):
+        return judge(Case(program, 0), only=["jvp jit"])
+
+    found = judged(of_three()).disagreements[0]
+    program = shrink(of_three(), same_way(judged, {found.kind()}))
+    assert program.source().splitlines()[-2:] == ["    b = WRONG(x1)", "    return (b,)"]
+    assert {v.shape for v in program.args} == {(1,)}
+
+
+def test_what_rounding_decides_is_no_disagreement():
+    """The order of two equal products is open: argmax of them scatters, which noise shows."""
+    x, y = np.array([0.3, 0.7]), np.array([0.1, 0.9])
+    jaxpr = tl.make_jaxpr(lambda x, y: (tl.numpy.argmax(tl.numpy.stack([x * y, y * x]), 0), x * y))(x, y)
+    runs = [noisy(jaxpr, [x, y], 2.0**-52, seed) for seed in range(8)]
+    assert any((a[0] != runs[0][0]).any() for a in runs)
+    assert all(np.allclose(a[1], x * y, rtol=1e-13) for a in runs)
+
+
+def test_programs_are_the_same_for_a_seed():
+    sources = [[build(PROFILES[name], 7, TABLE)[0].source() for name in PROFILES] for _ in range(2)]
+    assert sources[0] == sources[1]
