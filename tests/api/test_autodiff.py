@@ -164,6 +164,17 @@ def test_tangents_of_integers_are_float0():
     close(push_forward(np.zeros((), float0), 1.0), 2)
 
 
+def test_stop_gradient_takes_pytrees():
+    def loss(p):
+        still = tl.stop_gradient({"w": p, "n": 2, "none": None, "i": np.arange(2)})
+        assert still["n"] == 2 and type(still["n"]) is int
+        return tnp.sum(still["w"][0] * p[0]) * still["n"]
+
+    for g in (tl.grad(loss), tl.jit(tl.grad(loss))):
+        (of_array,) = g((np.array([3.0, 4.0]),))
+        close(of_array, [6.0, 8.0])
+
+
 # ---- vjp, jvp, linearize, linear_transpose --------------------------------------------------------------------
 
 

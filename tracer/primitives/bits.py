@@ -13,7 +13,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type
-from tapeless.tracer.primitives.operands import matched
+from tapeless.tracer.primitives.operands import aligned
 from tapeless.tracer.types import ShapedArray
 
 
@@ -39,32 +39,32 @@ def bitwise_not(x: ArrayLike) -> Array:
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in both, elementwise; integers or booleans."""
-    return and_p.bind(*matched(x, y))[0]
+    return and_p.bind(*aligned(x, y))[0]
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in either, elementwise; integers or booleans."""
-    return or_p.bind(*matched(x, y))[0]
+    return or_p.bind(*aligned(x, y))[0]
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits that are set in one of them, elementwise; integers or booleans."""
-    return xor_p.bind(*matched(x, y))[0]
+    return xor_p.bind(*aligned(x, y))[0]
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x with its bits moved up by y, elementwise; integers. All are lost if y is negative or their number."""
-    return shift_left_p.bind(*matched(x, y))[0]
+    return shift_left_p.bind(*aligned(x, y))[0]
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """x with its bits moved down by y and zeros moved in, elementwise; integers."""
-    return shift_right_logical_p.bind(*matched(x, y))[0]
+    return shift_right_logical_p.bind(*aligned(x, y))[0]
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """x with its bits moved down by y and its sign moved in, elementwise; integers."""
-    return shift_right_arithmetic_p.bind(*matched(x, y))[0]
+    return shift_right_arithmetic_p.bind(*aligned(x, y))[0]
 
 
 def population_count(x: ArrayLike) -> Array:

@@ -1,7 +1,7 @@
 """Elementwise operations: arithmetic, the elementary functions, comparison, choice, conversion.
 
-Operands have one shape and one dtype, or rank 0 and are broadcast; nothing else broadcasts here. A Python number takes
-the dtype of the other operand. What every function raises is TypeError if dtypes differ or are of no use to it, and
+Operands have one dtype, and one shape up to axes of length 1, which are repeated, or rank 0. A Python number takes the
+dtype of the other operand. What every function raises is TypeError if dtypes differ or are of no use to it, and
 ValueError if shapes differ; all operands are named (see `kinds.joint_type`).
 Source: the StableHLO specification, and DLMF chapter 4 for branches of the elementary functions.
 """
@@ -9,13 +9,13 @@ Source: the StableHLO specification, and DLMF chapter 4 for branches of the elem
 from enum import IntEnum
 from typing import Any
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type, listed
-from tapeless.tracer.primitives.operands import matched
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.primitives.operands import aligned, matched
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def _same(name: str, allowed: str) -> Primitive:
@@ -56,37 +56,37 @@ def neg(x: ArrayLike) -> Array:
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y, elementwise; numbers of one dtype."""
-    return add_p.bind(*matched(x, y))[0]
+    return add_p.bind(*aligned(x, y))[0]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y, elementwise; numbers of one dtype."""
-    return sub_p.bind(*matched(x, y))[0]
+    return sub_p.bind(*aligned(x, y))[0]
 
 
 def mul(x: ArrayLike, y: ArrayLike) -> Array:
     """x y, elementwise; numbers of one dtype."""
-    return mul_p.bind(*matched(x, y))[0]
+    return mul_p.bind(*aligned(x, y))[0]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y, elementwise; integers are divided towards zero."""
-    return div_p.bind(*matched(x, y))[0]
+    return div_p.bind(*aligned(x, y))[0]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """x less the multiple of y nearest to it towards zero, elementwise; real. Has the sign of x, as C's fmod."""
-    return rem_p.bind(*matched(x, y))[0]
+    return rem_p.bind(*aligned(x, y))[0]
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The greater of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
-    return max_p.bind(*matched(x, y))[0]
+    return max_p.bind(*aligned(x, y))[0]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The lesser of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
-    return min_p.bind(*matched(x, y))[0]
+    return min_p.bind(*aligned(x, y))[0]
 
 
 def sign(x: ArrayLike) -> Array:
@@ -130,7 +130,7 @@ round_p = Primitive("round", _round_type)
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The floating point number next to x1 in the direction of x2, elementwise; x2 if they are equal."""
-    return nextafter_p.bind(*matched(x1, x2))[0]
+    return nextafter_p.bind(*aligned(x1, x2))[0]
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ integer_pow_p = Primitive("integer_pow", _integer_pow_type)
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
-    return pow_p.bind(*((x, y) if type(y) is int else matched(x, y)))[0]
+    return pow_p.bind(*((x, y) if type(y) is int else aligned(x, y)))[0]
 
 
 def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -275,7 +275,7 @@ def atan(x: ArrayLike) -> Array:
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """Angle of the point with ordinate x and abscissa y, elementwise; floating point, between -pi and pi."""
-    return atan2_p.bind(*matched(x, y))[0]
+    return atan2_p.bind(*aligned(x, y))[0]
 
 
 def sinh(x: ArrayLike) -> Array:
@@ -333,7 +333,7 @@ def conj(x: ArrayLike) -> Array:
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + i y, elementwise; float32 or float64, both the same."""
-    return complex_p.bind(*matched(x, y))[0]
+    return complex_p.bind(*aligned(x, y))[0]
 
 
 def _complex_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -358,32 +358,32 @@ is_finite_p = _predicate("is_finite", kinds.FLOAT)
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x = y, elementwise; nan equals nothing."""
-    return eq_p.bind(*matched(x, y))[0]
+    return eq_p.bind(*aligned(x, y))[0]
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x differs from y, elementwise; nan differs from everything."""
-    return ne_p.bind(*matched(x, y))[0]
+    return ne_p.bind(*aligned(x, y))[0]
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x < y, elementwise; real or boolean."""
-    return lt_p.bind(*matched(x, y))[0]
+    return lt_p.bind(*aligned(x, y))[0]
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x <= y, elementwise; real or boolean."""
-    return le_p.bind(*matched(x, y))[0]
+    return le_p.bind(*aligned(x, y))[0]
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x > y, elementwise; real or boolean."""
-    return gt_p.bind(*matched(x, y))[0]
+    return gt_p.bind(*aligned(x, y))[0]
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether x >= y, elementwise; real or boolean."""
-    return ge_p.bind(*matched(x, y))[0]
+    return ge_p.bind(*aligned(x, y))[0]
 
 
 def is_finite(x: ArrayLike) -> Array:
@@ -478,6 +478,10 @@ def copy(x: ArrayLike) -> Array:
     return copy_p.bind(x)[0]
 
 
-def stop_gradient(x: ArrayLike) -> Array:
-    """x, as a constant to differentiation."""
-    return stop_gradient_p.bind(x)[0]
+def stop_gradient(x: Any) -> Any:
+    """Make a pytree of arrays a constant to differentiation. Integers and booleans, which are, stay as they are."""
+    return pytree.tree_map(_stopped, x)
+
+
+def _stopped(x: ArrayLike) -> Any:
+    return stop_gradient_p.bind(x)[0] if dtypes.is_inexact(aval_of(x).dtype) else x

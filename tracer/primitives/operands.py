@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.core import Tracer
+from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -64,6 +64,28 @@ def matched(x: Any, y: Any) -> tuple[Any, Any]:
     if type(y) in _PYTHON_SCALARS:
         return x, constant(y, aval_of(x))
     return x, y
+
+
+def aligned(x: Any, y: Any) -> tuple[Any, Any]:
+    """Give two operands of an elementwise operation one dtype, as `matched` does, and one shape.
+
+    Axes of length 1 are repeated; what has no axes stays as it is. Other shapes are for the typing rule to refuse.
+    """
+    x, y = matched(x, y)
+    ours, theirs = aval_of(x).shape, aval_of(y).shape
+    if ours == theirs or len(ours) != len(theirs):
+        return x, y
+    shape = tuple([m if n == 1 else n for n, m in zip(ours, theirs)])
+    if any(n not in (1, m) for n, m in zip((*ours, *theirs), shape * 2)):
+        return x, y
+    return _repeated(x, shape), _repeated(y, shape)
+
+
+def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
+    if aval_of(x).shape == shape:
+        return x
+    broadcast = primitive_named("broadcast_in_dim")  # that family is built on the elementwise one, which calls this
+    return broadcast.bind(x, shape=shape, dims=tuple(range(len(shape))))[0]
 
 
 def known_elements(x: Any) -> np.ndarray[Any, Any] | None:

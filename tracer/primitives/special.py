@@ -9,7 +9,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.elementwise import abs, add, div, exp, log, log1p, lt, mul, select_n, sub
-from tapeless.tracer.primitives.operands import constant, matched
+from tapeless.tracer.primitives.operands import aligned, constant
 from tapeless.tracer.types import aval_of
 
 
@@ -59,27 +59,27 @@ def digamma(x: ArrayLike) -> Array:
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order m of digamma at x; m holds integers, in the dtype of x. Source: A&S 6.4.1."""
-    return polygamma_p.bind(*matched(m, x))[0]
+    return polygamma_p.bind(*aligned(m, x))[0]
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz zeta function: the sum of (q + k)^-x over k = 0, 1, ...; x > 1. Source: A&S 23.2.1, DLMF 25.11.1."""
-    return zeta_p.bind(*matched(x, q))[0]
+    return zeta_p.bind(*aligned(x, q))[0]
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized lower incomplete gamma function P(a, x); nan if a or x is negative, or both 0. Source: A&S 6.5.1."""
-    return igamma_p.bind(*matched(a, x))[0]
+    return igamma_p.bind(*aligned(a, x))[0]
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized upper incomplete gamma function, 1 - igamma(a, x). Source: A&S 6.5.3."""
-    return igammac_p.bind(*matched(a, x))[0]
+    return igammac_p.bind(*aligned(a, x))[0]
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of igamma by its first operand; nan unless a > 0 and x >= 0."""
-    return igamma_grad_a_p.bind(*matched(a, x))[0]
+    return igamma_grad_a_p.bind(*aligned(a, x))[0]
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
@@ -87,7 +87,7 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
 
     dx/da = -(dP/da) / (dP/dx). Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization.
     """
-    return random_gamma_grad_p.bind(*matched(a, x))[0]
+    return random_gamma_grad_p.bind(*aligned(a, x))[0]
 
 
 def igamma_density(a: ArrayLike, x: ArrayLike) -> Array:
