@@ -37,12 +37,18 @@ class Arguments:
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 
-    def take_out(self, args: Any, kwargs: Any, fun: Any) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """The other arguments, and these as one hashable value. Raises: ValueError naming one that is not hashable."""
+    def take_out(
+        self, args: Any, kwargs: Any, fun: Any, hashed: bool = True
+    ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
+        """Split arguments into the others, and these as one value, which has a hash if `hashed`.
+
+        Raises: ValueError naming an argument that is to have a hash and has none.
+        """
         taken = tuple((i, args[i]) for i in self.numbers if i < len(args))
         named = tuple((n, kwargs[n]) for n in self.names if n in kwargs)
         for where, value in (*taken, *named):
-            _check_hashable(where, value, fun, self._who)
+            if hashed and not has_hash(value):
+                raise _not_hashable(where, value, fun, self._who)
         skip = {i for i, _ in taken}
         rest = tuple(x for i, x in enumerate(args) if i not in skip)
         return rest, {k: v for k, v in kwargs.items() if k not in self.names}, Statics((taken, named))
@@ -127,13 +133,19 @@ def _check_names(names: Sequence[str], parameters: Sequence[inspect.Parameter], 
             )
 
 
-def _check_hashable(where: Any, value: Any, fun: Any, who: str) -> None:
+def has_hash(value: Any) -> bool:
+    """Whether a value can be a key; one that cannot may change."""
     try:
         hash(value)
     except TypeError:
-        which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
-        raise ValueError(
-            f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
-            f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
-            "or do not make it static if it is an array."
-        ) from None
+        return False
+    return True
+
+
+def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
+    which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
+    return ValueError(
+        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
+        f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
+        "or do not make it static if it is an array."
+    )

@@ -72,7 +72,7 @@ class custom_vmap:
 
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> Body:
         """The function as a program, for all calls with arguments of these types."""
-        key = tree, avals, config.trace_key()
+        key = tree.snapshot(), avals, config.trace_key()
         body = self._remembered.get(key)
         if body is None:
             body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals, True)

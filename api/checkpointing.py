@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tapeless.arguments import Arguments
+from tapeless.arguments import Arguments, has_hash
 from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
@@ -31,11 +31,12 @@ def checkpoint(
         Not needed in the body of a loop, where there is nothing to merge.
       policy: what is kept besides: one of `tl.checkpoint_policies`, or a function
         `policy(primitive, *operand_types, **params) -> bool` that is asked of every operation. None: nothing.
-      static_argnums, static_argnames: arguments that are not arrays: hashable, known when tracing.
+      static_argnums, static_argnames: arguments that are not arrays: known when tracing, which is done again for
+        every call if they have no hash.
     Returns: a function with the same arguments and results. Arrays and traced values that `fun` closes over count as
       arguments: they are kept.
     Raises: TypeError if `fun` is no function or `policy` none; of the result, TypeError naming an argument or result
-      that is no array, ValueError for a static argument that is not hashable.
+      that is no array.
     Source: Griewank & Walther 2008, chapter 12; semantics of JAX.
 
     >>> import tapeless.numpy as tnp
@@ -98,11 +99,14 @@ class _Traced:
         """The program, the arguments it is called with, and the structure of its results."""
         statics: Any = ()
         if self._static:
-            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun, hashed=False)
         leaves, tree = pytree.flatten((args, kwargs))
         for given in (args, kwargs):
             check_arrays(f"checkpoint: argument {{}} of {core.describe_function(self._fun)}", given, _ADVICE)
-        key = (tuple(map(aval_of, leaves)), tree, statics, config.trace_key())
+        if not has_hash(statics):
+            traced = self._trace(leaves, tree, statics)  # they may have changed since they were compared last
+            return traced[0], leaves, traced[1]
+        key = (tuple(map(aval_of, leaves)), tree.snapshot(), statics, config.trace_key())
         found = self._programs.get(key)
         if found is None:
             found = self._trace(leaves, tree, statics)

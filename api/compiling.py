@@ -208,7 +208,7 @@ class Jitted:
             return None, []
 
     def _remember(self, program: Program, leaves: list[Any], tree: Any) -> None:
-        avals = [x.aval for x in leaves]
+        avals, tree = [x.aval for x in leaves], tree.snapshot()
         remember(self._fast, (_settings(), tree, *avals), program.run)
         args, kwargs = tree.children
         if kwargs.num_leaves == 0 and all(pytree.treedef_is_leaf(c) for c in args.children):
@@ -222,7 +222,7 @@ class Jitted:
             outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
         else:
             outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
-        return pytree.unflatten(traced.out_tree, outs)
+        return pytree.unflatten(traced.out_tree.snapshot(), outs)
 
     def _program(self, statics: Any, leaves: list[Any], tree: Any) -> Program:
         device = self._device or dispatch.device_of(leaves)
@@ -230,6 +230,7 @@ class Jitted:
         found = self._programs.compiled.get(key)
         if found is None:
             traced = self._traced(statics, leaves, tree)
+            key = self._key(statics, leaves, tree.snapshot(), device)
             found = remember(self._programs.compiled, key, Program(traced, device))
         return found
 
@@ -239,7 +240,7 @@ class Jitted:
         if found is None:
             found = self._trace(statics, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
-                remember(self._programs.traces, key, found)
+                remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
         return found
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
@@ -263,7 +264,9 @@ class Jitted:
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
         donated = self._donated.leaves(tree, self._static.positions(statics))
-        return Traced(closed, tree, out[0], donated, self._options, core.describe_function(self._fun))
+        return Traced(
+            closed, tree.snapshot(), out[0].snapshot(), donated, self._options, core.describe_function(self._fun)
+        )
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Static arguments; leaves and structure of the others."""
@@ -275,7 +278,7 @@ class Jitted:
         leaves = tree.match(given)  # the structure of the call before: the best guess there is
         if leaves is None:
             leaves, tree = pytree.flatten(given)
-            self._programs.tree = tree
+            self._programs.tree = tree.snapshot()
         for i, x in enumerate(leaves):
             if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun, self._who))

@@ -188,7 +188,7 @@ class FlatCall:
 
         It does if there are arguments without a derivative, or if a constant is traced.
         """
-        whole, cache = (self.tree, key, config.trace_key()), self.custom.known.programs
+        whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.known.programs
         if whole in cache and not self.nondiff.positions:
             return cache[whole]
         made = make()
@@ -238,4 +238,4 @@ class FlatCall:
 
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
         """What calls of the same types have in common."""
-        return (self.tree, tuple([aval.strong() for aval in avals]), *more)
+        return (self.tree.snapshot(), tuple([aval.strong() for aval in avals]), *more)

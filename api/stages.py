@@ -38,7 +38,7 @@ class Program:
         return self._call_buffers
 
     def _call_buffers(self, bufs: Sequence[Any]) -> Any:
-        return pytree.unflatten(self._tree, self._call([*self._consts, *bufs]))
+        return pytree.unflatten(self._tree.snapshot(), self._call([*self._consts, *bufs]))
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
@@ -46,7 +46,7 @@ class Program:
         outs = self._call([*self._consts, *[x.buf for x in arrays]])
         if config.debug_nans:
             dispatch.check_nans_in(self._jaxpr.jaxpr, outs, [*map(DeviceArray, self._consts), *arrays])
-        return pytree.unflatten(self._tree, outs)
+        return pytree.unflatten(self._tree.snapshot(), outs)
 
     def _call_donating(self, bufs: Sequence[Any]) -> Any:
         """Check first what jaxlib would print about on stderr, before it raises."""

@@ -7,8 +7,11 @@ found by; equality never rests on identity, so the tables may be emptied when th
 types whose equality is exact are interned, because a structure must give back the very data it was made from.
 """
 
+import copy
+import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
@@ -35,10 +38,11 @@ class NodeType:
 class Node:
     """A node without its children: its type, its auxiliary data, and the structures made of it so far."""
 
-    __slots__ = ("aux", "flats", "interned", "nested", "type")
+    __slots__ = ("_mutable", "aux", "flats", "interned", "nested", "type")
 
     def __init__(self, node_type: NodeType, aux: Any, interned: bool) -> None:
         self.type, self.aux, self.interned = node_type, aux, interned
+        self._mutable: bool | None = None
         self.flats: dict[int, PyTreeDef] = {}
         self.nested: dict[tuple[int, ...], PyTreeDef] = {}
 
@@ -55,6 +59,17 @@ class Node:
         num_nodes = sum([child.num_nodes for child in children]) + 1
         made = PyTreeDef(self, tuple(children), num_leaves, num_nodes, interned)
         return _remember(self.nested, tuple(map(id, children)), made) if interned else made
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the auxiliary data may change: they have no hash."""
+        if self._mutable is None:
+            self._mutable = not self.interned and not _has_hash(self.aux)
+        return self._mutable
+
+    def snapshot(self) -> "Node":
+        """Return this node with auxiliary data that do not change with those of the tree."""
+        return Node(self.type, _copied(self.aux), False) if self.is_mutable else self
 
     def same(self, other: "Node") -> bool:
         """Whether type and auxiliary data are equal."""
@@ -83,6 +98,22 @@ def node_of(node_type: NodeType, aux: Any) -> Node:
 _nodes: dict[Any, Node] = {}
 
 
+def _has_hash(aux: Any) -> bool:
+    try:
+        hash(aux)
+    except TypeError:
+        return False
+    return True
+
+
+def _copied(aux: Any) -> Any:
+    """A copy as deep as there can be one: modules and locks, for instance, cannot be copied."""
+    for copied in (copy.deepcopy, copy.copy):
+        with suppress(Exception):
+            return copied(aux)
+    return aux
+
+
 def _exact(aux: Any) -> Any:
     """A key equal to that of other data only if these cannot be told apart; None if that is not known."""
     kind = type(aux)
@@ -106,7 +137,7 @@ def _same(a: Any, b: Any) -> bool:
     except ValueError as error:
         raise ValueError(
             f"structures of pytrees cannot be compared, because the auxiliary data of type {type(a).__name__} in them "
-            f"cannot: {error} Auxiliary data must have == and hash; arrays belong to the children."
+            f"cannot: {error} Auxiliary data must have ==; arrays belong to the children."
         ) from error
 
 
@@ -115,6 +146,8 @@ def _same(a: Any, b: Any) -> bool:
 
 class PyTreeDef:
     """The structure of a pytree: `*`, a leaf, or a node with children. Equal for trees of the same form, and hashable.
+
+    Auxiliary data need == only. What has no hash may change; see `snapshot`.
 
     Attributes: num_leaves; num_nodes, leaves included; kind (the class of the node, None for a leaf); aux; children.
     """
@@ -196,6 +229,14 @@ class PyTreeDef:
         """The subtrees of `tree` at the leaves of this. Raises: ValueError with the path where they differ."""
         return flatten_up_to(self, tree)
 
+    def snapshot(self) -> "PyTreeDef":
+        """Return this structure as it is now: with copies of auxiliary data that may change, for tables."""
+        if self.interned:
+            return self
+        node, children = self.node.snapshot(), [child.snapshot() for child in self.children]
+        same = node is self.node and all(map(operator.is_, children, self.children))
+        return self if same else node.nest(children)
+
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
         """This structure with `inner` at each leaf."""
         return inner if self is LEAF else self.node.nest([child.compose(inner) for child in self.children])
@@ -226,13 +267,8 @@ class PyTreeDef:
 
 
 def _hashed(node: Node) -> int:
-    try:
-        return hash(node.aux)
-    except TypeError as error:
-        raise TypeError(
-            f"the auxiliary data of a {node.type.cls.__name__} in a pytree cannot be hashed: {error}. "
-            "Auxiliary data must have == and hash; what has not, or is an array, belongs to the children."
-        ) from error
+    """Hash auxiliary data, or their type alone if they have ==, but no hash."""
+    return hash(type(node.aux) if node.is_mutable else node.aux)
 
 
 _WORTH_CODE = 8  # trees to build of a structure before code is written for it

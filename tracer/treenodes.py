@@ -131,7 +131,7 @@ def register_pytree_node(
 
     Args:
       nodetype: the class; instances of its subclasses are not affected.
-      flatten_func: x -> (children, auxiliary data), of which the latter are part of the structure: with == and hash.
+      flatten_func: x -> (children, auxiliary data), of which the latter are part of the structure: with ==.
       unflatten_func: (auxiliary data, children) -> x. Children can be anything, not only arrays.
       flatten_with_keys_func: x -> (pairs of a key and a child, auxiliary data), for paths.
     Raises: ValueError if the class is registered already; TypeError if it is none.
@@ -184,7 +184,7 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
 
 def register_static(cls: T) -> T:
-    """Class decorator: instances have no leaves, they are auxiliary data; they must have == and hash."""
+    """Class decorator: instances have no leaves, they are auxiliary data; they must have ==."""
     register_pytree_node(cls, lambda tree: ((), tree), lambda aux, children: aux)
     return cls
 
@@ -200,7 +200,7 @@ def register_dataclass(
     Args:
       nodetype: the class; it is returned, so that this can be a decorator.
       data_fields: names of the children; if not given, of all fields but those with `metadata={"static": True}`.
-      meta_fields: names of the auxiliary data, which must have == and hash; those others if not given.
+      meta_fields: names of the auxiliary data, which must have ==; those others if not given.
       drop_fields: names of neither: they get their default in unflatten.
     Raises: ValueError if the names given are not the fields that __init__ takes, or only one of the two is given.
 

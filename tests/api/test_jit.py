@@ -281,6 +281,45 @@ def test_structures_are_part_of_the_type():
     assert counter.calls == 6
 
 
+@tl.tree_util.register_pytree_node_class
+class Configured:
+    """An array, with settings that have == but no hash."""
+
+    def __init__(self, x, settings):
+        self.x, self.settings = x, settings
+
+    def tree_flatten(self):
+        return (self.x,), self.settings
+
+    @classmethod
+    def tree_unflatten(cls, settings, children):
+        return cls(*children, settings)
+
+
+@pytest.mark.parametrize("x", [X, tnp.asarray(X)], ids=["NumPy", "ours"])
+def test_auxiliary_data_need_no_hash(x):
+    calls = []
+
+    @tl.jit
+    def scaled(p):
+        calls.append(p)
+        return Configured(p.x * p.settings["scale"], {"scaled": [p.settings["scale"]]})
+
+    settings = {"scale": 2.0}
+    for _ in range(3):
+        result = scaled(Configured(x, settings))
+        close(result.x, 2 * X)
+        assert result.settings == {"scaled": [2.0]}
+        result.settings["scaled"].append("changed")  # that of one result is not that of another
+    close(scaled(Configured(x, {"scale": 2.0})).x, 2 * X)
+    assert len(calls) == 1
+    settings["scale"] = 3.0
+    close(scaled(Configured(x, settings)).x, 3 * X)
+    close(tl.jit(lambda p: scaled(p).x)(Configured(x, settings)), 3 * X)
+    close(scaled(Configured(x, {"scale": 2.0})).x, 2 * X)
+    assert len(calls) == 2
+
+
 def test_derivatives_trace_a_jitted_function_once():
     counter = Counter(lambda x: tnp.sum(tnp.sin(x) * x))
     jitted = tl.jit(counter)

@@ -188,15 +188,27 @@ def test_a_tree_that_contains_itself():
             action(tree)
 
 
-def test_auxiliary_data_that_are_no_values():
-    with_list, with_array = pytree.structure(Pair(1, 2, [])), pytree.structure(Pair(1, 2, np.ones(2)))
-    with pytest.raises(
-        TypeError, match="auxiliary data of a Pair in a pytree cannot be hashed: unhashable type: 'list'"
-    ):
-        hash(with_list)
-    assert with_list == pytree.structure(Pair(1, 2, []))
+def test_auxiliary_data_without_hash():
+    structure = pytree.structure(Pair(1, 2, []))
+    assert structure == pytree.structure(Pair(1, 2, [])) != pytree.structure(Pair(1, 2, [0]))
+    assert hash(structure) == hash(pytree.structure(Pair(1, 2, [])))
+    with_array = pytree.structure(Pair(1, 2, np.ones(2)))
     with pytest.raises(ValueError, match="the auxiliary data of type ndarray in them cannot"):
         assert with_array == pytree.structure(Pair(1, 2, np.ones(2)))
+
+
+def test_snapshots_do_not_change_with_auxiliary_data():
+    aux = {"names": ["a"], "module": np}  # which cannot be copied deeply
+    for data in (["a"], [["a"]], aux):
+        tree = {"x": Pair(1, 2, data), "y": 3}
+        before = pytree.structure(tree)
+        snapshot = before.snapshot()
+        assert snapshot == before and snapshot.unflatten([1, 2, 3])["y"] == 3
+        data.clear()
+        assert snapshot != pytree.structure(tree) == before
+    for tree in ({"x": Pair(1, 2, "a")}, Pair(1, 2, 0.5), Pair([1], (2,), (0.5, "b"))):
+        structure = pytree.structure(tree)
+        assert structure.snapshot() is structure
 
 
 # ---- paths
