@@ -89,6 +89,14 @@ def is_inexact(dtype: DType) -> bool:
     return _KINDS[dtype] in "fc"
 
 
+def rank(dtype: DType) -> int:
+    """Place of a kind in booleans, integers, floating point, complex: what is of a higher one does not fit a lower."""
+    return _RANKS[_KINDS[dtype]]
+
+
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
 def bits_of(dtype: DType) -> int:
     """Bits of a value: 4 for int4, which takes 8 in memory."""
     return _BITS[dtype]

@@ -82,6 +82,7 @@ from tapeless.tracer.numpy.contraction import (
     vecdot,
     vecmat,
 )
+from tapeless.tracer.numpy.covariance import corrcoef, cov
 from tapeless.tracer.numpy.creation import (
     arange,
     array,
@@ -264,6 +265,7 @@ from tapeless.tracer.numpy.reductions import (
     count_nonzero,
     cumprod,
     cumsum,
+    cumulative_prod,
     cumulative_sum,
     max,
     min,
@@ -392,8 +394,6 @@ from tapeless.tracer.numpy.sorting import (
 )
 from tapeless.tracer.numpy.statistics import (
     average,
-    corrcoef,
-    cov,
     mean,
     median,
     nanmean,
@@ -421,7 +421,8 @@ __all__ = [
     "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "cdouble", "ceil",
     "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating", "compress", "concat",
     "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh",
-    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_sum", "deg2rad", "degrees",
+    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad",
+    "degrees",
     "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide",
     "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "empty", "empty_like",
     "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal",

@@ -173,14 +173,13 @@ class Place:
 
 
 _PRODUCT = indexing.scatter_mul, lax.mul
-_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
     """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
     check_operands(f"at[...].{name}", values)
     y = aval_of(values)
-    if _RANKS[dtypes.kind(y.dtype)] > _RANKS[dtypes.kind(x.dtype)]:
+    if dtypes.rank(y.dtype) > dtypes.rank(x.dtype):
         raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}. Convert one of them with astype.")
     try:
         sure = not isinstance(values, (Array, np.ndarray)) or check_fits(values, x.dtype)

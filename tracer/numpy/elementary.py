@@ -55,7 +55,7 @@ def _scaled_log(x: Any, *, base: float) -> Array:
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)), elementwise, without overflow."""
+    """log(exp(x1) + exp(x2)), elementwise, without overflow; of complex numbers the principal value."""
     return _logaddexp(*promoted_inexact("logaddexp", x1, x2))
 
 
@@ -79,7 +79,14 @@ def _logaddexp(x: Any, y: Any) -> Array:
 def _complex_logaddexp(x: Any, y: Any) -> Array:
     less = lax.lt(lax.real(x), lax.real(y))
     high, low = select(less, y, x), select(less, x, y)
-    return lax.add(high, lax.log1p(lax.exp(lax.sub(low, high))))
+    found = lax.add(high, lax.log1p(lax.exp(lax.sub(low, high))))
+    return lax.complex(lax.real(found), _wrapped(lax.imag(found)))
+
+
+def _wrapped(angle: Array) -> Array:
+    """The same angle in (-pi, pi], as the imaginary part of a logarithm is."""
+    turns = lax.ceil(lax.div(lax.sub(angle, np.pi), 2 * np.pi))
+    return lax.sub(angle, lax.mul(turns, 2 * np.pi))
 
 
 @core.compound

@@ -18,7 +18,6 @@ from tapeless.tracer.primitives.operands import constant, converted, known_eleme
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
-_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
@@ -168,9 +167,9 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         if isinstance(y, Array):
             if x.aval is y.aval:
                 return x, y
-        elif type(y) in _NUMBERS and _NUMBERS[type(y)] <= _RANK[dtypes.kind(x.aval.dtype)]:
+        elif type(y) in _NUMBERS and _NUMBERS[type(y)] <= dtypes.rank(x.aval.dtype):
             return x, constant(y, x.aval)
-    elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= _RANK[dtypes.kind(y.aval.dtype)]:
+    elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= dtypes.rank(y.aval.dtype):
         return constant(x, y.aval), y
     return _promoted(name, x, y)
 
@@ -238,6 +237,12 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             raise ValueError(f"{name}: shapes {' and '.join(map(format_shape, shapes))} do not broadcast.")
         found.append(wide.pop() if wide else 1)
     return tuple(found)
+
+
+def broadcasts_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether an array of one shape broadcasts to the other."""
+    pairs = zip(shape[::-1], wanted[::-1], strict=False)
+    return len(shape) <= len(wanted) and all(n in (1, k) for n, k in pairs)
 
 
 def format_shape(shape: tuple[int, ...]) -> str:

@@ -1,7 +1,7 @@
 """Reductions over axes: sums, products, extremes, logic, their cumulative forms, and those that skip nan.
 
-All take `axis` (None for all, an integer, or several), `keepdims`, `where` (elements that count) and, where it has a
-meaning, `initial` (a value to begin with) and `dtype` (of the sum and the result). `out` is refused.
+All take `axis` (None for all, an integer, or several), `keepdims`, `where` (booleans: the elements that count) and, if
+it has a meaning, `initial` (a number to begin with) and `dtype` (of the sum and the result). `out` is refused.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,12 @@ from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
-from tapeless.tracer.numpy.promotion import array_operand, cast, check_no_out
+from tapeless.tracer.numpy.promotion import array_operand, broadcasts_to, cast, check_no_out, check_operands, fitted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
-from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, reshape
+from tapeless.tracer.types import aval_of
 
 Axis = int | Sequence[int] | None
 
@@ -95,12 +96,34 @@ def _reduced(
     """A reduction with NumPy's options; only what is asked for costs anything."""
     axes = checked_axes(name, x, axis)
     if where is not None:
-        x = choose_between(where, x, cast(neutral, x.dtype))
+        x = choose_between(checked_where(name, x, where), x, cast(neutral, x.dtype))
     y = reduce(x, axes)
     if initial is not None:
-        y = combine(y, cast(initial, y.dtype))
+        y = combine(y, _checked_initial(name, y, initial))
     y = _strong(y)
     return expand_dims(y, axes) if keepdims and axes else y
+
+
+def checked_where(name: str, x: Array, where: ArrayLike) -> Any:
+    """`where`, which says what elements count. Raises: TypeError if it is not boolean, ValueError for its shape."""
+    check_operands(name, where)
+    aval = aval_of(where)
+    if not dtypes.is_bool(aval.dtype):
+        raise TypeError(f"{name}: where must be boolean, not {aval}. Compare it, or convert with astype(bool).")
+    if not broadcasts_to(aval.shape, x.shape):
+        raise ValueError(f"{name}: where, {aval}, does not broadcast to the array, {x.aval}.")
+    return where
+
+
+def _checked_initial(name: str, y: Array, initial: ArrayLike) -> Any:
+    """A value to begin with in the dtype of y, that of the result. Raises: TypeError, ValueError, OverflowError."""
+    check_operands(name, initial)
+    aval = aval_of(initial)
+    if aval.shape:
+        raise ValueError(f"{name}: initial must be one number, not {aval}.")
+    if dtypes.rank(aval.dtype) > dtypes.rank(y.dtype):
+        raise TypeError(f"{name}: initial, {aval}, cannot begin a result of {y.dtype}. Pass dtype, or convert it.")
+    return fitted(initial, y.dtype)
 
 
 def _strong(x: Array) -> Array:
@@ -249,19 +272,37 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None 
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """`cumsum` along an axis, which may be left out for vectors; beginning with 0 if `include_initial`.
+    """Sums of the elements up to and including each along an axis, which vectors need not name.
 
+    Booleans and narrow integers are summed in the default integer, as by `sum`, where `cumsum` keeps integers narrow.
+
+    Args:
+      include_initial: begin with 0.
     Raises: ValueError if `axis` is left out for what is no vector, or out of range.
+    Source: the array API standard.
     """
-    x = array_operand("cumulative_sum", x)
+    return _running("cumulative_sum", x, axis, dtype, include_initial, reduction.cumsum, 0)
+
+
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Products of the elements up to and including each along an axis; see `cumulative_sum`. It may begin with 1."""
+    return _running("cumulative_prod", x, axis, dtype, include_initial, reduction.cumprod, 1)
+
+
+def _running(
+    name: str, x: ArrayLike, axis: int | None, dtype: Any, include_initial: bool, primitive: Any, neutral: int
+) -> Array:
+    x = _strong(_accumulated(name, x, dtype))
     if axis is None and x.ndim != 1:
-        raise ValueError(f"cumulative_sum: axis is needed for an array of {x.ndim} axes: {x.aval}.")
-    found = cumsum(x, 0 if axis is None else axis, dtype)
+        raise ValueError(f"{name}: axis is needed for an array of {x.ndim} axes: {x.aval}.")
+    at = checked_axes(name, x, 0 if axis is None else axis)[0]
+    found = primitive(x, at)
     if not include_initial:
         return found
-    at = canonical_axis(0 if axis is None else axis, x.ndim)
-    zero = np.zeros([1 if d == at else n for d, n in enumerate(x.shape)], found.dtype)
-    return concatenate([zero, found], at)
+    shape = [1 if d == at else n for d, n in enumerate(x.shape)]
+    return concatenate([full(shape, neutral, found.dtype), found], at)
 
 
 def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive: Any) -> Array:

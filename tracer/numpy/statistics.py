@@ -1,4 +1,4 @@
-"""Statistics over axes: means, variances, quantiles, covariances and correlations. Histograms are in sorting.py."""
+"""Statistics over axes: means, variances, quantiles. Covariances are in covariance.py, histograms in sorting.py."""
 
 import math
 from typing import Any
@@ -8,28 +8,26 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions
-from tapeless.tracer.numpy.arithmetic import real, select, subtract, true_divide
+from tapeless.tracer.numpy.arithmetic import select, subtract, true_divide
 from tapeless.tracer.numpy.creation import array
 from tapeless.tracer.numpy.indexing import take_along_axis
 from tapeless.tracer.numpy.logic import choose_between, isnan
-from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
+    as_array,
     cast,
     check_no_out,
     check_operands,
     inexact,
     promoted_inexact,
-    promoted_inexact_dtypes,
     stretched,
 )
 from tapeless.tracer.numpy.reductions import Axis, count_nonzero
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.operands import canonical_axes
 from tapeless.tracer.primitives.reduction import reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, expand_dims, full, reshape, transpose
+from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, transpose
 from tapeless.tracer.primitives.sorting import sort
 
 # ---- means ---------------------------------------------------------------------------------------------------
@@ -44,38 +42,47 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over axes, of integers as floating point. Half-precision numbers are summed in float32."""
+    """Mean over axes, of integers as floating point. Half-precision numbers are summed in float32.
+
+    Args:
+      dtype: that elements have before they are summed, and of the result, which an integer one rounds towards zero.
+      where: the elements that count, booleans that broadcast to a.
+    """
     check_no_out("mean", out)
-    x = _averaged("mean", a, dtype)
-    if where is not None:
-        return _mean_where(x, axis, keepdims, where)
+    x = array_operand("mean", a)
+    result = dtypes.inexact_of(x.dtype) if dtype is None else dtypes.canonical(dtype)
+    if dtypes.is_bool(result):
+        raise TypeError(f"mean: a mean is a number, which {result} is not; the array is {x.aval}.")
+    x = cast(x, result)
     axes = reductions.checked_axes("mean", x, axis)
+    if where is not None:
+        return _mean_where(x, axes, bool(keepdims), reductions.checked_where("mean", x, where))
     return _mean(x, axes=axes, keepdims=bool(keepdims))
 
 
 @core.compound
 def _mean(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    count = math.prod(x.shape[d] for d in axes)
-    wide = _wide(x)
-    y = lax.div(reduce_sum(wide, axes), float(count) if count else float("nan"))
+    y = quotient(reduce_sum(wide(x), axes), math.prod(x.shape[d] for d in axes))
     y = y if y.dtype == x.dtype and not y.weak_type else lax.convert_element_type(y, x.dtype)
     return expand_dims(y, axes) if keepdims and axes else y
 
 
-def _wide(x: Array) -> Array:
+def quotient(total: Array, count: float) -> Array:
+    """A sum divided by a number of elements; nan for none, where that is a number of its dtype."""
+    if not dtypes.is_inexact(total.dtype):
+        return lax.div(total, int(count))
+    return lax.div(total, float(count) if count > 0 else float("nan"))
+
+
+def wide(x: Array) -> Array:
     """x in a dtype that sums do not soon overflow or stall in."""
     return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
-def _averaged(name: str, a: ArrayLike, dtype: Any) -> Array:
-    x = array_operand(name, a)
-    return cast(x, dtypes.inexact_of(x.dtype) if dtype is None else dtypes.canonical(dtype))
-
-
-def _mean_where(x: Array, axis: Axis, keepdims: bool, where: ArrayLike) -> Array:
-    total = reductions.sum(x, axis, keepdims=keepdims, where=where)
-    counted = stretched(array_operand("mean", where), x.shape)
-    return lax.div(total, cast(count_nonzero(counted, axis, keepdims), total.dtype))
+def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
+    total = reductions.sum(wide(x), axes, keepdims=keepdims, where=where)
+    counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
+    return cast(lax.div(total, cast(counted, total.dtype)), x.dtype)
 
 
 def average(
@@ -121,11 +128,18 @@ def nanmean(
 ) -> Array:
     """Mean over axes of the elements that are not nan; nan if there are none."""
     check_no_out("nanmean", out)
-    x = _averaged("nanmean", a, dtype)
+    x, valid = _numbers_among("nanmean", a, where)
+    return mean(x, axis, dtype, keepdims=keepdims, where=valid)
+
+
+def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Array, Array]:
+    """Floating-point elements with 0 for nan, and which of them count: those that are not nan, and those of `where`."""
+    x = array_operand(name, a)
+    x = cast(x, dtypes.inexact_of(x.dtype))
     valid = lax.eq(x, x)
     if where is not None:
-        valid = choose_between(where, valid, False)
-    return _mean_where(reductions.without_nan("nanmean", x, 0), axis, keepdims, valid)
+        valid = choose_between(reductions.checked_where(name, x, where), valid, False)
+    return reductions.without_nan(name, x, 0), valid
 
 
 # ---- variances -----------------------------------------------------------------------------------------------
@@ -143,22 +157,54 @@ def var(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """Variance over axes: the mean of |x - mean|², with n - ddof instead of n. `correction` is another name of ddof."""
+    """Variance over axes: the mean of |x - mean|², with n - ddof instead of n.
+
+    Args:
+      dtype: of the result, real unless a complex one is asked for; the variance is computed in its floating point.
+      where: the elements that count, booleans that broadcast to a.
+      mean: the mean, if it is known, with the axes kept.
+      correction: another name of ddof.
+    Raises: TypeError for complex numbers if `dtype` is real; ValueError for ddof and another correction.
+    """
     check_no_out("var", out)
-    x = _averaged("var", a, dtype)
-    less = ddof if correction is None else correction
-    if where is not None or mean is not None:
-        return _general_variance(x, axis, less, keepdims, where, mean)
-    return _variance(x, axes=reductions.checked_axes("var", x, axis), ddof=less, keepdims=bool(keepdims))
+    x, result = _deviating("var", a, dtype)
+    return cast(_variance_of("var", x, axis, _less("var", ddof, correction), keepdims, where, mean), result)
+
+
+def _deviating(name: str, a: ArrayLike, dtype: Any) -> tuple[Array, np.dtype[Any]]:
+    """Elements in the dtype that deviations are computed in, and the dtype of the result."""
+    x = array_operand(name, a)
+    if dtype is None:
+        computed = dtypes.inexact_of(x.dtype)
+        return cast(x, computed), dtypes.real_part_dtype(computed)
+    result = dtypes.canonical(dtype)
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
+        raise TypeError(f"{name}: {x.aval} has imaginary parts that {result} has not. Leave out dtype, or take x.real.")
+    return cast(x, dtypes.inexact_of(result)), result
+
+
+def _less(name: str, ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if ddof:
+        raise ValueError(f"{name}: ddof={ddof} and correction={correction} say the same: give one of them.")
+    return correction
+
+
+def _variance_of(name: str, x: Array, axis: Axis, ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
+    axes = reductions.checked_axes(name, x, axis)
+    if where is not None or centre is not None:
+        where = None if where is None else reductions.checked_where(name, x, where)
+        return _general_variance(x, axes, ddof, keepdims, where, centre)
+    return _variance(x, axes=axes, ddof=ddof, keepdims=bool(keepdims))
 
 
 @core.compound
 def _variance(x: Array, *, axes: tuple[int, ...], ddof: float, keepdims: bool) -> Array:
-    wide, count = _wide(x), math.prod(x.shape[d] for d in axes) - ddof
-    centre = _mean(wide, axes=axes, keepdims=True)
-    squares = _squared_size(lax.sub(wide, stretched(centre, wide.shape)))
-    y = lax.div(reduce_sum(squares, axes), float(count) if count > 0 else float("nan"))
-    y = lax.convert_element_type(y, dtypes.real_part_dtype(x.dtype))
+    elements, count = wide(x), math.prod(x.shape[d] for d in axes) - ddof
+    centre = _mean(elements, axes=axes, keepdims=True)
+    squares = _squared_size(lax.sub(elements, stretched(centre, x.shape)))
+    y = lax.convert_element_type(quotient(reduce_sum(squares, axes), count), dtypes.real_part_dtype(x.dtype))
     return expand_dims(y, axes) if keepdims and axes else y
 
 
@@ -168,13 +214,15 @@ def _squared_size(x: Any) -> Array:
     return lax.square(x)
 
 
-def _general_variance(x: Array, axis: Axis, ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
-    centre = mean(x, axis, keepdims=True, where=where) if centre is None else centre
-    squares = _squared_size(subtract(x, centre))
-    total = reductions.sum(squares, axis, keepdims=keepdims, where=where)
-    counted = stretched(array_operand("var", True if where is None else where), x.shape)
-    count = cast(count_nonzero(counted, axis, keepdims), total.dtype)
-    return lax.div(total, lax.sub(count, float(ddof)))
+def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
+    elements = wide(x)
+    centre = mean(elements, axes, keepdims=True, where=where) if centre is None else centre
+    squares = _squared_size(subtract(elements, centre))
+    total = reductions.sum(squares, axes, keepdims=keepdims, where=where)
+    counted = stretched(as_array(True if where is None else where), x.shape)
+    count = lax.sub(cast(count_nonzero(counted, axes, keepdims), total.dtype), float(ddof))
+    y = lax.div(total, select(lax.gt(count, 0), count, float("nan")))
+    return cast(y, dtypes.real_part_dtype(x.dtype))
 
 
 def std(
@@ -191,7 +239,9 @@ def std(
 ) -> Array:
     """Standard deviation over axes: the square root of `var`, with derivative 0 where that is 0."""
     check_no_out("std", out)
-    return root_of_squares(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction))
+    x, result = _deviating("std", a, dtype)
+    found = _variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean)
+    return cast(root_of_squares(found), result)
 
 
 def nanvar(
@@ -205,11 +255,9 @@ def nanvar(
 ) -> Array:
     """Variance over axes of the elements that are not nan."""
     check_no_out("nanvar", out)
-    x = _averaged("nanvar", a, dtype)
-    valid = lax.eq(x, x)
-    if where is not None:
-        valid = choose_between(where, valid, False)
-    return var(reductions.without_nan("nanvar", x, 0), axis, None, None, ddof, keepdims, where=valid)
+    x, valid = _numbers_among("nanvar", a, where)
+    x, result = _deviating("nanvar", x, dtype)
+    return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, None), result)
 
 
 def nanstd(
@@ -223,7 +271,9 @@ def nanstd(
 ) -> Array:
     """Standard deviation over axes of the elements that are not nan."""
     check_no_out("nanstd", out)
-    return root_of_squares(nanvar(a, axis, dtype, None, ddof, keepdims, where))
+    x, valid = _numbers_among("nanstd", a, where)
+    x, result = _deviating("nanstd", x, dtype)
+    return cast(root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, None)), result)
 
 
 # ---- quantiles -----------------------------------------------------------------------------------------------
@@ -314,7 +364,7 @@ def _quantiles(
 ) -> Array:
     if method not in _METHODS:
         raise ValueError(f"{name}: method must be one of {', '.join(_METHODS)}, not {method!r}.")
-    x = _averaged(name, a, None)
+    x = inexact(name, array_operand(name, a))
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
     q = array(q) if isinstance(q, (list, tuple)) else q
@@ -376,62 +426,3 @@ def _picked(ordered: Array, places: Array, k: int) -> Array:
     rows = reshape(last, (*places.shape[k:], math.prod(places.shape[:k])))
     found = reshape(take_along_axis(ordered, rows, -1, mode="clip"), last.shape)
     return transpose(found, (*range(len(kept), places.ndim), *range(len(kept))))
-
-
-# ---- covariances ---------------------------------------------------------------------------------------------
-
-
-def cov(
-    m: ArrayLike,
-    y: ArrayLike | None = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: None = None,
-    aweights: None = None,
-) -> Array:
-    """Covariances of variables, the rows of m (columns if not `rowvar`), and those of y; n - 1 in the denominator.
-
-    Raises: ValueError if m or y has more than two axes; NotImplementedError for weights.
-    """
-    if fweights is not None or aweights is not None:
-        raise NotImplementedError("cov: weights are not supported; multiply the deviations by their roots.")
-    x = _variables(m, rowvar)
-    if y is not None:
-        x, other = promoted_inexact_dtypes("cov", x, _variables(y, rowvar))
-        x = concatenate([x, other], 0)
-    less = (0 if bias else 1) if ddof is None else ddof
-    found = _cov(x, ddof=less)
-    return reshape(found, ()) if found.shape == (1, 1) else found
-
-
-def _variables(m: ArrayLike, rowvar: bool) -> Array:
-    x = inexact("cov", array_operand("cov", m))
-    if x.ndim > 2:
-        raise ValueError(f"cov: variables are the rows of a matrix, not {x.aval}.")
-    x = reshape(x, (1, x.size)) if x.ndim < 2 else x
-    return x if rowvar or x.shape[0] == 1 else transpose(x, (1, 0))
-
-
-@core.compound
-def _cov(x: Array, *, ddof: float) -> Array:
-    count = x.shape[1] - ddof
-    centred = lax.sub(x, stretched(_mean(x, axes=(1,), keepdims=True), x.shape))
-    conjugate = lax.conj(centred) if dtypes.is_complex(x.dtype) else centred
-    products = dot_general(centred, conjugate, (((1,), (1,)), ((), ())))
-    return lax.div(products, float(count) if count > 0 else float("nan"))
-
-
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> Array:
-    """Correlations of variables: their covariances divided by their standard deviations, clipped to [-1, 1]."""
-    c = cov(x, y, rowvar)
-    return lax.div(c, c) if not c.ndim else _correlations(c)
-
-
-@core.compound
-def _correlations(c: Array) -> Array:
-    deviation = lax.sqrt(diagonal(real(c)))
-    scale = lax.mul(*(broadcast_in_dim(deviation, c.shape, (d,)) for d in (0, 1)))
-    if dtypes.is_complex(c.dtype):
-        return lax.div(c, lax.convert_element_type(scale, c.dtype))
-    return lax.clamp(-1.0, lax.div(c, scale), 1.0)

@@ -315,3 +315,18 @@ def test_hypot_at_extremes(x, y, value, derivatives):
 def test_errors(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+def test_logaddexp_of_complex_numbers_is_the_principal_value(optimized):
+    x = np.array([1 + 3j, 100 - 3j, 2 + 40j, np.pi * 1j, -1e3 + 1j])
+    y = np.array([2 + 3.5j, 101 - 3.5j, 1 - 3j, -np.pi * 1j, -1e3 - 2j])
+    shift = x.real + 0j  # so that nothing overflows
+    expected = np.log(np.exp(x - shift) + np.exp(y - shift)) + shift
+    found = tl.jit(tnp.logaddexp)(x, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.all(np.abs(found.imag) <= np.pi)
+    np.testing.assert_allclose(
+        tnp.logaddexp2(x, y), tnp.logaddexp(x * np.log(2), y * np.log(2)) / np.log(2), rtol=1e-12
+    )
+    derivative = tl.grad(lambda x: tnp.logaddexp(x, y[0]), holomorphic=True)(tnp.asarray(x[0]))
+    np.testing.assert_allclose(derivative, np.exp(x[0]) / (np.exp(x[0]) + np.exp(y[0])), rtol=1e-12)

@@ -9,6 +9,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tests.messages import raises
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(3, 4, 5)).astype(np.float32)
@@ -62,6 +63,66 @@ def test_options():
     check(tnp.sum(tnp.asarray(INTEGERS), dtype=float), np.sum(INTEGERS, dtype=np.float32))
     check(tnp.average(x, 1, weights=np.arange(4.0, dtype=np.float32)), np.average(X, 1, weights=np.arange(4.0)))
     check(tnp.cumulative_sum(x, axis=1, include_initial=True)[:, 1:], np.cumsum(X, 1))
+
+
+MASK = X > -0.7
+AVERAGED = [
+    {}, {"axis": 1}, {"axis": (0, 2), "keepdims": True}, {"where": MASK}, {"where": MASK[:, :1], "axis": 0},
+    {"dtype": complex}, {"dtype": float}, {"where": MASK, "axis": -1, "dtype": complex},
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")  # NumPy's, of empty slices and of what it converts on the way
+@pytest.mark.parametrize("name", "mean var std nanmean nanvar nanstd".split())
+def test_averages(name, optimized):
+    """Of every kind of numbers, and of every dtype asked for; NumPy gives the type asked for, too."""
+    operands = [X, WITH_NAN, INTEGERS[:, :, None] * np.ones(5, np.int32), X + 1j * X[::-1]]
+    cases = [(x, options) for x in operands for options in AVERAGED if not (x is operands[3] and "dtype" in options)]
+    found = tl.jit(lambda: [getattr(tnp, name)(x, **options) for x, options in cases])()
+    for (x, options), y in zip(cases, found, strict=True):
+        expected = np.asarray(getattr(np, name)(x, **options))
+        check(y, expected)
+        assert y.dtype.kind == expected.dtype.kind
+
+
+def test_means_in_integers():
+    check(tnp.mean(np.array([1, 2, 4]), dtype=int), 2)
+    check(tnp.mean(np.array([-1, -2, -4.5]), dtype=int), -2)
+    check(tnp.mean(np.full(70000, 7, np.float16), where=True), 7)  # the sum is no half precision number
+    with raises(TypeError, "mean: a mean is a number, which bool is not; the array is float32[3,4,5]."):
+        tnp.mean(X, dtype=bool)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64"])
+def test_cumulative_sums_and_products_do_not_overflow_narrow_integers(dtype):
+    """By the array API standard; cumsum and cumprod keep the dtype, as JAX's do."""
+    x = np.array([[100, 100, 3], [2, 120, 1]]).astype(dtype)
+    wide = np.result_type(dtype, "uint32" if dtype[0] == "u" else "int32")
+    for f, one, neutral in ((tnp.cumulative_sum, np.cumsum, 0), (tnp.cumulative_prod, np.cumprod, 1)):
+        found = tl.jit(lambda x, f=f: f(x, axis=1, include_initial=True))(x)
+        assert found.dtype == wide
+        check(found, np.concatenate([np.full((2, 1), neutral), one(x, 1, dtype=wide)], 1))
+        assert f(x, axis=0, dtype=np.int8).dtype == np.int8
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: tnp.sum(X, where=INTEGERS[0, 0]), TypeError, "sum: where must be boolean, not int32[]."),
+    (lambda: tnp.mean(X, where=X), TypeError, "mean: where must be boolean, not float32[3,4,5]."),
+    (lambda: tnp.any(X, where=INTEGERS), TypeError, "any: where must be boolean, not int32[3,4]."),
+    (lambda: tnp.nanvar(X, where=INTEGERS), TypeError, "nanvar: where must be boolean, not int32[3,4]."),
+    (lambda: tnp.sum(X, where=MASK[None]), ValueError, "sum: where, bool[1,3,4,5], does not broadcast to the array,"),
+    (lambda: tnp.var(X, where=MASK[:2]), ValueError, "var: where, bool[2,4,5], does not broadcast to the array,"),
+    (lambda: tnp.sum(X, 0, initial=X[0]), ValueError, "sum: initial must be one number, not float32[4,5]."),
+    (lambda: tnp.sum(INTEGERS, initial=2.5), TypeError, "sum: initial, float32[], cannot begin a result of int32."),
+    (lambda: tnp.prod(X, initial=2j), TypeError, "prod: initial, complex64[], cannot begin a result of float32."),
+    (lambda: tnp.max(X > 0, initial=2), TypeError, "max: initial, int32[], cannot begin a result of bool."),
+    (lambda: tnp.min(np.ones(3, np.int8), initial=300), OverflowError, "the integer 300 does not fit int8"),
+    (lambda: tnp.var(X + 1j, dtype=float), TypeError, "var: complex64[3,4,5] has imaginary parts that float32 has"),
+    (lambda: tnp.std(X, ddof=1, correction=2), ValueError, "std: ddof=1 and correction=2 say the same: give one"),
+])  # fmt: skip
+def test_options_that_are_refused(call, error, message):
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        call()
 
 
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])

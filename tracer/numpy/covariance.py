@@ -1,0 +1,123 @@
+"""Covariances and correlations of variables, the rows or columns of matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.arithmetic import absolute, real, select
+from tapeless.tracer.numpy.matrices import diagonal
+from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, promoted_inexact_dtypes, stretched
+from tapeless.tracer.numpy.statistics import mean, quotient
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.contraction import dot_general
+from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, full, reshape, transpose
+
+
+def cov(
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    *,
+    dtype: Any = None,
+) -> Array:
+    """Covariances of variables, the rows of m (columns if not `rowvar`), and those of y; n - 1 in the denominator.
+
+    Args:
+      bias: n in the denominator instead; ddof: n - ddof.
+      fweights: how often each observation was made, integers; aweights: how much each counts. Both not negative.
+      dtype: floating point or complex, what is computed in.
+    Raises: ValueError if m or y has more than two axes, or weights are not one for each observation; TypeError if
+      `dtype` is not floating point or complex, or `fweights` are not integers.
+    """
+    x = _variables("cov", m, rowvar, first=True)
+    if y is not None and x.shape[0]:
+        x, other = promoted_inexact_dtypes("cov", x, _variables("cov", y, rowvar, first=False))
+        x = concatenate([x, other], 0)
+    if dtype is not None:
+        x = cast(x, _checked_inexact("cov", dtype))
+    less = (0 if bias else 1) if ddof is None else ddof
+    if fweights is None and aweights is None:
+        found = _cov(x, ddof=less)
+    else:
+        weights = [_observations("cov", x, name, w) for name, w in (("fweights", fweights), ("aweights", aweights))]
+        found = _weighted_cov(x, *weights, ddof=less)
+    return reshape(found, ()) if found.shape == (1, 1) else found
+
+
+def _variables(name: str, m: ArrayLike, rowvar: bool, first: bool) -> Array:
+    """Variables as rows. NumPy takes a second operand of one row as one variable even where columns are variables."""
+    x = inexact(name, array_operand(name, m))
+    if x.ndim > 2:
+        raise ValueError(f"{name}: variables are the rows of a matrix, not {x.aval}.")
+    as_rows = x.ndim < 2 or rowvar or (not first and x.shape[0] == 1)
+    x = reshape(x, (1, x.size)) if x.ndim < 2 else x
+    return x if as_rows else transpose(x, (1, 0))
+
+
+def _checked_inexact(name: str, dtype: Any) -> np.dtype[Any]:
+    wanted = dtypes.canonical(dtype)
+    if not dtypes.is_inexact(wanted):
+        raise TypeError(f"{name}: dtype must be floating point or complex, not {wanted}.")
+    return wanted
+
+
+def _observations(name: str, x: Array, which: str, weights: ArrayLike | None) -> Array:
+    """Weights of the observations of x [variables, observations]; ones if there are none."""
+    real = dtypes.real_part_dtype(x.dtype)
+    if weights is None:
+        return full((x.shape[1],), 1, real)
+    w = array_operand(name, weights)
+    if w.shape != (x.shape[1],):
+        raise ValueError(f"{name}: {which} must be one for each of the {x.shape[1]} observations, not {w.aval}.")
+    if which == "fweights" and not dtypes.is_integer(w.dtype):
+        raise TypeError(f"{name}: fweights must be integers, not {w.aval}.")
+    return cast(absolute(w), real)
+
+
+@core.compound
+def _cov(x: Array, *, ddof: float) -> Array:
+    centred = lax.sub(x, stretched(mean(x, 1, keepdims=True), x.shape))
+    return quotient(_products(centred, centred), x.shape[1] - ddof)
+
+
+@core.compound
+def _weighted_cov(x: Array, fweights: Array, aweights: Array, *, ddof: float) -> Array:
+    weights = lax.mul(fweights, aweights)
+    total = reduce_sum(weights, (0,))
+    shares = broadcast_in_dim(lax.convert_element_type(weights, x.dtype), x.shape, (1,))
+    sums = reduce_sum(lax.mul(x, shares), (1,))
+    centre = lax.div(sums, lax.convert_element_type(total, x.dtype))
+    centred = lax.sub(x, broadcast_in_dim(centre, x.shape, (0,)))
+    less = lax.div(lax.mul(reduce_sum(lax.mul(weights, aweights), (0,)), float(ddof)), total)
+    count = lax.sub(total, less)
+    count = select(lax.gt(count, 0), count, float("nan"))
+    return lax.div(_products(lax.mul(centred, shares), centred), lax.convert_element_type(count, x.dtype))
+
+
+def _products(x: Array, y: Array) -> Array:
+    """Products of rows, those of y conjugated, summed over columns."""
+    conjugate = lax.conj(y) if dtypes.is_complex(y.dtype) else y
+    return dot_general(x, conjugate, (((1,), (1,)), ((), ())))
+
+
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+    """Correlations of variables: their covariances divided by their standard deviations, clipped to [-1, 1]."""
+    c = cov(x, y, rowvar, dtype=dtype)
+    return lax.div(c, c) if not c.ndim else _correlations(c)
+
+
+@core.compound
+def _correlations(c: Array) -> Array:
+    deviation = lax.sqrt(diagonal(real(c)))
+    rows, columns = (lax.convert_element_type(broadcast_in_dim(deviation, c.shape, (d,)), c.dtype) for d in (0, 1))
+    found = lax.div(lax.div(c, rows), columns)
+    if not dtypes.is_complex(c.dtype):
+        return lax.clamp(-1.0, found, 1.0)
+    return lax.complex(*(lax.clamp(-1.0, part, 1.0) for part in (lax.real(found), lax.imag(found))))
