@@ -111,12 +111,13 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, np.generic):
         found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
         return _numpy_scalar_types.setdefault(kind, found)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not is_masked(value):
         return ShapedArray(value.shape, dtypes.canonical(value.dtype))
     for base in _PYTHON_SCALARS:
         if isinstance(value, base):
             return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)
-    raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.")
+    hint = conversion_hint(value) if is_masked(value) else ""
+    raise TypeError(f"{value!r} of type {kind.__name__} is not an array or a number.{hint}")
 
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -126,13 +127,20 @@ _numpy_scalar_types: dict[type, ShapedArray] = {}
 def is_arraylike(value: Any) -> bool:
     """Whether `aval_of` accepts `value`."""
     ours = type(getattr(value, "aval", None)) is ShapedArray
-    return ours or isinstance(value, (bool, int, float, complex, np.generic, np.ndarray))
+    return ours or (isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)) and not is_masked(value))
+
+
+def is_masked(value: Any) -> bool:
+    """Whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 
 def conversion_hint(value: Any) -> str:
     """What to do with a value that is no array of ours but could become one, as a line of its own; else nothing."""
     if isinstance(value, (list, tuple)):
         return "\n  Write tnp.array(...) around a list: it is copied to the device."
+    if is_masked(value):
+        return "\n  A masked array would lose its mask: fill it, x.filled(value), or pass x.data and x.mask apart."
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
     return ""

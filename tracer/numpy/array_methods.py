@@ -26,9 +26,9 @@ from tapeless.tracer.numpy import (
 )
 from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
-from tapeless.tracer.primitives import bits
+from tapeless.tracer.numpy.views import view
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.types import conversion_hint, is_arraylike
+from tapeless.tracer.types import conversion_hint, is_arraylike, is_masked
 
 Method = Callable[..., Any]
 
@@ -97,7 +97,7 @@ def _is_foreign(x: Any) -> bool:
 
 def _answered(symbol: str, x: Array, other: Any, method: str) -> Any:
     """What `other` says to `x op other`. Raises: TypeError with advice if it has no answer; Python would have none."""
-    answer = getattr(type(other), method, None)
+    answer = None if is_masked(other) else getattr(type(other), method, None)
     found = NotImplemented if answer is None else answer(other, x)
     if found is NotImplemented:
         raise TypeError(f"{symbol}: the left operand is {x.aval}, the right one {_no_operand(other)}")
@@ -238,17 +238,12 @@ def _tolist(self: Tracer) -> Any:
     return np.asarray(self.number("value")).tolist()
 
 
-def _view(self: Array, dtype: Any = None) -> Array:
-    """The bits of the array read as another dtype of the same width."""
-    return bits.bitcast_convert_type(self, self.dtype if dtype is None else dtype)
-
-
 _METHODS: dict[str, Method] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "item": _item,
     "tolist": _tolist,
-    "view": _view,
+    "view": view,
 }
 
 _PROPERTIES: dict[str, tuple[Method, str]] = {

@@ -9,7 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
-from tapeless.tracer.numpy.indexing import take
+from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import append, concatenate
 from tapeless.tracer.numpy.logic import choose_between, equal, greater, less, logical_and
 from tapeless.tracer.numpy.promotion import (
@@ -23,7 +23,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.numpy.reductions import cumsum
 from tapeless.tracer.numpy.shaping import atleast_1d, moveaxis
-from tapeless.tracer.numpy.sorting import searchsorted
+from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -151,21 +151,28 @@ def interp(
 
     Args:
       x: [k..].
-      xp, fp: vectors of one length; xp rises.
-    Raises: ValueError if xp and fp are not vectors of one length.
+      xp, fp: vectors of one length; xp rises, unless there is a period. fp may be complex.
+      left, right: numbers, or "extrapolate" for the line through the two points at that end.
+      period: of the function, so that nothing is beyond the ends.
+    Raises: ValueError if xp and fp are not vectors of one length, or for another word; TypeError if x or xp is complex.
     """
-    if period is not None:
-        raise NotImplementedError("interp: period is not supported; wrap x and the samples first.")
-    at, places, values = (as_array(v) for v in promoted_inexact_dtypes("interp", x, xp, fp))
+    at, places = (as_array(v) for v in promoted_inexact_dtypes("interp", x, xp))
+    values = as_array(inexact("interp", fp))
     if places.ndim != 1 or places.shape != values.shape or not places.size:
         raise ValueError(f"interp: xp and fp must be vectors of one length, not {places.aval} and {values.aval}.")
-    low = slice_in_dim(values, 0, 1) if left is None else cast(left, values.dtype)
-    high = slice_in_dim(values, -1, None) if right is None else cast(right, values.dtype)
-    return _interp(at, places, values, *(reshape(v, ()) for v in (low, high)))
+    if dtypes.is_complex(at.dtype):
+        raise TypeError(f"interp: complex numbers have no order, so x and xp must be real: {at.aval}, {places.aval}.")
+    if period is not None:
+        return _interp(*_periodic(at, places, values, cast(period, at.dtype)))
+    first, last = slice_in_dim(values, 0, 1), slice_in_dim(values, -1, None)
+    found = _interp(at, places, values)
+    found = _beyond("left", left, first, lax.lt(at, getitem(places, 0)), found)
+    return _beyond("right", right, last, lax.gt(at, getitem(places, -1)), found)
 
 
 @core.compound
-def _interp(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
+def _interp(x: Array, xp: Array, fp: Array) -> Array:
+    """The line through two neighbours at each x, the first or last two beyond the ends."""
     n = xp.shape[0]
     after = lax.max(lax.min(searchsorted(xp, x, "right"), n - 1), min(1, n - 1))
     before = lax.max(lax.sub(after, 1), 0)
@@ -173,10 +180,31 @@ def _interp(x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Array:
     width = lax.sub(x1, x0)
     flat = lax.eq(width, 0)
     share = lax.div(lax.sub(x, x0), arithmetic.select(flat, 1.0, width))
-    inside = lax.add(y0, arithmetic.select(flat, 0.0, lax.mul(share, lax.sub(y1, y0))))
-    first, last = take(xp, 0), take(xp, n - 1)
-    inside = choose_between(lax.lt(x, first), left, inside)
-    return choose_between(lax.gt(x, last), right, inside)
+    rise = arithmetic.multiply(share, lax.sub(y1, y0))
+    return arithmetic.add(y0, arithmetic.select(flat, full((), 0, rise.dtype), rise))
+
+
+@core.compound
+def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array, Array]:
+    """x and the points taken to one period, and a point more at each end."""
+    period = lax.abs(period)
+    x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
+    order = argsort(xp)
+    xp, fp = take(xp, order), take(fp, order)
+    n = xp.shape[0]
+    ends = lax.sub(slice_in_dim(xp, n - 1, n), period), lax.add(slice_in_dim(xp, 0, 1), period)
+    xp = concatenate([ends[0], xp, ends[1]])
+    return x, xp, concatenate([slice_in_dim(fp, n - 1, n), fp, slice_in_dim(fp, 0, 1)])
+
+
+def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Array:
+    """What was found, with what was asked for beyond one end."""
+    if isinstance(given, str):
+        if given != "extrapolate":
+            raise ValueError(f"interp: {side} must be a number or 'extrapolate', not {given!r}.")
+        return found
+    value = reshape(end, ()) if given is None else given
+    return choose_between(there, value, found)
 
 
 # ---- polynomials ---------------------------------------------------------------------------------------------

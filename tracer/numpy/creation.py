@@ -25,7 +25,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axis, constant, converted
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike, is_masked
 
 Shape = int | Sequence[int]
 _PYTHON = (bool, int, float, complex)
@@ -42,15 +42,19 @@ def array(
     Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
     Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
 
-    Raises: TypeError if elements are no numbers; ValueError if lists differ in length; OverflowError if an integer
-      does not fit its dtype.
+    Args:
+      copy: whether an array of ours is copied, so that it may be donated and the result used on.
+    Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length; OverflowError if an
+      integer does not fit its dtype.
     """
     if isinstance(object, _SEQUENCES):
         found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
     elif is_arraylike(object):
-        found = _from_value(object, dtype)
+        found = _from_value(object, dtype, copy)
+    elif is_masked(object):
+        raise TypeError(f"array: {type(object).__name__} is not an array here.{conversion_hint(object)}")
     elif hasattr(object, "__array__") or isinstance(object, memoryview):
-        found = _from_value(np.asarray(object), dtype)
+        found = _from_value(np.asarray(object), dtype, copy)
     else:
         raise TypeError(
             f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these."
@@ -59,16 +63,23 @@ def array(
 
 
 def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **_: Any) -> Array:
-    """`array`, without a copy where that is possible."""
-    return a if dtype is None and isinstance(a, Array) else array(a, dtype, order=order)
+    """`array`, without a copy where that is possible, unless `copy` is true.
+
+    Raises: ValueError if `copy` is false and there must be one: elements go to the device, or change their dtype.
+    """
+    if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
+        raise ValueError(f"asarray: {a!r:.80} becomes an array only by a copy, which copy=False forbids.")
+    return a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
 
 
-def _from_value(x: ArrayLike, dtype: Any) -> Array:
+def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
+    if isinstance(x, Array):
+        wanted = x.dtype if dtype is None else dtypes.canonical(dtype)
+        found = x if dtype is None else lax.convert_element_type(x, wanted)
+        return lax.copy(found) if copy and x.dtype == wanted else found
     if dtype is None:
         return as_array(x)
     dtype = dtypes.canonical(dtype)
-    if isinstance(x, Array):
-        return lax.convert_element_type(x, dtype)
     if not isinstance(x, np.ndarray):
         return as_array(converted(x, dtype))
     return as_array(x.astype(dtype))
@@ -206,13 +217,16 @@ def _shape(name: str, shape: Shape) -> tuple[int, ...]:
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **_: Any) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
 
-    The arguments must be known. Raises: ValueError if there are none, or step is 0.
+    The arguments must be known.
+
+    Raises: ValueError if step is 0; TypeError for what is no real number.
     """
     if stop is None:
         start, stop = 0, start
     step = 1 if step is None else step
+    check_operands("arange", start, stop, step)
+    dtype = dtypes.result_type(start, stop, step)[0] if dtype is None else dtypes.canonical(dtype)
     known = [_known("arange", v) for v in (start, stop, step)]
-    dtype = dtypes.result_type(*known)[0] if dtype is None else dtypes.canonical(dtype)
     if not known[2]:
         raise ValueError("arange: the step must not be 0.")
     size = builtins.max(0, math.ceil((known[1] - known[0]) / known[2]))
@@ -224,6 +238,9 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
 
 
 def _known(name: str, v: Any) -> Any:
+    aval = aval_of(v)
+    if aval.shape or dtypes.is_complex(aval.dtype):
+        raise TypeError(f"{name}: the arguments must be real numbers, not {v if isinstance(v, complex) else aval}.")
     if isinstance(v, core.Tracer) and v.known() is None:
         raise ConcretizationTypeError(
             f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}.\n"

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.arithmetic import remainder
+from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, select
 from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.creation import arange, linspace, meshgrid
 from tapeless.tracer.numpy.joining import stack
-from tapeless.tracer.numpy.promotion import array_operand, as_array
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_all
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import broadcasted_iota, reshape
+from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, static_ints
 
 s_, index_exp = np.s_, np.index_exp
 
@@ -60,25 +60,80 @@ mgrid, ogrid = Grid(sparse=False), Grid(sparse=True)
 
 
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
-    """Positions along each axis of `shape` of positions in the flat array."""
-    x = array_operand("unravel_index", indices)
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return tuple(remainder(lax.div(x, math.prod(sizes[d + 1 :])), n) for d, n in enumerate(sizes))
+    """Positions along each axis of `shape` of positions in the flat array.
 
+    Negative ones count from the end, and what is outside is moved to the ends. The dtype is that of indices if it holds
+    the positions, else the default integer.
 
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise") -> Array:
-    """Positions in the flat array of shape `dims` of positions along each axis; "clip" or "wrap" those outside.
-
-    Raises: ValueError for the mode "raise", which would have to look at elements, unless these are known.
+    Raises: TypeError if indices are not integers.
     """
+    x = array_operand("unravel_index", indices)
+    if not dtypes.is_integer(x.dtype):
+        raise TypeError(f"unravel_index: indices must be integers, not {x.aval}.")
+    sizes = static_ints((shape,) if isinstance(shape, int) else shape, "unravel_index", "shape")
+    size, own = math.prod(sizes), x.dtype
+    if size > dtypes.iinfo(own).max:
+        x = lax.convert_element_type(x, dtypes.default_dtype("i") if size < 2**31 else np.int64)
+    found = _unravel(x, sizes=sizes)
+    return tuple(cast(i, own) for i in found) if max(sizes, default=0) <= dtypes.iinfo(own).max else found
+
+
+@core.compound
+def _unravel(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
+    size = math.prod(sizes)
+    if dtypes.is_signed(x.dtype):
+        x = select(lax.lt(x, 0), lax.add(lax.max(x, -size), size), x)
+    x = lax.min(x, max(size - 1, 0))
+    steps = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+    return tuple(lax.rem(lax.div(x, step), n) if n else x for step, n in zip(steps, sizes, strict=True))
+
+
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
+) -> Array:
+    """Positions in the flat array of shape `dims` of positions along each axis.
+
+    Args:
+      mode: what becomes of those outside: an error ("raise", which must know them all), "clip", "wrap" or "ignore".
+      order: "C", or "F" where the first axis is the fastest.
+      dtype: of the result; the default integer, or that of positions if it is wider.
+    Raises: ValueError for a position outside, another mode or order, or a dtype that does not hold the size of the
+      array; TypeError for positions that are not integers; ConcretizationTypeError for "raise" of what is traced.
+    """
+    sizes = static_ints(dims, "ravel_multi_index", "dims")
     xs = [array_operand("ravel_multi_index", i) for i in multi_index]
-    if mode == "raise":
-        return as_array(np.asarray(np.ravel_multi_index([np.asarray(x) for x in xs], dims)).astype(xs[0].dtype))
-    inside = [lax.clamp(0, x, n - 1) if mode == "clip" else remainder(x, n) for x, n in zip(xs, dims, strict=True)]
-    flat = inside[0]
-    for x, n in zip(inside[1:], dims[1:], strict=True):
-        flat = lax.add(lax.mul(flat, n), x)
+    _check_positions(xs, sizes, mode, order)
+    wanted = dtypes.result_type(np.zeros(0, dtypes.default_dtype("i")), *xs)[0]
+    wanted = wanted if dtype is None else dtypes.canonical(dtype)
+    if not dtypes.is_integer(wanted) or math.prod(sizes) - 1 > dtypes.iinfo(wanted).max:
+        raise ValueError(f"ravel_multi_index: {wanted} does not hold positions in an array of shape {sizes}.")
+    given = [_inside(x, n, mode) for x, n in zip(promoted_all("ravel_multi_index", *xs), sizes, strict=True)]
+    pairs = list(zip(given, sizes, strict=True))
+    flat = full((), 0, wanted)
+    for x, n in pairs if order == "C" else pairs[::-1]:
+        flat = add(multiply(flat, n), cast(x, wanted))
     return flat
+
+
+def _check_positions(xs: Sequence[Array], sizes: tuple[int, ...], mode: str, order: str) -> None:
+    if mode not in ("raise", "clip", "wrap", "ignore") or order not in ("C", "F"):
+        raise ValueError(f"ravel_multi_index: there is no mode {mode!r} with order {order!r}.")
+    if len(xs) != len(sizes):
+        raise ValueError(f"ravel_multi_index: positions along {len(xs)} axes, and {len(sizes)} dims.")
+    for axis, (x, n) in enumerate(zip(xs, sizes, strict=True)):
+        if not dtypes.is_integer(x.dtype):
+            raise TypeError(f"ravel_multi_index: positions must be integers, not {x.aval}.")
+        if mode == "raise":
+            known = concrete("ravel_multi_index", x, "Use the mode 'clip' or 'wrap'.")
+            if np.any((known < 0) | (known >= n)):
+                raise ValueError(f"ravel_multi_index: a position is outside axis {axis} of {n} elements.")
+
+
+def _inside(x: Any, n: int, mode: str) -> Any:
+    if mode not in ("clip", "wrap"):
+        return x
+    x = x if dtypes.bits_of(x.dtype) >= 32 else lax.convert_element_type(x, np.int32)
+    return clip(x, 0, n - 1) if mode == "clip" else remainder(x, n)
 
 
 def put_along_axis(

@@ -11,12 +11,21 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, concrete, promoted_dtypes
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    broadcasts_to,
+    cast,
+    check_no_out,
+    concrete,
+    promoted_dtypes,
+    stretched,
+)
 from tapeless.tracer.numpy.reductions import cumsum, sum
-from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
+from tapeless.tracer.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel
 from tapeless.tracer.numpy.shaping import expand_dims as expand
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
 from tapeless.tracer.types import aval_of
 
@@ -286,25 +295,60 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` inserted before the known position `obj` along `axis`; in the flat array if None.
+    """`values` inserted before known positions along `axis`; in the flat array if None.
 
-    Raises: ValueError if `axis` is out of range; NotImplementedError for several positions.
+    Args:
+      obj: an integer: there, `values` broadcast to the part arr[.., obj, ..]; or integers, a slice or a mask, whose
+        positions are those in arr: `values` broadcast to as many parts, or several for one position.
+    Raises: IndexError for a position outside; ValueError if `axis` is out of range or values do not broadcast;
+      ConcretizationTypeError if positions are traced.
     """
-    x, v = promoted_dtypes("insert", arr, values)
-    x, v = as_array(x), as_array(v)
+    x, v = (as_array(u) for u in promoted_dtypes("insert", arr, values))
     if axis is None:
         x, v, axis = reshape(x, (x.size,)), reshape(v, (v.size,)), 0
     axis = canonical_axis(axis, x.ndim)
-    at = concrete("insert", obj, "Use tnp.where or lax.dynamic_update_slice.")
-    if at.ndim and at.size != 1:
-        raise NotImplementedError("insert: only one position at a time.")
-    place = slice(int(at.reshape(()))).indices(x.shape[axis])[1]
-    if v.ndim < x.ndim:
-        v = expand(v, axis) if v.ndim == x.ndim - 1 else v
-        shape = list(x.shape)
-        shape[axis] = v.shape[axis] if v.ndim == x.ndim else 1
-        v = broadcast_in_dim(v, shape, tuple(range(x.ndim - v.ndim, x.ndim)))
-    return shapes.concatenate([slice_in_dim(x, 0, place, axis=axis), v, slice_in_dim(x, place, None, axis=axis)], axis)
+    places = _insertions(obj, x, axis)
+    v = reshape(v, (1,) * (x.ndim - v.ndim) + v.shape)
+    v = moveaxis(v, 0, axis) if not places.ndim and v.ndim == x.ndim else v
+    count = v.shape[axis] if places.size == 1 and v.ndim == x.ndim else places.size
+    wanted = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    if not broadcasts_to(v.shape, wanted):
+        raise ValueError(f"insert: values {aval_of(v)} do not broadcast to {wanted}, the parts to be inserted.")
+    v = stretched(v, wanted)
+    if places.size == 1:
+        at = int(places.reshape(()))
+        return shapes.concatenate([slice_in_dim(x, 0, at, axis=axis), v, slice_in_dim(x, at, None, axis=axis)], axis)
+    order = _inserted_order(x.shape[axis], places)
+    return getitem(shapes.concatenate([x, v], axis), (slice(None),) * axis + (order,))
+
+
+def _insertions(obj: Any, x: Array, axis: int) -> np.ndarray[Any, Any]:
+    """Positions from 0 to the length of the axis, [] for an integer, else [k]."""
+    n = x.shape[axis]
+    if isinstance(obj, slice):
+        return np.arange(n)[obj]
+    known = concrete("insert", obj, "Use tnp.where or lax.dynamic_update_slice.")
+    if known.dtype.kind == "b" and known.ndim == 1:
+        known = np.flatnonzero(known)
+    if known.size and known.dtype.kind not in "iu":
+        raise TypeError(f"insert: positions must be integers, a slice or a mask, not {obj!r:.80}.")
+    if known.ndim > 1:
+        raise ValueError(f"insert: positions must be a vector, not {aval_of(known)}.")
+    outside = known[(known < -n) | (known > n)]
+    if outside.size:
+        raise IndexError(f"insert: position {outside.flat[0]} is out of bounds for axis {axis} of {x.aval}.")
+    return np.where(known < 0, known + n, known).astype(np.int64)
+
+
+def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where each part of the result is in the n old parts followed by the new ones; of one place, in order."""
+    rank = np.argsort(places, kind="stable")
+    new = places.copy()
+    new[rank] += np.arange(places.size)
+    order = np.full(n + places.size, -1)
+    order[new] = n + np.arange(places.size)
+    order[order < 0] = np.arange(n)
+    return order
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
@@ -318,9 +362,17 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
     return getitem(x, (slice(None),) * axis + (kept,))
 
 
-def trim_zeros(filt: ArrayLike, trim: str = "fb") -> Array:
-    """The vector `filt`, known, without the zeros at its front (f) and back (b)."""
-    nonzero = np.flatnonzero(concrete("trim_zeros", filt, "Its length depends on the elements."))
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
+    """The array `filt`, known, without what is 0 all through at the front (f) and back (b) of these axes, all if None.
+
+    Raises: ValueError for another `trim` or an axis out of range; ConcretizationTypeError if `filt` is traced.
+    """
+    if trim.lower() not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', not {trim!r}.")
     x = array_operand("trim_zeros", filt)
-    first, last = (nonzero[0], nonzero[-1] + 1) if nonzero.size else (0, 0)
-    return slice_in_dim(x, int(first) if "f" in trim else 0, int(last) if "b" in trim else x.shape[0])
+    places = np.nonzero(concrete("trim_zeros", x, "Its length depends on the elements."))
+    for d in canonical_axes(axis, x.ndim):
+        first, last = (int(places[d].min()), int(places[d].max()) + 1) if places[d].size else (0, 0)
+        front, back = (places[d].size == 0 or side in trim.lower() for side in "fb")
+        x = slice_in_dim(x, first if front else 0, last if back else None, axis=d)
+    return x

@@ -1,21 +1,24 @@
 """`pad`: arrays with a margin, filled in one of NumPy's ways."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions, statistics
+from tapeless.tracer.numpy.arithmetic import floor_divide, remainder, round, select
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, cast, fitted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate
+from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, rev
 
 Widths = tuple[tuple[int, int], ...]
 _READ = ("edge", "reflect", "symmetric", "wrap")
-_COMPUTED = ("maximum", "mean", "minimum", "linear_ramp")
+_COMPUTED = ("maximum", "mean", "median", "minimum", "linear_ramp")
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
@@ -23,46 +26,79 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
 
     Args:
       pad_width: lengths (before, after) for each axis, one pair for all, or one number for all; or {axis: pair}.
-      mode: constant (with constant_values, 0 if not given), edge, reflect, symmetric, wrap, maximum, minimum, mean,
-        linear_ramp (with end_values) or empty.
-    Raises: ValueError for another mode, negative widths, or a width in the wrong form.
+      mode: constant (with constant_values, 0 if not given), edge, reflect, symmetric, wrap, linear_ramp (with
+        end_values), empty; maximum, minimum, mean or median (of the stat_length elements at that end, all if None).
+    Raises: ValueError for another mode or keyword, negative widths, or a width in the wrong form; TypeError for widths
+      that are no integers; NotImplementedError for functions and reflect_type="odd".
     """
     x = array_operand("pad", array)
+    if not isinstance(mode, str):
+        raise NotImplementedError(f"pad: mode must be a name, not {mode!r}: compute the margins and concatenate.")
+    if mode not in _KEYWORDS:
+        raise ValueError(f"pad: mode must be one of {', '.join(_KEYWORDS)}, not {mode!r}.")
+    if not kwargs.keys() <= _KEYWORDS[mode]:
+        raise ValueError(f"pad: mode {mode!r} takes no {', '.join(sorted(kwargs.keys() - _KEYWORDS[mode]))}.")
     widths = _widths(x, pad_width)
     if mode in ("constant", "empty"):
-        return _pad_constant(x, widths, kwargs.pop("constant_values", 0))
-    if isinstance(mode, str) and mode in _READ:
+        return _pad_constant(x, widths, kwargs.get("constant_values", 0))
+    if mode in _READ:
         return _pad_read(x, widths, mode, **kwargs)
-    if isinstance(mode, str) and mode in _COMPUTED:
-        return _pad_computed(x, widths, mode, **kwargs)
-    raise ValueError(f"pad: mode must be one of constant, empty, {', '.join(_READ + _COMPUTED)}, not {mode!r}.")
+    return _pad_computed(x, widths, mode, **kwargs)
+
+
+_KEYWORDS: dict[str, set[str]] = {
+    "constant": {"constant_values"},
+    "empty": set(),
+    "edge": set(),
+    "reflect": {"reflect_type"},
+    "symmetric": {"reflect_type"},
+    "wrap": set(),
+    "linear_ramp": {"end_values"},
+    **{name: {"stat_length"} for name in ("maximum", "mean", "median", "minimum")},
+}
 
 
 def _widths(x: Array, pad_width: Any) -> Widths:
     if isinstance(pad_width, dict):
-        pairs = {a % x.ndim: (w, w) if isinstance(w, int) else tuple(w) for a, w in pad_width.items()}
-        return tuple(pairs.get(a, (0, 0)) for a in range(x.ndim))
+        pairs = {operator.index(a) % x.ndim: w for a, w in pad_width.items()}
+        return tuple(_pairs("widths", pairs.get(a, 0), 1, x)[0] for a in range(x.ndim))
+    return _pairs("widths", pad_width, x.ndim, x)
+
+
+def _pairs(what: str, given: Any, ndim: int, x: Array) -> Widths:
+    """Lengths (before, after) for each of `ndim` axes."""
+    found = np.asarray(given)
+    if found.dtype.kind not in "iu" and found.size:
+        raise TypeError(f"pad: {what} must be integers, not {given!r}.")
     try:
-        pairs = np.broadcast_to(np.asarray(pad_width, np.int64), (x.ndim, 2)).tolist()
+        pairs = np.broadcast_to(found.astype(np.int64), (ndim, 2)).tolist()
     except ValueError:
-        raise ValueError(
-            f"pad: widths {pad_width!r} are not a pair for each of the {x.ndim} axes of {x.aval}."
-        ) from None
+        raise ValueError(f"pad: {what} {given!r} are not a pair for each of the {x.ndim} axes of {x.aval}.") from None
     if any(w < 0 for pair in pairs for w in pair):
-        raise ValueError(f"pad: widths must not be negative: {pad_width!r}.")
+        raise ValueError(f"pad: {what} must not be negative: {given!r}.")
     return tuple((a, b) for a, b in pairs)
 
 
 def _pad_constant(x: Array, widths: Widths, values: Any) -> Array:
     if np.ndim(values) == 0:
         return shapes.pad(x, fitted(values, x.dtype), [(*w, 0) for w in widths])
-    each = [list(row) for row in np.broadcast_to(np.asarray(values), (x.ndim, 2))]
-    for axis, (width, (before, after)) in enumerate(zip(widths, each, strict=True)):
+    for axis, (width, (before, after)) in enumerate(zip(widths, _numbers("constant_values", values, x), strict=True)):
         for w, v in (((width[0], 0), before), ((0, width[1]), after)):
             config = [(0, 0, 0)] * x.ndim
             config[axis] = (*w, 0)
             x = shapes.pad(x, fitted(v, x.dtype), config)
     return x
+
+
+def _numbers(what: str, given: Any, x: Array) -> list[tuple[Any, Any]]:
+    """Numbers (before, after) for each axis; one alone may be traced."""
+    if np.ndim(given) == 0:
+        return [(given, given)] * x.ndim
+    try:
+        pairs = np.broadcast_to(np.asarray(given, object), (x.ndim, 2)).tolist()
+    except ValueError:
+        raise ValueError(f"pad: {what} {given!r} are not a pair for each of the {x.ndim} axes of {x.aval}.") from None
+    return [(a, b) for a, b in pairs]
 
 
 def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -> Array:
@@ -81,34 +117,72 @@ def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -
 
 
 def _pad_computed(x: Array, widths: Widths, mode: str, stat_length: Any = None, end_values: Any = 0) -> Array:
-    if stat_length is not None:
-        raise NotImplementedError("pad: stat_length is not supported.")
-    ends = np.broadcast_to(np.asarray(end_values), (x.ndim, 2))
+    ends = _numbers("end_values", end_values, x)
+    lengths = None if stat_length is None else _pairs("stat_length", stat_length, x.ndim, x)
     for axis, width in enumerate(widths):
-        before, after = (
-            _ramp(x, axis, w, side, ends[axis][side]) if mode == "linear_ramp" else _statistic(x, axis, w, mode)
-            for side, w in enumerate(width)
-        )
+        if not any(width):
+            continue
+        if mode == "linear_ramp":
+            before, after = (_ramp(x, ends[axis][side], axis, w, side) for side, w in enumerate(width))
+        else:
+            near = lengths[axis] if lengths else (x.shape[axis],) * 2
+            before, after = (_statistic(x, axis, w, mode, side, near[side]) for side, w in enumerate(width))
         x = concatenate([before, x, after], axis)
     return x
 
 
-_STATISTICS = {"maximum": reductions.max, "minimum": reductions.min, "mean": statistics.mean}
+_STATISTICS = {
+    "maximum": reductions.max,
+    "minimum": reductions.min,
+    "mean": statistics.mean,
+    "median": statistics.median,
+}
 
 
-def _statistic(x: Array, axis: int, width: int, mode: str) -> Array:
-    margin = cast(_STATISTICS[mode](x, axis, keepdims=True), x.dtype)
+def _statistic(x: Array, axis: int, width: int, mode: str, side: int, length: int) -> Array:
+    """A margin made of a statistic of the `length` elements at that end; of integers it is rounded."""
+    n = x.shape[axis]
+    near = shapes.slice_in_dim(x, max(n - length, 0) if side else 0, n if side else min(length, n), axis=axis)
+    found = _STATISTICS[mode](near, axis, keepdims=True)
+    margin = cast(round(found) if dtypes.is_integer(x.dtype) else found, x.dtype)
     return broadcast_in_dim(margin, _with_width(x, axis, width), tuple(range(x.ndim)))
 
 
-def _ramp(x: Array, axis: int, width: int, side: int, end: Any) -> Array:
+def _ramp(x: Array, end: Any, axis: int, width: int, side: int) -> Array:
     """From the edge of the array, not included, to `end`."""
     edge = shapes.slice_in_dim(x, -1 if side else 0, None if side else 1, axis=axis)
-    shape = _with_width(x, axis, width)
-    share = np.arange(1, width + 1) if side else np.arange(width, 0, -1)
-    share = broadcast_in_dim((share / max(width, 1)).astype(x.dtype), shape, (axis,))
-    edge = broadcast_in_dim(edge, shape, tuple(range(x.ndim)))
-    return lax.add(edge, lax.mul(lax.sub(cast(end, x.dtype), edge), share))
+    edge = broadcast_in_dim(edge, _with_width(x, axis, width), tuple(range(x.ndim)))
+    if dtypes.is_bool(x.dtype):
+        raise TypeError(f"pad: there is nothing between booleans: {x.aval} has no linear_ramp.")
+    found = (_ramp_of_floats if dtypes.is_inexact(x.dtype) else _ramp_of_integers)(
+        edge, fitted(end, x.dtype), axis=axis
+    )
+    return rev(found, (axis,)) if side else found
+
+
+@core.compound
+def _ramp_of_floats(edge: Array, end: Any, *, axis: int) -> Array:
+    edge, end, dtype = statistics.wide(edge), statistics.wide(end), edge.dtype
+    real = dtypes.real_part_dtype(edge.dtype)
+    share = lax.div(broadcasted_iota(real, edge.shape, axis), float(max(edge.shape[axis], 1)))
+    found = lax.add(lax.mul(lax.sub(edge, end), lax.convert_element_type(share, edge.dtype)), end)
+    return lax.convert_element_type(found, dtype)
+
+
+@core.compound
+def _ramp_of_integers(edge: Array, end: Any, *, axis: int) -> Array:
+    """Rounded down, as by NumPy, but exactly: the distance is an unsigned integer, of which no part is lost."""
+    unsigned, width = np.dtype("uint64"), max(edge.shape[axis], 1)
+    wide_edge, wide_end = (lax.convert_element_type(v, np.int64) for v in (edge, end))
+    rises = lax.lt(end, edge)
+    near, far = (lax.convert_element_type(v, unsigned) for v in (wide_end, wide_edge))
+    distance = select(rises, lax.sub(far, near), lax.sub(near, far))
+    place = lax.convert_element_type(broadcasted_iota(np.int32, edge.shape, axis), unsigned)
+    whole = lax.mul(floor_divide(distance, width), place)
+    part = lax.mul(remainder(distance, width), place)
+    part = select(rises, part, lax.add(part, width - 1))
+    step = lax.add(whole, floor_divide(part, width))
+    return lax.convert_element_type(select(rises, lax.add(near, step), lax.sub(near, step)), edge.dtype)
 
 
 def _with_width(x: Array, axis: int, width: int) -> tuple[int, ...]:

@@ -1,6 +1,8 @@
 """Element types as NumPy spells them: `tnp.float32` is a dtype where one is expected, and makes arrays."""
 
 import builtins
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +11,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.creation import asarray
+from tapeless.tracer.primitives.operands import canonical_axes
 from tapeless.tracer.types import aval_of, is_arraylike
 
 dtype = np.dtype
@@ -149,10 +152,10 @@ def shape(a: Any) -> tuple[int, ...]:
     return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """Number of elements, or the length of an axis."""
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """Number of elements, or the length of an axis, or the product of the lengths of several."""
     lengths = shape(a)
-    return int(np.prod(lengths, dtype=int)) if axis is None else lengths[axis]
+    return math.prod(lengths[i] for i in canonical_axes(axis, len(lengths)))
 
 
 def isscalar(element: Any) -> builtins.bool:
@@ -171,9 +174,9 @@ def isrealobj(x: Any) -> builtins.bool:
 
 
 def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False) -> Array:
-    """x with elements of another dtype: as NumPy's, it is asked for and does not complain.
+    """x with elements of another dtype, a copy in any case if `copy`: as NumPy's, it does not complain.
 
     Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that
     is keep their lowest bits, where they do not fit.
     """
-    return asarray(asarray(x), dtype)
+    return asarray(asarray(x), dtype, copy=True if copy else None)

@@ -4,6 +4,7 @@ Where the shape of the result depends on the elements, these must be known, or `
 """
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +59,9 @@ def unique(
     x, index = array_operand("unique", ar), dtypes.default_dtype("i")
     wanted = (True, return_index, return_inverse, return_counts)
     if size is None:
-        found = np.unique(concrete("unique", x, _SIZE_HELP), True, True, True, axis=axis, equal_nan=equal_nan)
-        found = [found[0], *(places.astype(index) for places in found[1:])]
+        known = _comparable(concrete("unique", x, _SIZE_HELP))
+        found = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
+        found = [found[0].astype(x.dtype), *(places.astype(index) for places in found[1:])]
     else:
         found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan, index)
     outs = [as_array(np.ascontiguousarray(v) if size is None else v) for v, asked in zip(found, wanted) if asked]
@@ -79,6 +81,13 @@ def _unique_of_size(
     fill = () if fill_value is None else (array_operand("unique", fill_value),)
     found = _unique(x, *fill, axis=axis, size=size, equal_nan=equal_nan and flat, dtype=index)
     return (*found[:2], reshape(found[2], shape), found[3]) if flat else found
+
+
+def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """x in a type of NumPy's own that holds it: of others, as bfloat16, it does not know that nan is not a number."""
+    if x.dtype.kind != "V":
+        return x
+    return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32)
 
 
 @core.compound
@@ -194,7 +203,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
-        return as_array(np.union1d(*_known("union1d", ar1, ar2)))
+        return _of_known("union1d", np.union1d, ar1, ar2)
     both = [as_array(x) for x in promoted_dtypes("union1d", ar1, ar2)]
     return unique(concatenate([reshape(x, (x.size,)) for x in both], 0), size=size, fill_value=fill_value)
 
@@ -204,8 +213,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> 
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
-    x, y = _known("intersect1d", ar1, ar2)
-    return as_array(np.intersect1d(x, y, assume_unique))
+    return _of_known("intersect1d", np.intersect1d, ar1, ar2, assume_unique)
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
@@ -213,8 +221,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Ar
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
-    x, y = _known("setdiff1d", ar1, ar2)
-    return as_array(np.setdiff1d(x, y, assume_unique))
+    return _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
@@ -222,10 +229,11 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Arr
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
-    x, y = _known("setxor1d", ar1, ar2)
-    return as_array(np.setxor1d(x, y, assume_unique))
+    return _of_known("setxor1d", np.setxor1d, ar1, ar2, assume_unique)
 
 
-def _known(name: str, *xs: ArrayLike) -> list[np.ndarray[Any, Any]]:
+def _of_known(name: str, f: Callable[..., Any], x: ArrayLike, y: ArrayLike, *options: Any) -> Array:
+    """What NumPy's function makes of the elements of both, in their common dtype."""
     help = _SIZE_HELP if name == "union1d" else "The length of the result depends on the elements: compute it outside."
-    return [concrete(name, x, help).ravel() for x in promoted_dtypes(name, *xs)]
+    known = [concrete(name, v, help).ravel() for v in promoted_dtypes(name, x, y)]
+    return as_array(f(*map(_comparable, known), *options).astype(known[0].dtype))

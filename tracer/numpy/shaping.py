@@ -1,11 +1,13 @@
 """Shapes: reshaping, permuting, adding and dropping axes, broadcasting, turning around."""
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import remainder, subtract
 from tapeless.tracer.numpy.indexing import getitem
@@ -13,6 +15,7 @@ from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim, static_ints
+from tapeless.tracer.types import aval_of
 
 Axis = int | Sequence[int]
 
@@ -223,23 +226,41 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return swapaxes(flip(x, j), i, j) if k == 1 else flip(swapaxes(x, i, j), j)
 
 
+def _integer(what: str, x: Any) -> int:
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise TypeError(f"{what} must be an integer, not {x!r}.") from None
+
+
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
     """a with its elements moved by `shift` along axes, those that leave at one end entering at the other.
 
-    Along no axis the flat array is moved. A shift may be an array; then the elements are read by index.
+    Along no axis the flat array is moved. One shift goes for all axes, several for one add up. A shift may be an array
+    of ours, or several in one; then the elements are read by index.
 
-    Raises: ValueError if an axis is out of range, or there are not as many shifts as axes.
+    Raises: ValueError if an axis is out of range, or there are not as many shifts as axes; TypeError for shifts that
+      are no integers.
     """
     x = array_operand("roll", a)
     if axis is None:
         return shapes.reshape(roll(shapes.reshape(x, (x.size,)), shift, 0), x.shape)
-    axes = _sequence(axis)
-    shifts = shift if isinstance(shift, Sequence) else (shift,) * len(axes)
+    axes, shifts = [canonical_axis(i, x.ndim) for i in _items(axis)], _items(shift)
+    axes, shifts = (v * (len(w) if len(v) == 1 else 1) for v, w in ((axes, shifts), (shifts, axes)))
     if len(shifts) != len(axes):
         raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes.")
     for s, i in zip(shifts, axes, strict=True):
-        x = _rolled(x, s, canonical_axis(i, x.ndim))
+        x = _rolled(x, s, i)
     return x
+
+
+def _items(x: Any) -> list[Any]:
+    """What a number, a sequence or a vector consists of."""
+    if isinstance(x, (Array, np.ndarray)):
+        if x.ndim > 1:
+            raise ValueError(f"roll: a number or a vector of them, not {aval_of(x)}.")
+        return [x[i] for i in range(x.shape[0])] if x.ndim else [x]
+    return list(x) if isinstance(x, Sequence) else [x]
 
 
 def _rolled(x: Array, shift: Any, axis: int) -> Array:
@@ -247,9 +268,11 @@ def _rolled(x: Array, shift: Any, axis: int) -> Array:
     if not n:
         return x
     if isinstance(shift, Array):
+        if not dtypes.is_integer(shift.dtype):
+            raise TypeError(f"roll: a shift must be an integer, not {shift.aval}.")
         places = remainder(subtract(np.arange(n, dtype=np.int32), shift), n)
         return getitem(x, (slice(None),) * axis + (places,))
-    cut = -int(shift) % n
+    cut = -_integer("roll: a shift", shift) % n
     if not cut:
         return x
     return concatenate([slice_in_dim(x, cut, None, axis=axis), slice_in_dim(x, 0, cut, axis=axis)], axis)

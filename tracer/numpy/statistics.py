@@ -47,6 +47,7 @@ def mean(
     Args:
       dtype: that elements have before they are summed, and of the result, which an integer one rounds towards zero.
       where: the elements that count, booleans that broadcast to a.
+    Raises: TypeError if `dtype` is boolean; what all reductions raise.
     """
     check_no_out("mean", out)
     x = array_operand("mean", a)

@@ -20,6 +20,7 @@ from tapeless.tracer.numpy.norms import norm
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     cast,
+    check_operands,
     common_shape,
     format_shape,
     promoted_inexact_dtypes,
@@ -33,11 +34,12 @@ from tapeless.tracer.primitives import factorization, spectral
 from tapeless.tracer.primitives.contraction import batch_matmul
 from tapeless.tracer.primitives.linalg import check_matrix, check_square
 from tapeless.tracer.primitives.linear_solve import System, linear_solve
+from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_or, reduce_prod, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, reshape, squeeze
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- systems -------------------------------------------------------------------------------------------------
 
@@ -134,8 +136,18 @@ def pinv(a: ArrayLike, rtol: float | None = None, hermitian: bool = False, *, rc
     """
     x = matrix_operand("pinv", a)
     check_matrix("pinv", x.aval)
-    least = rcond if rtol is None else rtol
+    least = _known_number("pinv", "rcond", rcond) if rtol is None else _known_number("pinv", "rtol", rtol)
     return factorization.pinv(x, 10 * _noise(x) if least is None else least, hermitian)
+
+
+def _known_number(name: str, what: str, x: Any) -> float | None:
+    """x as a number of Python. Raises: TypeError if it is an array with axes; ConcretizationTypeError if traced."""
+    if x is None:
+        return None
+    check_operands(name, x)
+    if shape_of(x):
+        raise TypeError(f"{name}: {what} must be one number, not {aval_of(x)}.")
+    return float(x)
 
 
 def _noise(x: Array) -> float:
@@ -156,7 +168,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array
     x, y = (array_operand("lstsq", v) for v in promoted_inexact_dtypes("lstsq", a, b))
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         raise ValueError(f"lstsq: a matrix [m, n] and a right side [m, k] or [m], not {x.aval} and {y.aval}.")
-    least = _noise(x) if rcond is None else rcond
+    least = _known_number("lstsq", "rcond", rcond)
+    least = _noise(x) if least is None else least
     right = expand_dims(y, (1,)) if y.ndim == 1 else y
     found = batch_matmul(factorization.pinv(x, least), right)
     sizes = lax.abs(lax.sub(batch_matmul(x, found), right))

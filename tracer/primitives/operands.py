@@ -122,7 +122,7 @@ def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Axes counted from the front, sorted; None means all. Raises: ValueError if out of range or repeated."""
     if axes is None:
         return tuple(range(ndim))
-    given = axes if isinstance(axes, Iterable) else (axes,)
+    given = axes if isinstance(axes, Iterable) and getattr(axes, "ndim", 1) else (axes,)
     found = tuple(sorted(canonical_axis(a, ndim, name) for a in given))
     if len(set(found)) < len(found):
         raise ValueError(f"{name} {tuple(axes)} names an axis twice.")

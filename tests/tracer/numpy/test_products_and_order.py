@@ -191,6 +191,50 @@ def test_counting():
     check(tnp.histogram(y, np.array([-1, 0, 2], np.float32)), np.histogram(y, [-1, 0, 2]))
 
 
+def test_interpolation(optimized):
+    """With ends of its own, with the end lines, of complex values, and periodic."""
+    x, xp, fp = np.linspace(-3, 9, 7), np.array([0.0, 1, 4, 5]), np.array([1, 3, 2 + 1j, -1])
+    ramp = (fp[1] - fp[0]) * (x - xp[0]) + fp[0], (fp[3] - fp[2]) * (x - xp[3]) + fp[3]
+    inside = np.interp(x, xp, fp)
+
+    @tl.jit
+    def found(x):
+        return (
+            tnp.interp(x, xp, fp),
+            tnp.interp(x, xp, fp, left=7, right=8j),
+            tnp.interp(x, xp, fp.real, "extrapolate"),
+            tnp.interp(x, xp, fp, right="extrapolate"),
+            tnp.interp(x, xp[[2, 0, 3, 1]] + 5, fp, period=-6.0),
+        )
+
+    expected = (
+        inside,
+        np.interp(x, xp, fp, left=7, right=8j),
+        np.where(x < 0, ramp[0], inside).real,
+        np.where(x > 5, ramp[1], inside),
+        np.interp(x, xp[[2, 0, 3, 1]] + 5, fp, period=-6.0),
+    )
+    check(found(x), expected)
+    with raises(ValueError, "interp: left must be a number or 'extrapolate', not 'x'."):
+        tnp.interp(x, xp, fp, "x")
+    with raises(
+        TypeError, "interp: complex numbers have no order, so x and xp must be real: complex128[7], complex128[4]."
+    ):
+        tnp.interp(x + 1j, xp, fp)
+
+
+def test_several_nans_of_half_precision():
+    """There is one of them, however the elements are made."""
+    for dtype in ("float16", "bfloat16", "float32", "complex64"):
+        x = tnp.array([1, NAN, 3, NAN, 1]).astype(dtype)
+        values, counts = tnp.unique(x, return_counts=True)
+        assert values.dtype == dtype
+        check(values.astype(np.complex64), [1, 3, NAN])
+        check(counts, [2, 1, 2])
+        check(tnp.unique_values(x).shape, (4,))
+        check(tnp.union1d(x, x).astype(np.complex64), [1, 3, NAN])
+
+
 def test_histograms_of_integers():
     """Edges that are integers are compared as such, and counts and densities are floating point all the same."""
     x, edges = np.array([2**24, 2**24 + 1, 2**24 + 1, 7]), np.array([0, 2**24 + 1, 2**24 + 3])

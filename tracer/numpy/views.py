@@ -1,0 +1,77 @@
+"""`x.view(dtype)`: the bytes of an array read as another type, the last axis growing or shrinking with elements.
+
+Booleans are bytes, and a complex number is its two parts, one behind the other. Lowest bytes come first.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array
+from tapeless.tracer.primitives import bits
+from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
+
+
+def view(x: Array, dtype: Any = None) -> Array:
+    """The bytes of x [.., n] read as another dtype: [.., n old / new], the sizes of their elements in bytes.
+
+    Raises: ValueError if the last axis does not divide into elements of the new size, or there is none and sizes
+      differ; TypeError for types that take less than a byte.
+    """
+    wanted = x.dtype if dtype is None else dtypes.canonical(dtype)
+    if x.dtype == wanted:
+        return lax.convert_element_type(x, wanted) if x.weak_type else x
+    _check_sizes(x, wanted)
+    if not x.ndim:
+        return reshape(view(reshape(x, (1,)), wanted), ())
+    return _from_bits(_cast_bits(_as_bits(x), _stored_as(wanted)), wanted)
+
+
+def _check_sizes(x: Array, wanted: np.dtype[Any]) -> None:
+    old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(wanted)
+    if (old < 8 and not dtypes.is_bool(x.dtype)) or (new < 8 and not dtypes.is_bool(wanted)):
+        raise TypeError(f"view: {x.aval} as {wanted}: what takes less than a byte is not viewed as another type.")
+    old, new = x.dtype.itemsize, wanted.itemsize
+    if old != new and not x.ndim:
+        raise ValueError(
+            f"view: {x.aval} has no axis that its elements of {old} bytes could be divided along, or joined."
+        )
+    if old < new and x.shape[-1] * old % new:
+        raise ValueError(
+            f"view: the last axis of {x.aval} has {x.shape[-1] * old} bytes, which do not make elements of {wanted}."
+        )
+
+
+def _stored_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type, of those whose bits can be read, that one is made of: bytes of booleans, parts of complex numbers."""
+    return np.dtype("uint8") if dtypes.is_bool(dtype) else dtypes.real_part_dtype(dtype)
+
+
+def _as_bits(x: Array) -> Array:
+    if dtypes.is_complex(x.dtype):
+        return _flattened(concatenate([expand_dims(part(x), (x.ndim,)) for part in (lax.real, lax.imag)], x.ndim))
+    return lax.convert_element_type(x, np.uint8) if dtypes.is_bool(x.dtype) else x
+
+
+def _cast_bits(x: Array, wanted: np.dtype[Any]) -> Array:
+    old, new = x.dtype.itemsize, wanted.itemsize
+    if old < new:
+        x = reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
+    found = bits.bitcast_convert_type(x, wanted)
+    return _flattened(found) if old > new else found
+
+
+def _from_bits(x: Array, wanted: np.dtype[Any]) -> Array:
+    if dtypes.is_bool(wanted):
+        return lax.ne(x, 0)
+    if not dtypes.is_complex(wanted):
+        return x
+    pairs = reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2))
+    return lax.complex(*(index_in_dim(pairs, i, axis=-1, keepdims=False) for i in range(2)))
+
+
+def _flattened(x: Array) -> Array:
+    """x [.., n, k] as [.., n k]."""
+    return reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
