@@ -57,6 +57,8 @@ def _top_k(f: Function, outs: Any, x: Value, *, k: int) -> Any:
     """By chlo's, which orders floats by their bits: a nan whose sign is set, as 0/0 has it on x86, would come last."""
     values, positions = outs
     if dtypes.is_float(x.aval.dtype):
+        if dtypes.bits_of(x.aval.dtype) < 16:  # of some the only nan has its sign set
+            x = f.convert(x, np.dtype(np.float32))
         x = f.op("select", [f.compare(x, x, "NE"), f.constant(np.nan, x.aval), x], x.aval)
     elif dtypes.bits_of(x.aval.dtype) < 8:  # XLA gives the positions the elements' width
         x = f.convert(x, np.dtype(np.int8))

@@ -401,10 +401,10 @@ def _reduce_precision(run: Run, eqn: Any, x: Values) -> Any:
     seen = rounded(x.real, eqn.invars[0].aval.dtype)
     fraction, exponent = np.frexp(seen)  # |fraction| in [1/2, 1)
     scaled = np.ldexp(np.rint(np.ldexp(fraction, mantissa_bits + 1)), exponent - mantissa_bits - 1)
-    if not mantissa_bits:  # halfway between two powers of two the even one is that of the even biased exponent
-        power = np.copysign(np.ldexp(1.0, exponent - (exponent % 2)), seen)
+    if not mantissa_bits:  # the even one of two powers of two is that whose exponent is odd, and even when biased
+        power = np.copysign(np.ldexp(1.0, exponent - 1 + exponent % 2), seen)
         scaled = np.where(np.abs(fraction) == 0.75, power, scaled)
     bias = 2 ** (exponent_bits - 1) - 1
-    out = np.where(np.abs(scaled) > np.ldexp(1.5, min(bias, 1023)), np.copysign(np.inf, seen), scaled)
+    out = np.where(np.abs(scaled) >= np.ldexp(1.0, min(bias + 1, 1024)), np.copysign(np.inf, seen), scaled)
     out = np.where(np.abs(out) < np.ldexp(1.0, max(1 - bias, -1022)), np.copysign(0.0, seen), out)
     return run.straight.value(x, np.where(np.isfinite(seen), out, seen), 1)

@@ -49,12 +49,13 @@ def _ties(keys: list[Values], xs: Any, axis: int) -> Any:
 
 @meaning("top_k")
 def _top_k(run: Run, eqn: Any, x: Values) -> Any:
-    """The last of the order of the reversed elements, which keeps ties as they were."""
-    k, n = eqn.params["k"], x.shape[-1]
-    keys = [key[..., ::-1] for key in _keys(run, x, eqn.invars[0].aval.dtype)]
-    places = (n - 1 - _order(keys, -1))[..., ::-1][..., :k]
-    out: Values = np.take_along_axis(x, places, -1)
+    """The last of the order of the reversed elements, which keeps ties as they were; 0.0 is above -0.0 here."""
+    k, dtype = eqn.params["k"], eqn.invars[0].aval.dtype
+    keys = _keys(run, x, dtype)
+    if kind_of(dtype) == "f":
+        keys.append(~np.signbit(x.real) | np.isnan(x.real))
+    order = x.shape[-1] - 1 - _order([key[..., ::-1] for key in keys], -1)[..., ::-1]
+    ranked: Values = np.take_along_axis(x, order, -1)
     if is_stepped(x):
-        both: Values = np.take_along_axis(x, (n - 1 - _order(keys, -1))[..., ::-1], -1)
-        run.kink("top_k", _ties([both.real], [both], both.ndim - 1))
-    return out, places
+        run.kink("top_k", _ties([ranked.real], [ranked], ranked.ndim - 1))
+    return ranked[..., :k], order[..., :k]
