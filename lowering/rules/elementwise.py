@@ -55,15 +55,11 @@ _OPERATIONS = {
     e.log_p: "log",
     e.log1p_p: "log_plus_one",
     e.logistic_p: "logistic",
-    e.sin_p: "sine",
-    e.cos_p: "cosine",
     e.tan_p: "tan",
     e.asin_p: "chlo.asin",
     e.acos_p: "chlo.acos",
     e.atan_p: "chlo.atan",
     e.atan2_p: "atan2",
-    e.sinh_p: "chlo.sinh",
-    e.cosh_p: "chlo.cosh",
     e.tanh_p: "tanh",
     e.asinh_p: "chlo.asinh",
     e.acosh_p: "chlo.acosh",
@@ -142,10 +138,18 @@ def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
 def _pow(f: Function, outs: Any, x: Value, y: Value) -> Any:
     if dtypes.is_integer(x.aval.dtype):
         return _integer_power(f, *[f.broadcast(v, outs[0].shape) for v in (x, y)])
-    return _power(f, outs, x, f.convert(y, x.aval.dtype))
+    y = f.convert(y, x.aval.dtype)
+    if dtypes.is_complex(x.aval.dtype):
+        return write_out(f, _without_zeros, [x, y, *_power(f, outs, x, y)])
+    return _power(f, outs, x, y)
 
 
 _power = operation("power")
+
+
+def _without_zeros(x: Any, y: Any, power: Any) -> Any:
+    """0 to a power with a positive real part is 0, of which XLA knows only if it is real."""
+    return e.select_n(bitwise_and(e.eq(x, 0), e.gt(e.real(y), 0)), power, full_like(power, 0))
 
 
 def _integer_power(f: Function, x: Value, y: Value) -> Any:
@@ -184,6 +188,36 @@ emit.rules[e.integer_pow_p] = _integer_pow
 emit.rules[e.square_p] = lambda f, outs, x: (f.op("multiply", [x, x], outs[0]),)
 emit.rules[e.pow_p] = _pow
 emit.rules[e.exp2_p] = _exp2
+
+# ---- circular and hyperbolic functions -----------------------------------------------------------------------
+
+
+def _by_parts(name: str, of_complex: Callable[..., Any]) -> Callable[..., Any]:
+    """StableHLO's of real numbers; of complex ones `of_complex(real, imaginary part)`, its parts.
+
+    XLA takes sinh of the real numbers among these for a difference of exponentials, which leaves nothing of small ones.
+    """
+    real_rule = operation(name)
+
+    def rule(f: Function, outs: Any, x: Value) -> Any:
+        if not dtypes.is_complex(x.aval.dtype):
+            return real_rule(f, outs, x)
+        return write_out(f, lambda z: e.complex(*of_complex(e.real(z), e.imag(z))), [x])
+
+    return rule
+
+
+def _times(a: Any, b: Any) -> Any:
+    """a b, but 0 where a is, whatever b has grown to."""
+    return e.select_n(e.eq(a, 0), e.mul(a, b), a)
+
+
+emit.rules[e.sin_p] = _by_parts("sine", lambda x, y: (_times(e.sin(x), e.cosh(y)), _times(e.sinh(y), e.cos(x))))
+emit.rules[e.cos_p] = _by_parts(
+    "cosine", lambda x, y: (_times(e.cos(x), e.cosh(y)), e.neg(_times(e.sin(x), e.sinh(y))))
+)
+emit.rules[e.sinh_p] = _by_parts("chlo.sinh", lambda x, y: (_times(e.sinh(x), e.cos(y)), _times(e.sin(y), e.cosh(x))))
+emit.rules[e.cosh_p] = _by_parts("chlo.cosh", lambda x, y: (_times(e.cos(y), e.cosh(x)), _times(e.sin(y), e.sinh(x))))
 
 # ---- choice --------------------------------------------------------------------------------------------------
 

@@ -60,7 +60,19 @@ def real_only(real: Callable[..., Any]) -> Any:
 
 
 def _logistic(z: Any) -> Any:
-    return scipy.special.expit(z) if not np.iscomplexobj(z) else 1 / (1 + np.exp(-z))
+    """Of complex numbers by the exponential that does not overflow."""
+    if not np.iscomplexobj(z):
+        return scipy.special.expit(z)
+    small = np.exp(np.where(z.real < 0, z, -z))
+    return np.where(z.real < 0, small, 1) / (1 + small)
+
+
+def _log1p(z: Any) -> Any:
+    """Of complex numbers with a modulus that does not cancel, as NumPy's does."""
+    if not np.iscomplexobj(z):
+        return np.log1p(z)
+    modulus = np.log1p(z.real * (2 + z.real) + z.imag**2) / 2
+    return np.where(np.abs(z) < 0.5, modulus + 1j * np.angle(1 + z), np.log1p(z))
 
 
 def _exp2(z: Any) -> Any:
@@ -79,7 +91,7 @@ _HOLOMORPHIC: dict[str, Any] = {
     "exp2": _exp2,
     "expm1": np.expm1,
     "log": np.log,
-    "log1p": np.log1p,
+    "log1p": _log1p,
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,

@@ -1,4 +1,4 @@
-"""Powers of integers, in which every bit of the exponent counts."""
+"""Powers of integers, in which every bit of the exponent counts; complex functions near their zeros and far out."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 
 import tapeless as tl
 from tapeless import lax
+from tapeless.tracer.primitives import elementwise as e
 
 EXPONENTS = np.array([0, 1, 2, 63, 64, 65, 100, 127])
 
@@ -30,3 +31,31 @@ def test_negative_powers_of_integers():
     x = np.array([1, -1, -1, 2, -3, 0, 5], np.int32)
     y = np.array([-4, -3, -2, -1, -2, -1, np.iinfo(np.int32).min], np.int32)
     np.testing.assert_array_equal(lax.pow(x, y), [1, -1, 1, 0, 0, 0, 0])
+
+
+FUNCTIONS = {"sin": np.sin, "cos": np.cos, "sinh": np.sinh, "cosh": np.cosh}
+TINY = [complex(x, y) for x in (0, 1e-12, -3e-5, 1.2) for y in (0, -1e-9, 4e-4, 0.7)]
+LARGE = [complex(x, y) for x in (0.5, 9) for y in (-9, 2)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.complex64, 1e-6), (np.complex128, 2e-15)])
+def test_complex_functions_are_accurate_near_their_zeros(name: str, dtype: Any, rtol: float):
+    """Both parts, each relative to itself."""
+    z = np.array(TINY + LARGE, dtype)
+    found, wanted = np.asarray(getattr(e, name)(z)), FUNCTIONS[name](z.astype(np.complex128))
+    np.testing.assert_allclose(found.real, wanted.real, rtol=rtol)
+    np.testing.assert_allclose(found.imag, wanted.imag, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_complex_functions_far_out(name: str):
+    """Nothing times what has grown beyond all numbers is nothing."""
+    z = np.array([1000j, -1000j, 1000, -1000], np.complex64)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(getattr(e, name)(z), FUNCTIONS[name](z))
+
+
+def test_complex_powers_of_zero():
+    y = np.array([1, 2 + 1j, 0.5 - 3j, 0])
+    np.testing.assert_array_equal(lax.pow(np.zeros(4, complex), y), [0, 0, 0, 1])
