@@ -37,13 +37,6 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 WITH_BARRIERS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
-# What we set differently for modules with loops that write arrays in places. Without the analysis a loop that reads one
-# element and overwrites it copies the array: n² for n steps. The analysis orders reads before writes by control
-# dependencies, which the pass that makes one kernel of a small loop drops (jaxlib 0.10.2): a loop inside a loop then
-# reads what is written after it. So the one never goes without the other being off.
-WITH_WRITING_LOOPS: dict[str, dict[str, Any]] = {
-    "cpu": {**WITH_BARRIERS["cpu"], "xla_cpu_copy_insertion_use_region_analysis": True}
-}
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 
 
@@ -297,8 +290,6 @@ def _defaults(platform: str, text: str | bytes) -> Options:
     ours = DEFAULTS.get(platform, {})
     if _names(text, "optimization_barrier"):
         ours = {**ours, **WITH_BARRIERS.get(platform, {})}
-    if _names(text, "stablehlo.while") and (_names(text, "dynamic_update_slice") or _names(text, "scatter")):
-        ours = {**ours, **WITH_WRITING_LOOPS.get(platform, {})}
     return {name: value for name, value in ours.items() if name not in flags and name not in _unknown_defaults}
 
 

@@ -4,6 +4,7 @@ One function per distinct inner program: however often it is called, its text st
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tapeless.lowering import hlo, memories, ordering, settling
@@ -132,13 +133,16 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
 
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
     unsettled = settling.unsettled(jaxpr, overwritten)
-    for eqn in jaxpr.eqns:
+    eqns, waits = settling.order(jaxpr, overwritten)
+    for eqn in eqns:
         f.at(eqn.source)
         outs = [v.aval for v in eqn.outvars]
         operands = [read(v) for v in eqn.invars]
-        values = rules[eqn.primitive](f, outs, *operands, **eqn.params)
-        if eqn in unsettled:
-            values = [settling.settle(f, eqn, operands, values[0])]
+        if eqn in waits:
+            operands = settling.wait(f, eqn, operands, [env[r.outvars[0]] for r in waits[eqn]])
+        computed = partial(rules[eqn.primitive], f, outs, *operands, **eqn.params)
+        new = unsettled.get(eqn)
+        values = computed() if new is None else settling.settle(f, eqn, operands, computed, new)
         env.update(zip(eqn.outvars, values, strict=True))
         f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
     results = [read(v) for v in jaxpr.outvars]

@@ -1,23 +1,40 @@
-"""Reads of arrays that a loop overwrites, settled before the write.
+"""Loops that read and write one array, arranged such that the array need not be copied.
 
-XLA's fusion on CPU moves the read of an element into the write of another, and then must copy the array at every step
-of a loop: n² for n steps. A value that comes out of a branch is not moved. So what a loop's body, or a program that it
-calls, reads of an array that is also written there passes through a branch that is always taken, on a condition that
-the compiler does not see through.
+XLA on CPU writes in place what nothing reads any more. Four things keep it from seeing that, and then every step of a
+loop copies the array: n² for n steps.
+
+- Fusion moves the read of an element to where it is used, behind a write. A value that comes out of a branch is not
+  moved. So what a loop's body, or a program that it calls, reads of an array that is also written there passes through
+  a branch that is always taken, on a condition that the compiler does not see through: it is *settled*.
+- Fusion moves a write to the read of what it wrote, to be done there once more. Into a loop it is not moved. So such a
+  read is done in a loop of one step.
+- A read and a write of 0 to its place are in no order: neither needs the other. So a write *waits* for the reads: one
+  of its operands passes through a branch that is always taken, whose condition looks at what was read.
+- What a branch takes and gives is copied. So branches that update arrays are loops of one step or none.
+
+None of this changes a value, and where it does not help nothing is wrong: XLA copies.
+See docs/decisions/0008-loops-in-place.md.
 """
 
-from collections.abc import Container, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.rules import Table
 
 reads: Table[int] = Table("reads")  # primitives that read operand 0 in places: which operand is their first index
 writes: Table[bool] = Table("writes")  # primitives that write operand 0 in places
+loops: Table[str] = Table(
+    "loops"
+)  # primitives that run their last program repeatedly: which param counts its constants
+
+# ---- what is overwritten, and when ---------------------------------------------------------------------------
 
 
 def written(jaxpr: Jaxpr) -> frozenset[Any]:
@@ -39,9 +56,84 @@ def _written_by(eqn: Equation) -> list[Any]:
     return found
 
 
-def unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> set[Equation]:
-    """The equations of a loop's body that read, at places known when it runs, arrays that are overwritten."""
-    return {eqn for eqn in jaxpr.eqns if _reads_one_of(eqn, overwritten)}
+class Order(NamedTuple):
+    """The equations of a program, and which others a write must be made to wait for."""
+
+    eqns: Sequence[Equation]
+    waits: dict[Equation, list[Equation]]
+
+
+def order(jaxpr: Jaxpr, overwritten: Container[Any]) -> Order:
+    """The equations of a loop's body such that, if that can be, arrays are read before they are overwritten."""
+    writers = {eqn: vs for eqn in jaxpr.eqns if (vs := [v for v in _written_by(eqn) if v in overwritten])}
+    readers = _readers(jaxpr, writers)
+    if not any(readers.values()):
+        return Order(jaxpr.eqns, {})
+    needs = _Needs(jaxpr.eqns, dict.fromkeys([*writers, *[r for rs in readers.values() for r in rs]]))
+    before = {w: [r for r in rs if not needs(r, w)] for w, rs in readers.items()}
+    waits = {w: [r for r in rs if r not in writers and not needs(w, r)] for w, rs in before.items()}
+    eqns = _sorted(jaxpr.eqns, before)
+    place = {eqn: k for k, eqn in enumerate(eqns)}
+    return Order(eqns, {w: found for w, rs in waits.items() if (found := [r for r in rs if place[r] < place[w]])})
+
+
+def _readers(jaxpr: Jaxpr, writers: dict[Equation, list[Any]]) -> dict[Equation, list[Equation]]:
+    """For every equation that overwrites variables, the others that have them as operands."""
+    users: dict[Any, dict[Equation, None]] = {v: {} for vs in writers.values() for v in vs}
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if v in users:
+                users[v][eqn] = None
+    return {w: list(dict.fromkeys([r for v in vs for r in users[v] if r is not w])) for w, vs in writers.items()}
+
+
+class _Needs:
+    """Which of the equations that are watched an equation needs results of, itself or by others: sets as bits."""
+
+    def __init__(self, eqns: Sequence[Equation], watched: Iterable[Equation]) -> None:
+        self._bits = {eqn: 1 << k for k, eqn in enumerate(watched)}
+        self._needed: dict[Equation, int] = {}
+        after: dict[Any, int] = {}  # what computing a variable has needed
+        for eqn in eqns:
+            needed = self._needed[eqn] = reduce(or_, [after.get(v, 0) for v in eqn.invars], 0)
+            after.update(dict.fromkeys(eqn.outvars, needed | self._bits.get(eqn, 0)))
+
+    def __call__(self, eqn: Equation, other: Equation) -> bool:
+        return bool(self._needed[eqn] & self._bits[other])
+
+
+def _sorted(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> Sequence[Equation]:
+    """The equations with others `before` them; as they stand if that goes in a circle."""
+    if _keeps(eqns, before):
+        return eqns
+    makers = {v: eqn for eqn in eqns for v in eqn.outvars}
+    needed = {eqn: [makers[v] for v in eqn.invars if v in makers] for eqn in eqns}
+    waiting, opened, taken = [(eqn, False) for eqn in reversed(eqns)], set[Equation](), list[Equation]()
+    while waiting:
+        eqn, ready = waiting.pop()
+        if ready:
+            taken.append(eqn)
+        elif eqn not in opened:
+            opened.add(eqn)
+            waiting += [(eqn, True), *[(other, False) for other in (*before.get(eqn, ()), *needed[eqn])]]
+    return taken if _keeps(taken, needed) and _keeps(taken, before) else eqns
+
+
+def _keeps(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> bool:
+    place = {eqn: k for k, eqn in enumerate(eqns)}
+    return all(place[other] < place[eqn] for eqn, others in before.items() for other in others)
+
+
+# ---- what is always done, as the compiler does not know ------------------------------------------------------
+
+
+def unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
+    """The equations of a loop's body that read, at places known when it runs, arrays that are overwritten.
+
+    With each, whether what it reads has been written in this step.
+    """
+    made = {v for eqn in jaxpr.eqns for v in eqn.outvars}
+    return {eqn: eqn.invars[0] in made for eqn in jaxpr.eqns if _reads_one_of(eqn, overwritten)}
 
 
 def _reads_one_of(eqn: Equation, overwritten: Container[Any]) -> bool:
@@ -54,16 +146,47 @@ def _varying(eqn: Equation, first: int) -> int | None:
     return next((k for k, v in enumerate(eqn.invars) if k >= first and isinstance(v, Var)), None)
 
 
-def settle(f: Function, eqn: Equation, operands: Sequence[Value], value: Value) -> Value:
-    """What `eqn` read, out of a branch that is always taken: what is no less than 0 is not -1."""
+def settle(
+    f: Function, eqn: Equation, operands: Sequence[Value], read: Callable[[], Sequence[Value]], new: bool
+) -> Sequence[Value]:
+    """What `eqn` reads, out of a branch that is always taken; of a `new` array, out of a loop of one step."""
     index = operands[_varying(eqn, reads[eqn.primitive]) or 0]
     if not index.aval.size:
-        return value
-    one = f.convert(_first(f, index), np.dtype(np.int64))
+        return read()
+    if new:
+        return one_step(f, _always(f, index), [f.constant(0, v.aval) for v in eqn.outvars], lambda *_: read())
+    return [_out_of_a_branch(f, x, [index]) for x in read()]
+
+
+def wait(f: Function, eqn: Equation, operands: Sequence[Value], values: Iterable[Value]) -> list[Value]:
+    """The operands of a write, of which one now needs `values`: the smallest that is not overwritten itself."""
+    found, kept = list(operands), _written_by(eqn)
+    others = [k for k, v in enumerate(eqn.invars) if v not in kept and v.aval.dtype != dtypes.float0]
+    if others:
+        k = min(others, key=lambda k: operands[k].aval.size)
+        found[k] = _out_of_a_branch(f, operands[k], values)
+    return found
+
+
+def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value:
+    """x, out of a branch that is always taken, which cannot be known before some values are."""
+    conditions = [_always(f, each) for each in looked_at if each.aval.size]
+    if not conditions:
+        return x
+    condition = reduce(lambda a, b: f.op("and", [a, b], a.aval), conditions)
+    taken, other = f.block([], lambda: [x]), f.block([], lambda: [f.constant(0, x.aval)])
+    return f.op("if", [condition], x.aval, region=f"{taken}, {other}")
+
+
+def _always(f: Function, x: Value) -> Value:
+    """True: what is at least 0, or is nan, is not -1."""
+    one = _first(f, x)
+    if dtypes.is_complex(one.aval.dtype):
+        one = f.op("real", [one], one.aval.update(dtype=dtypes.real_part_dtype(one.aval.dtype)))
+    if one.aval.dtype != np.float64:
+        one = f.convert(one, np.dtype(np.float32 if dtypes.is_inexact(one.aval.dtype) else np.int64))
     at_least_0 = f.op("maximum", [one, f.constant(0, one.aval)], one.aval)
-    always = f.compare(at_least_0, f.constant(-1, one.aval), "NE")
-    taken, other = f.block([], lambda: [value]), f.block([], lambda: [f.constant(0, value.aval)])
-    return f.op("if", [always], value.aval, region=f"{taken}, {other}")
+    return f.compare(at_least_0, f.constant(-1, one.aval), "NE")
 
 
 def _first(f: Function, x: Value) -> Value:
@@ -74,4 +197,60 @@ def _first(f: Function, x: Value) -> Value:
     return f.op("reshape", [element], x.aval.update(shape=()))
 
 
-_written = core.program_cache()
+# ---- branches that update ------------------------------------------------------------------------------------
+
+
+def one_step(
+    f: Function, condition: Value, state: Sequence[Value], step: Callable[..., Sequence[Value]]
+) -> Sequence[Value]:
+    """What a step makes of a state if a condition holds: a loop that is left after one step."""
+    avals = [condition.aval, *[x.aval for x in state]]
+    goes_on = f.block(avals, lambda go, *_: [go])
+    body = f.block(avals, lambda _, *now: [f.constant(False, condition.aval), *step(*now)])
+    return f.ops("while", [condition, *state], avals, region=f"{goes_on}, {body}")[1:]
+
+
+def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
+    """For every result of a choice, the operand of which each branch gives an update, or something else altogether.
+
+    None if there is no such operand, several, or one that is another result's.
+    """
+    found = [{p for p in positions if p is not None} for positions in zip(*map(_updated, branches), strict=True)]
+    single = [next(iter(each)) if len(each) == 1 else None for each in found]
+    return [p if single.count(p) == 1 else None for p in single]
+
+
+def _updated(jaxpr: Jaxpr) -> list[int | None]:
+    """For every result, the position of the input that it is, or is made of by overwriting elements."""
+    cache = _origins.setdefault(jaxpr, {})
+    if not cache:
+        makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
+        cache["all"] = [_traced_back(v, makers, jaxpr.invars) for v in jaxpr.outvars]
+    return cache["all"]
+
+
+def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequence[Any]) -> int | None:
+    while v in makers:
+        eqn, i = makers[v]
+        position = 0 if eqn.primitive in writes else _updated_by(eqn)[i]
+        if position is None:
+            return None
+        v = eqn.invars[position]
+    return invars.index(v) if v in invars else None
+
+
+def _updated_by(eqn: Equation) -> list[int | None]:
+    """For every result of an equation that runs programs, the operand of which it is an update."""
+    programs, before = list(subjaxprs(eqn.params)), loops.get(eqn.primitive)
+    if before is not None:  # the same carry after a step as before
+        first = eqn.params[before]
+        inside = [p if p == first + i else None for i, p in enumerate(_updated(programs[-1]))]
+    elif programs and all(len(each.outvars) == len(eqn.outvars) for each in programs):
+        inside = homes(programs)
+    else:
+        return [None] * len(eqn.outvars)
+    shift = len(eqn.invars) - len(programs[-1].invars)
+    return [None if p is None else p + shift for p in inside]
+
+
+_written, _origins = core.program_cache(), core.program_cache()

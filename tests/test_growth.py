@@ -4,11 +4,8 @@ Judged by what is compiled, which does not vary from run to run: the size of the
 makes an array of n elements at every step, be it by a copy that XLA inserts or by arithmetic on all of it.
 """
 
-import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +14,9 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.lowering import settling
+from tests.growing import SIZES, arrays_made_in_loops, compiled, linear
 
-SIZES = (1_000, 10_000, 100_000)
+pytestmark = pytest.mark.usefixtures("optimized")
 LOOPS: dict[str, Callable[[Any], Any]] = {}
 FORWARDS = set[str]()
 
@@ -367,144 +365,28 @@ def swaps_in_a_branch(x):
     return tnp.sum(x * over(x, body, 2 * x))
 
 
-# ---- the compiled program ------------------------------------------------------------------------------------
-
-
-class Instruction(NamedTuple):
-    name: str
-    shapes: tuple[int, ...]  # elements of the result; several if it is a tuple
-    opcode: str
-    calls: dict[str, tuple[str, ...]]
-    is_root: bool
-    operands: tuple[str, ...]
-
-
-_COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.-]+) \(.*\) -> .* \{$")
-_INSTRUCTION = re.compile(r"^\s+(ROOT )?%([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*)$")
-_CALLS = re.compile(r"(body|calls|to_apply|branch_computations|true_computation|false_computation)=(\{.*?\}|%[\w.-]+)")
-# What moves arrays around without making one, or changes one in place.
-_IN_PLACE = frozenset(
-    "parameter get-tuple-element tuple bitcast while conditional call dynamic-update-slice scatter".split()
-)
-
-
-def computations(text: str) -> dict[str, list[Instruction]]:
-    found: dict[str, list[Instruction]] = {}
-    current: list[Instruction] = []
-    for line in text.splitlines():
-        if head := _COMPUTATION.match(line):
-            current = found[head[1]] = []
-        elif match := _INSTRUCTION.match(re.sub(r"/\*.*?\*/", "", line)):
-            root, name, shape, opcode, rest = match.groups()
-            sizes = tuple(np.prod([int(d) for d in dims.split(",") if d], dtype=int) for dims in _dims(shape))
-            calls = {kind: tuple(re.findall(r"%([\w.-]+)", names)) for kind, names in _CALLS.findall(rest)}
-            operands = tuple(re.findall(r"%([\w.-]+)", rest.split(")")[0]))
-            current.append(Instruction(name, sizes, opcode, calls, bool(root), operands))
-    return found
-
-
-def _dims(shape: str) -> list[str]:
-    return re.findall(r"\w+\[([\d,]*)\]", shape)
-
-
-def in_loops(program: dict[str, list[Instruction]]) -> Iterator[Instruction]:
-    """The instructions that loops run at every step, those of fusions apart; of branches without the copies.
-
-    XLA leaves copies of what a branch takes and gives. They cost nothing if both sides are one buffer, which the text
-    does not tell: loops with branches are timed.
-    """
-    everything = [x for body in program.values() for x in body]
-    waiting = [(name, False) for x in everything if x.opcode == "while" for name in x.calls["body"]]
-    seen: set[str] = set()
-    while waiting:
-        name, in_branch = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            yield from [x for x in program[name] if not (in_branch and x.opcode == "copy")]
-            for x in program[name]:
-                inner = () if x.opcode == "fusion" else sum(x.calls.values(), ())
-                waiting += [(each, in_branch or x.opcode == "conditional") for each in inner]
-
-
-def arrays_made_in_loops(text: str, n: int) -> list[str]:
-    """The instructions in loops that make arrays of at least n elements."""
-    program = computations(text)
-    large = [x for x in in_loops(program) if max(x.shapes, default=0) >= n]
-    return [f"{x.opcode} {x.name}" for x in large if _makes(program, x, n)]
-
-
-def _makes(program: dict[str, list[Instruction]], x: Instruction, n: int) -> bool:
-    if x.opcode != "fusion":
-        return x.opcode not in _IN_PLACE
-    inside = {y.name: y for y in program[x.calls["calls"][0]]}
-    root = next(y for y in inside.values() if y.is_root)
-    made = [inside[name] for name in root.operands] if root.opcode == "tuple" else [root]
-    return any(_unbitcast(y, inside).opcode not in _IN_PLACE for y in made if max(y.shapes) >= n)
-
-
-def _unbitcast(x: Instruction, inside: dict[str, Instruction]) -> Instruction:
-    return _unbitcast(inside[x.operands[0]], inside) if x.opcode == "bitcast" else x
-
-
-class Compiled(NamedTuple):
-    text: str
-    instructions: int
-    equations: int
-    temp: int
-
-
-def compiled(f: Callable[[Any], Any], n: int) -> Compiled:
-    x = np.linspace(0.1, 0.9, n, dtype=np.float32)
-    program = tl.jit(f).lower(x).compile()
-    text = program.as_text()
-    equations = len(str(tl.make_jaxpr(f)(x)).splitlines())
-    instructions = sum(map(len, computations(text).values()))
-    return Compiled(text, instructions, equations, program.memory_analysis().temp_size_in_bytes)
-
-
 CASES = [(name, "gradient") for name in LOOPS] + [(name, "forwards") for name in LOOPS if name in FORWARDS]
 
 
 @pytest.mark.parametrize("name, mode", CASES, ids=["-".join(case) for case in CASES])
 def test_a_loop_of_n_steps_costs_of_the_order_of_n(name, mode):
-    f = LOOPS[name] if mode == "forwards" else tl.grad(LOOPS[name])
-    found = [compiled(f, n) for n in SIZES]
-    assert arrays_made_in_loops(found[1].text, SIZES[1]) == []
-    assert len({each.equations for each in found}) == 1
-    counts = [each.instructions for each in found]
-    assert max(counts) <= 1.1 * min(counts)  # what is done to all of a large array is split among threads
-    # ten times, and what does not grow: buffers of less than a page
-    assert all(after.temp <= 10.5 * before.temp + 4096 for before, after in pairwise(found))
+    linear(LOOPS[name] if mode == "forwards" else tl.grad(LOOPS[name]))
 
 
-def seconds(f: Callable[[Any], Any], n: int) -> float:
-    """Of the processor, by all threads; the least of three runs."""
-    x, compiled = np.linspace(0.1, 0.9, n, dtype=np.float32), tl.jit(f)
-    taken = []
-    for _ in range(4):  # one of them compiles
-        start = time.process_time()
-        tl.block_until_ready(compiled(x))
-        taken.append(time.process_time() - start)
-    return min(taken)
+MEASURES = {  # each put out of action, and a loop that then copies
+    "settling": ("unsettled", lambda jaxpr, overwritten: {}, "swaps"),
+    "settling in a call": ("unsettled", lambda jaxpr, overwritten: {}, "swaps_through_calls"),
+    "waiting": ("order", lambda jaxpr, overwritten: settling.Order(jaxpr.eqns, {}), "sets"),
+    "branches in place": ("homes", lambda branches: [], "writes_in_a_branch"),
+}
 
 
-@pytest.mark.parametrize("name", [name for name in LOOPS if "branch" in name])
-def test_branches_of_a_loop_copy_nothing(name):
-    """20 times the steps: about 20 times the time, but 200 times if every step touched the array."""
-    f = tl.grad(LOOPS[name])
-    assert seconds(f, 100_000) < 80 * seconds(f, 5_000)
-
-
-def settle_nothing(jaxpr: Any, overwritten: Sequence[Any]) -> set[Any]:
-    return set()
-
-
-@pytest.mark.parametrize("name", ["swaps", "swaps_through_calls"])
-def test_copies_are_found_where_nothing_prevents_them(name, monkeypatch):
-    monkeypatch.setattr(settling, "unsettled", settle_nothing)
-    tl.clear_caches()  # what other tests compiled of this function is settled
-    made = arrays_made_in_loops(compiled(LOOPS[name], SIZES[0]).text, SIZES[0])
-    tl.clear_caches()
+@pytest.mark.parametrize("measure", MEASURES)
+def test_copies_are_found_where_nothing_prevents_them(measure, monkeypatch):
+    name, nothing, of = MEASURES[measure]
+    monkeypatch.setattr(settling, name, nothing)
+    f = tl.grad(lambda x: LOOPS[of](x))
+    made = arrays_made_in_loops(compiled(f, SIZES[0]).text, SIZES[0])
     assert any(each.startswith("copy") for each in made)
 
 

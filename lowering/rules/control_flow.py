@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import dispatch, emit, hlo, ordering
+from tapeless.lowering import dispatch, emit, hlo, ordering, settling
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.config import config
 from tapeless.tracer.effects import ORDERED, effects_of
@@ -25,12 +25,53 @@ def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tupl
     """An index outside of the branches means the last to StableHLO: a negative one is moved inside."""
     if len(branches) == 1:
         return emit.apply(f, branches[0], operands)
+    homes = settling.homes(branches) if f.looping and f.settles else []
+    if any(p is not None and operands[p].name in f.overwritten for p in homes):
+        return _in_place(f, outs, index, operands, branches, homes)
     name, order = "if", branches[::-1]
     if index.aval.dtype == np.dtype(np.int32):
         name, order = "case", branches
         index = f.op("maximum", [index, f.constant(0, index.aval)], index.aval)
     regions = [f.block((), partial(emit.apply, f, branch, operands)) for branch in order]
     return f.ops(name, [index], outs, region=", ".join(regions))
+
+
+def _in_place(
+    f: Function,
+    outs: Sequence[ShapedArray],
+    index: Value,
+    operands: Sequence[Value],
+    branches: Sequence[Jaxpr],
+    homes: Sequence[int | None],
+) -> Sequence[Value]:
+    """Branches that update arrays, each as a loop of one step or none: of what a branch gives, XLA makes copies.
+
+    The results are carried from one to the next; `homes` tells which begin as an operand.
+    """
+    state: Sequence[Value] = [f.constant(0, out) if p is None else operands[p] for out, p in zip(outs, homes)]
+    for k, branch in enumerate(branches):
+
+        def step(*now: Value, branch: Jaxpr = branch) -> Sequence[Value]:
+            renamed = {operands[p].name: x for x, p in zip(now, homes) if p is not None}
+            f.overwritten.update([x.name for old, x in renamed.items() if old in f.overwritten])
+            return emit.apply(f, branch, [renamed.get(x.name, x) for x in operands])
+
+        if not _gives_back(branch, homes):
+            state = settling.one_step(f, _chosen(f, index, k, len(branches)), state, step)
+    return state
+
+
+def _gives_back(branch: Jaxpr, homes: Sequence[int | None]) -> bool:
+    """Whether a branch changes nothing."""
+    return all(p is not None and v is branch.invars[p] for v, p in zip(branch.outvars, homes))
+
+
+def _chosen(f: Function, index: Value, k: int, n: int) -> Value:
+    """Whether the index is that of branch k of n; those outside mean the first and the last."""
+    if index.aval.dtype == np.dtype(bool):
+        return index if k else f.op("not", [index], index.aval)
+    direction = "LE" if k == 0 else "GE" if k == n - 1 else "EQ"
+    return f.compare(index, f.constant(k, index.aval), direction)
 
 
 # ---- loops ---------------------------------------------------------------------------------------------------
@@ -169,6 +210,8 @@ def _row(f: Function, y: Value) -> Value:
 emit.rules[c.cond_p] = _cond
 emit.rules[c.while_p] = _while
 emit.rules[c.scan_p] = _scan
+settling.loops[c.while_p] = "n_body"
+settling.loops[c.scan_p] = "n_consts"
 
 # ---- eagerly -------------------------------------------------------------------------------------------------
 
