@@ -1,7 +1,8 @@
 """Arguments of a function chosen by position or name: those that are static, those that are donated."""
 
 import inspect
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import core
@@ -15,9 +16,12 @@ class Arguments:
 
     @classmethod
     def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit") -> "Arguments":
-        """Those given either way; one way implies the other where the signature says so. `who` takes them."""
-        given = () if numbers is None else (numbers,) if isinstance(numbers, int) else tuple(numbers)
-        named = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+        """Those given either way; one way implies the other where the signature says so. `who` takes them.
+
+        Raises: ValueError for an argument that the function does not have, or not under a name; TypeError for what is
+          neither number nor name.
+        """
+        given, named = _numbers(numbers, f"{who}: {what}"), _names(names, f"{who}: {what}")
         parameters = _parameters(fun)
         if parameters is None:
             return cls(given, named, who)
@@ -36,6 +40,15 @@ class Arguments:
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
+
+    def check_apart(self, other: "Arguments", fun: Any) -> None:
+        """Raise ValueError if an argument is among these, which are static, and those, which are donated."""
+        shared = [*sorted({*self.names} & {*other.names}), *sorted({*self.numbers} & {*other.numbers})]
+        if shared:
+            raise ValueError(
+                f"{self._who}: argument {shared[0]!r} of {core.describe_function(fun)} is static and donated: what is "
+                "compiled in has no memory to give."
+            )
 
     def take_out(
         self, args: Any, kwargs: Any, fun: Any, hashed: bool = True
@@ -106,6 +119,22 @@ def _exactly(value: Any) -> Any:
     return type(value), value
 
 
+def _numbers(numbers: Any, what: str) -> tuple[int, ...]:
+    items = () if numbers is None else numbers if isinstance(numbers, Iterable) else (numbers,)
+    try:
+        return tuple(operator.index(i) for i in items)
+    except TypeError:
+        raise TypeError(f"{what}_argnums must be an integer or several, not {numbers!r}.") from None
+
+
+def _names(names: Any, what: str) -> tuple[str, ...]:
+    items = () if names is None else (names,) if isinstance(names, str) or not isinstance(names, Iterable) else names
+    items = tuple(items)
+    if not all(isinstance(name, str) for name in items):
+        raise TypeError(f"{what}_argnames must be a name or several, not {names!r}.")
+    return items
+
+
 def _parameters(fun: Any) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(fun).parameters.values())
@@ -123,14 +152,23 @@ def _in_range(i: int, n: int, variadic: bool, what: str, fun: Any) -> int:
 
 
 def _check_names(names: Sequence[str], parameters: Sequence[inspect.Parameter], what: str, fun: Any) -> None:
-    known = [p.name for p in parameters]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+    kinds = {p.name: p.kind for p in parameters}
+    by_place = [name for name in names if kinds.get(name) in _BY_PLACE]
+    if by_place:
+        raise ValueError(
+            f"{what}_argnames names {by_place[0]!r}, which {core.describe_function(fun)} takes by position only. "
+            "Give its number: argnums."
+        )
+    if inspect.Parameter.VAR_KEYWORD in kinds.values():
         return
     for name in names:
-        if name not in known:
+        if name not in kinds:
             raise ValueError(
-                f"{what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(known)}."
+                f"{what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(kinds)}."
             )
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 
 
 def has_hash(value: Any) -> bool:

@@ -55,9 +55,10 @@ def jit(
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
     Raises: TypeError if `fun` is no function or `device` no device; ValueError for a static argument that is not
-      hashable or a number out of range; when called, TypeError if an argument, or a result, is no array, whatever
-      tracing `fun` raises, and OverflowError for a Python integer, or another weak one, that meets an array of an
-      integer dtype it does not fit. (What the program computes of such numbers is not checked; arithmetic wraps.)
+      hashable or is donated too, a number out of range or a name that `fun` does not have; when called, TypeError if
+      an argument, or a result, is no array, whatever tracing `fun` raises, and OverflowError for a Python integer, or
+      another weak one, that meets an array of an integer dtype it does not fit. (What the program computes of such
+      numbers is not checked; arithmetic wraps.)
 
     >>> jit(lambda x: 2 * x)(1.5)
     Array(3., dtype=float32, weak_type=True)
@@ -78,6 +79,7 @@ def jit(
     check_device("jit", device)
     static = Arguments.of(fun, static_argnums, static_argnames, "static")
     donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
+    static.check_apart(donated, fun)
     return Jitted(fun, static, donated, device, inline, compiler_options)
 
 

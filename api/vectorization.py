@@ -125,7 +125,7 @@ def _check_mapped(fun: Any, args: Any, kwargs: Any, dims: Sequence[Any]) -> None
 def _dim(x: Any, d: Any) -> int | None:
     if d is None:
         return None
-    if not isinstance(d, int):
+    if not isinstance(d, int) or isinstance(d, bool):
         raise TypeError(f"vmap: in_axes must be ints or None, not {d!r}.")
     aval = aval_of(x)
     try:
@@ -163,7 +163,7 @@ def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: S
     for i, (x, d, w) in enumerate(zip(pytree.leaves(result), dims, wanted)):
         if w is None:
             continue
-        if not isinstance(w, (int, np.integer)):
+        if not isinstance(w, (int, np.integer)) or isinstance(w, bool):
             raise TypeError(f"vmap: out_axes must be ints or None, not {w!r}.")
         aval = aval_of(x)
         n = aval.ndim - (d is not None)

@@ -106,7 +106,7 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Key:
 
     Args:
       seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
-        a dtype counts in full.
+        a dtype counts in full, where one that fits 32 bits is a number of 32 bits unless the default width is 64.
       impl: the generator: threefry2x32, or None for the same.
     Raises: TypeError if the seed is not one integer, OverflowError if it has more than 64 bits.
     """
@@ -218,19 +218,25 @@ def _seeded(name: str, seed: Any, impl: str | None) -> Array:
     _check_impl(name, impl)
     _check_integer(name, "the seed", seed)
     if isinstance(seed, Array):
-        return _words_of_seed(seed)
+        return _words_of_seed(seed, default_bits=config.default_bits)
+    bits = config.default_bits
     if not hasattr(seed, "dtype"):
         dtypes.check_fits(seed, np.dtype("int64"))
-    bits = max(32, 8 * seed.dtype.itemsize) if hasattr(seed, "dtype") else config.default_bits
+    elif seed.dtype.itemsize < 8 or (bits == 32 and not -(2**31) <= seed < 2**32):
+        bits = max(32, 8 * seed.dtype.itemsize)
     high, low = divmod(int(seed) % 2**bits, 2**32)
     return tnp.asarray(np.array([high, low], _WORD))
 
 
 @compound
-def _words_of_seed(seed: Any) -> Array:
-    wide = aval_of(seed).dtype.itemsize == 8
-    high = convert_element_type(shift_right_logical(seed, 32), _WORD) if wide else _ZERO
-    return _paired(high, convert_element_type(seed, _WORD))
+def _words_of_seed(seed: Any, *, default_bits: int) -> Array:
+    low, dtype = convert_element_type(seed, _WORD), aval_of(seed).dtype
+    if dtype.itemsize < 8:
+        return _paired(_ZERO, low)
+    high = convert_element_type(shift_right_logical(seed, 32), _WORD)
+    if default_bits == 32 and dtypes.is_signed(dtype):  # JAX has none of 64 bits then: what fits 32 is the same there
+        high = tnp.where((seed < 0) & (seed >= -(2**31)), _ZERO, high)
+    return _paired(high, low)
 
 
 def _paired(word0: Any, word1: Any) -> Array:

@@ -614,12 +614,54 @@ def test_argument_that_is_no_array():
         ({"static_argnums": (0, -3)}, "static_argnums names argument -3, but {} has 2 positional arguments."),
         ({"donate_argnums": 5}, "donate_argnums names argument 5, but {} has 2 positional arguments."),
         ({"static_argnames": "m"}, "static_argnames names 'm', but {} has x, n."),
+        (
+            {"static_argnums": 1, "donate_argnames": "n"},
+            "argument 'n' of {} is static and donated: what is compiled in has no memory to give.",
+        ),
+        (
+            {"static_argnums": 0, "donate_argnums": -2},
+            "argument 'x' of {} is static and donated: what is compiled in has no memory to give.",
+        ),
         ({"donate_argnames": ("x", "y")}, "donate_argnames names 'y', but {} has x, n."),
     ],
 )
 def test_wrong_argnums_of_jit(options, message):
     with raises(ValueError, "jit: " + message.format(place(power))):
         tl.jit(power, **options)
+
+
+def by_place(x, n=1, /, *rest, **options):
+    return x
+
+
+@pytest.mark.parametrize("name", ["n", "rest"])
+def test_names_of_arguments_that_are_taken_by_position(name):
+    message = f"names {name!r}, which {place(by_place)} takes by position only. Give its number: argnums."
+    with raises(ValueError, f"jit: static_argnames {message}"):
+        tl.jit(by_place, static_argnames=name)
+    with raises(ValueError, f"jit: donate_argnames {message}"):
+        tl.jit(by_place, donate_argnames=[name])
+    tl.jit(by_place, static_argnames="anything")
+
+
+def test_what_is_no_number_or_name_of_an_argument():
+    with raises(TypeError, "jit: static_argnums must be an integer or several, not 'n'."):
+        tl.jit(power, static_argnums="n")
+    with raises(TypeError, "jit: donate_argnums must be an integer or several, not 1.5."):
+        tl.jit(power, donate_argnums=1.5)
+    with raises(TypeError, "jit: static_argnames must be a name or several, not (1,)."):
+        tl.jit(power, static_argnames=(1,))
+    with raises(TypeError, "jit: donate_argnames must be a name or several, not 1."):
+        tl.jit(power, donate_argnames=1)
+
+
+@pytest.mark.parametrize("axes", [False, True, (False,)], ids=str)
+def test_booleans_are_no_axes(axes):
+    number = axes[0] if isinstance(axes, tuple) else axes
+    with raises(TypeError, f"vmap: in_axes must be ints or None, not {number}."):
+        tl.vmap(lambda x: x, in_axes=axes)(tnp.ones((2, 2)))
+    with raises(TypeError, f"vmap: out_axes must be ints or None, not {number}."):
+        tl.vmap(lambda x: (x,), out_axes=axes)(tnp.ones((2, 2)))
 
 
 def test_integer_that_fits_no_argument():

@@ -29,11 +29,23 @@ def test_python_seed_counts_modulo_the_default_width():
         assert words(random.key(-1)) == [2**32 - 1, 2**32 - 1]
 
 
+@pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
-def test_traced_seed(dtype):
-    for seed in (7, -3) if dtype.startswith("i") else (7,):
-        array = np.array(seed, dtype)
-        assert words(tl.jit(random.key)(array)) == words(random.key(array))
+def test_seeds_of_every_dtype(dtype, bits):
+    """The stream of -3 is that of JAX, in which a default width of 32 bits knows no other, however it is given."""
+    with tl.enable_x64(bits == 64):
+        for seed in (7, -3) if dtype.startswith("i") else (7,):
+            array = np.array(seed, dtype)
+            high = 2**32 - 1 if seed < 0 and dtype == "int64" and bits == 64 else 0
+            for given in (array, array[()], tnp.asarray(array)):
+                assert words(random.key(given)) == [high, seed % 2**32]
+            assert words(tl.jit(random.key)(array)) == [high, seed % 2**32]
+
+
+def test_wide_seeds_count_in_full():
+    for seed in (2**40 + 5, -(2**40), 2**63 - 1, -(2**31) - 1):
+        expected = [seed % 2**64 // 2**32, seed % 2**32]
+        assert words(random.key(np.int64(seed))) == words(tl.jit(random.key)(np.array(seed))) == expected
 
 
 def test_split_as_published():
