@@ -77,7 +77,11 @@ class Session:
 class Builder:
     """The statements of one function body; `outer` is the scope around it, whose variables are visible."""
 
-    def __init__(self, session: Session, outer: "Builder | None" = None, params: Sequence[Var] = ()) -> None:
+    def __init__(
+        self, session: Session, outer: "Builder | None" = None, params: Sequence[Var] = (), closed: bool = False
+    ) -> None:
+        self.closed = closed or (outer is not None and outer.closed)
+        self.sees = None if closed else outer
         self.session, self.outer, self.rng = session, outer, session.rng
         self.statements: list[Statement] = []
         self.locals: list[Var] = list(params)
@@ -104,7 +108,7 @@ class Builder:
 
     def visible(self) -> list[Var]:
         """Variables of this body first to last after those of the bodies around it."""
-        return [*(self.outer.visible() if self.outer else self.session.args), *self.locals]
+        return [*(self.sees.visible() if self.sees else [] if self.closed else self.session.args), *self.locals]
 
     def find(self, wanted: Callable[[Var], bool]) -> Var | None:
         """A variable, rather one of this body and rather a late one."""
@@ -163,7 +167,7 @@ class Builder:
 
     def argument(self, shape: Sequence[int], dtype: str) -> Var:
         """A new argument of the program; a constant once there are too many."""
-        if len(self.session.args) >= self.session.profile.arguments + (2 if self.depth == 0 else 0):
+        if self.closed or len(self.session.args) >= self.session.profile.arguments + (2 if self.depth == 0 else 0):
             return self.constant(shape, dtype)
         v = Var(self.session.name("x"), tuple(shape), dtype, {"f": 1.0, "c": 1.0, "b": 1.0}.get(KINDS[dtype], 5.0))
         self.session.args.append(v)
@@ -222,8 +226,9 @@ class Builder:
 
     # ---- nested functions
 
-    def nested(self, params: Sequence[Var]) -> "Builder":
-        return Builder(self.session, self, params)
+    def nested(self, params: Sequence[Var], closed: bool = False) -> "Builder":
+        """A body within this one; if `closed`, one that reads its parameters only."""
+        return Builder(self.session, self, params, closed)
 
     def param(self, like: Var, shape: Sequence[int] | None = None, bound: float | None = None) -> Var:
         shape = like.shape if shape is None else tuple(shape)

@@ -65,34 +65,13 @@ class Case:
         outs = self.f(*self.at(xs))
         return [y for y, v in zip(outs, self.program.results) if v.kind in "fc"]
 
-    # ---- what is computed, as functions of (xs, ts, cts)
+    def of(self, text: str) -> Callable[..., Any]:
+        """One of the expressions below, as a function of (xs, ts, cts)."""
+        return eval(f"lambda xs, ts, cts: {text}", {**TAPELESS, "g": self.g})
 
-    def tangents(self, xs: Any, ts: Any, cts: Any) -> Any:
-        return tl.jvp(self.g, (xs,), (ts,))[1]
-
-    def linearized(self, xs: Any, ts: Any, cts: Any) -> Any:
-        return tl.linearize(self.g, xs)[1](ts)
-
-    def pulled(self, xs: Any, ts: Any, cts: Any) -> Any:
-        return tl.vjp(self.g, xs)[1](cts)[0]
-
-    def checkpointed(self, policy: Any) -> Callable[..., Any]:
-        g = tl.checkpoint(self.g, policy=policy)
-        return lambda xs, ts, cts: tl.vjp(g, xs)[1](cts)[0]
-
-    def pushed_gradient(self, xs: Any, ts: Any, cts: Any) -> Any:
-        return tl.jvp(lambda xs: self.pulled(xs, ts, cts), (xs,), (ts,))[1]
-
-    def pulled_tangent(self, xs: Any, ts: Any, cts: Any) -> Any:
-        _, pull = tl.vjp(lambda xs: self.tangents(xs, ts, cts), xs)
-        return pull(cts)[0]
-
-    def pulled_gradient(self, xs: Any, ts: Any, cts: Any) -> Any:
-        _, pull = tl.vjp(lambda xs: self.pulled(xs, ts, cts), xs)
-        return pull(ts)[0]
-
-    def pushed_twice(self, xs: Any, ts: Any, cts: Any) -> Any:
-        return tl.jvp(lambda xs: self.tangents(xs, ts, cts), (xs,), (ts,))[1]
+    def names(self) -> dict[str, Any]:
+        """What the texts of modes speak of."""
+        return {**TAPELESS, "f": self.f, "g": self.g, "args": self.args, "xs": self.xs, "ts": self.ts, "cts": self.cts}
 
 
 def directions(variables: Sequence[Any], seed: int) -> Arrays:
@@ -109,32 +88,45 @@ def directions(variables: Sequence[Any], seed: int) -> Arrays:
 
 # ---- modes ---------------------------------------------------------------------------------------------------
 
-POLICIES: dict[str, Any] = {
-    "all recomputed": None,
-    "nothing": tl.checkpoint_policies.nothing_saveable,
-    "everything": tl.checkpoint_policies.everything_saveable,
-    "dots": tl.checkpoint_policies.dots_saveable,
-    "budget": tl.checkpoint_policies.budget(200),
+PUSHED, PULLED = "tl.jvp(g, (xs,), (ts,))[1]", "tl.vjp(g, xs)[1](cts)[0]"
+LINEARIZED = "tl.linearize(g, xs)[1](ts)"
+PUSHED_PULLED = f"tl.jvp(lambda xs: {PULLED}, (xs,), (ts,))[1]"
+PULLED_PUSHED = f"tl.vjp(lambda xs: {PUSHED}, xs)[1](cts)[0]"
+PULLED_TWICE = f"tl.vjp(lambda xs: {PULLED}, xs)[1](ts)[0]"
+PUSHED_TWICE = f"tl.jvp(lambda xs: {PUSHED}, (xs,), (ts,))[1]"
+POLICIES = {
+    "all recomputed": "",
+    "nothing": ", policy=tl.checkpoint_policies.nothing_saveable",
+    "everything": ", policy=tl.checkpoint_policies.everything_saveable",
+    "dots": ", policy=tl.checkpoint_policies.dots_saveable",
+    "budget": ", policy=tl.checkpoint_policies.budget(200)",
+}
+# what the oracle evaluates for a quantity, and of what it takes the derivative to have it
+DEFINED: dict[str, tuple[str, str]] = {
+    "tangents": (PUSHED, "g(xs)"),
+    "cotangents": (PULLED, ""),
+    "second": (PUSHED_PULLED, PULLED),
+    "curvature": (PUSHED_TWICE, PUSHED),
+    "twice": (PULLED_TWICE, ""),
 }
 
 
 @dataclass(frozen=True)
 class Mode:
-    """`quantity` is what it computes; `cost` how often it is run: 1 always, n one program in n."""
+    """A way to compute a `quantity`, of one program in `one_in`: an expression of `Case.names`, or a function."""
 
     name: str
     quantity: str
-    run: Callable[[Case], Any]
+    how: str | Callable[[Case], Any]
     one_in: int = 1
     reverse: bool = False
 
+    def run(self, case: Case) -> Any:
+        return eval(self.how, case.names()) if isinstance(self.how, str) else self.how(case)
 
-def jitted(method: str) -> Callable[[Case], Any]:
-    return lambda case: tl.jit(getattr(case, method))(case.xs, case.ts, case.cts)
 
-
-def eager(method: str) -> Callable[[Case], Any]:
-    return lambda case: getattr(case, method)(case.xs, case.ts, case.cts)
+def jitted(text: str) -> str:
+    return f"tl.jit(lambda xs, ts, cts: {text})(xs, ts, cts)"
 
 
 def mapped_values(case: Case) -> Any:
@@ -162,38 +154,33 @@ def other_rows(x: np.ndarray) -> list[np.ndarray]:
 def mapped_pulled(case: Case) -> Any:
     """Row 0 of the cotangents, mapped over points and cotangents."""
     xs, cts = ([np.stack([x, *other_rows(np.asarray(x))]) for x in each] for each in (case.xs, case.cts))
-    out = tl.jit(tl.vmap(lambda xs, cts: case.pulled(xs, case.ts, cts)))(xs, cts)
+    out = tl.jit(tl.vmap(lambda xs, cts: case.of(PULLED)(xs, case.ts, cts)))(xs, cts)
     return [y[0] for y in out]
 
 
 MODES: tuple[Mode, ...] = (
-    Mode("eager", "values", lambda case: case.f(*case.args)),
-    Mode("jit", "values", lambda case: tl.jit(case.f)(*case.args)),
+    Mode("eager", "values", "f(*args)"),
+    Mode("jit", "values", "tl.jit(f)(*args)"),
     Mode("vmap", "values", mapped_values, 2),
-    Mode("jvp jit", "tangents", jitted("tangents")),
-    Mode("jvp eager", "tangents", eager("tangents"), 3),
-    Mode("linearize jit", "tangents", jitted("linearized"), 3),
-    Mode("linearize eager", "tangents", eager("linearized"), 6),
-    Mode("vjp jit", "cotangents", jitted("pulled"), reverse=True),
-    Mode("vjp eager", "cotangents", eager("pulled"), 3, reverse=True),
+    Mode("jvp jit", "tangents", jitted(PUSHED)),
+    Mode("jvp eager", "tangents", PUSHED, 3),
+    Mode("linearize jit", "tangents", jitted(LINEARIZED), 3),
+    Mode("linearize eager", "tangents", LINEARIZED, 6),
+    Mode("vjp jit", "cotangents", jitted(PULLED), reverse=True),
+    Mode("vjp eager", "cotangents", PULLED, 3, reverse=True),
     Mode("vmap vjp", "cotangents", mapped_pulled, 3, reverse=True),
     *(
-        Mode(f"checkpoint {name}", "cotangents", lambda c, p=p: tl.jit(c.checkpointed(p))(c.xs, c.ts, c.cts), 6,
-        reverse=True)
+        Mode(
+            f"checkpoint {name}", "cotangents", jitted(PULLED.replace("(g,", f"(tl.checkpoint(g{p}),")), 6, reverse=True
+        )
         for name, p in POLICIES.items()
     ),
-    Mode("jvp of vjp", "second", jitted("pushed_gradient"), 2, reverse=True),
-    Mode("vjp of jvp", "second", jitted("pulled_tangent"), 3, reverse=True),
-    Mode("vjp of vjp", "twice", jitted("pulled_gradient"), 6, reverse=True),
-    Mode("jvp of jvp", "curvature", jitted("pushed_twice"), 3),
-)  # fmt: skip
-QUANTITIES: dict[str, str] = {
-    "tangents": "tangents",
-    "cotangents": "pulled",
-    "second": "pushed_gradient",
-    "curvature": "pushed_twice",
-    "twice": "pulled_gradient",
-}
+    Mode("jvp of vjp", "second", jitted(PUSHED_PULLED), 2, reverse=True),
+    Mode("vjp of jvp", "second", jitted(PULLED_PUSHED), 3, reverse=True),
+    Mode("vjp of vjp", "twice", jitted(PULLED_TWICE), 6, reverse=True),
+    Mode("jvp of jvp", "curvature", jitted(PUSHED_TWICE), 3),
+)
+NAMED = {mode.name: mode for mode in MODES}
 
 
 def chosen(seed: int, forward_only: bool, every: bool) -> Iterator[Mode]:

@@ -1,10 +1,9 @@
 """What a run of the fuzzer is about: the families that it draws from, by weight, dtypes, sizes and depths."""
 
 from tests.fuzzing.builder import Profile
-from tests.fuzzing.families import TABLE
-from tests.fuzzing.families import loops as _loops
+from tests.fuzzing.families import MODULES, TABLE
 
-_LOOPS = dict.fromkeys(_loops.FAMILIES, 1.0)
+_LOOPS = dict.fromkeys(MODULES["loops"], 1.0)
 _NESTED = _LOOPS | {"scan": 4.0, "fori": 4.0, "while": 1.0, "mapped": 2.0}
 _INSIDE = {
     "unary": 1.0,
@@ -22,8 +21,9 @@ PROFILES: dict[str, Profile] = {
     for p in (
         Profile("all", dict.fromkeys(TABLE, 1.0)),
         Profile("nested", _NESTED | _INSIDE, sizes=(2, 3, 4), depth=3, statements=(1, 2), body=(1, 3), arguments=2),
-        Profile("loops", dict.fromkeys(TABLE, 1.0) | dict.fromkeys(_LOOPS, 3.0), sizes=(1, 2, 3, 4), statements=(2, 4)),
         Profile("narrow", dict.fromkeys(TABLE, 1.0), floats=("float32", "float32", "bfloat16", "float16")),
         Profile("empty", dict.fromkeys(TABLE, 1.0), sizes=(0, 0, 1, 2)),
+        # one module of families more often than the rest
+        *(Profile(name, dict.fromkeys(TABLE, 0.4) | dict.fromkeys(module, 4.0)) for name, module in MODULES.items()),
     )
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fuzzing.modes import Case
+from tests.fuzzing.modes import NAMED, Case
 from tests.fuzzing.program import Var
 
 HEADER = """import ml_dtypes
@@ -14,21 +14,19 @@ from tapeless import lax
 
 tl.enable_x64(True)
 """
-CALLS = {
-    "eager": "f(*args)",
-    "jit": "tl.jit(f)(*args)",
-    "jvp jit": "tl.jit(lambda xs, ts: tl.jvp(g, (xs,), (ts,))[1])(xs, ts)",
-    "jvp eager": "tl.jvp(g, (xs,), (ts,))[1]",
-    "linearize jit": "tl.jit(lambda xs, ts: tl.linearize(g, xs)[1](ts))(xs, ts)",
-    "linearize eager": "tl.linearize(g, xs)[1](ts)",
-    "vjp jit": "tl.jit(lambda xs, cts: tl.vjp(g, xs)[1](cts)[0])(xs, cts)",
-    "vjp eager": "tl.vjp(g, xs)[1](cts)[0]",
-}
 
 
 def literal(x: Any, v: Var) -> str:
     """An array as text."""
     return f"tnp.array({x.tolist()!r}, '{v.dtype}')" + (f".reshape{v.shape}" if 0 in v.shape else "")
+
+
+def call(mode: str) -> str | None:
+    """The expression that a mode evaluates."""
+    if mode.startswith("trace "):
+        return f"tl.make_jaxpr(lambda xs: {mode[6:]})(xs)"
+    how = NAMED[mode].how if mode in NAMED else None
+    return how if isinstance(how, str) else None
 
 
 def script(case: Case, modes: list[str]) -> str:
@@ -48,5 +46,5 @@ def script(case: Case, modes: list[str]) -> str:
         lines.append(f"cts = [{', '.join(literal(t, v) for t, v in zip(case.cts, results))}]")
         given = ", ".join(f"xs[{case.smooth.index(i)}]" if i in case.smooth else names[i] for i in range(len(names)))
         lines.append(f"g = lambda xs: [f({given})[i] for i in {inexact}]")
-    lines += [f"print({m!r}, {CALLS[m]})" for m in dict.fromkeys(modes) if m in CALLS and m != "eager"]
+    lines += [f"print({m!r}, {how})" for m in dict.fromkeys(modes) if m != "eager" and (how := call(m))]
     return "\n".join(lines)

@@ -46,6 +46,7 @@ def examine(profile: str, seed: int, every: bool, outside: Outside | None = None
         "features": sorted(program.features),
         "refused": [str(r)[:400] for r in refused],
         "unknown": verdict.unknown,
+        "excused": [str(d)[:400] for d in verdict.excused],
         "unstable": [str(d)[:400] for d in verdict.unstable],
         "disagreements": [str(d)[:1200] for d in verdict.disagreements],
     }
@@ -55,12 +56,13 @@ def examine(profile: str, seed: int, every: bool, outside: Outside | None = None
 
 def shortened(case: Case, found: Disagreement, outside: Outside | None) -> str:
     """A short program that disagrees in the same way, as a script."""
-    only = (found.mode,) if not found.mode.startswith("trace") else ("jit", "jvp jit", "vjp jit", "jvp of vjp")
+    modes = {"values": "jit", "tangents": "jvp jit", "cotangents": "vjp jit", "second": "jvp of vjp"}
+    only = ("jit", modes.get(found.quantity, "jit") if found.mode.startswith("trace") else found.mode)
 
     def judged(program: Any) -> Any:
         return judge(Case(program, case.seed), only=only, outside=outside if found.reference == "JAX" else None)
 
-    program = shrink(case.program, same_way(judged, {found.kind()}))
+    program = shrink(case.program, same_way(judged, found.kind(), case.program))
     short = Case(program, case.seed)
     still = [str(d) for d in judged(program).disagreements]
     return script(short, [found.mode]) + "\n# " + "\n# ".join("\n".join(still[:3])[:1500].split("\n"))
@@ -89,6 +91,7 @@ class Tally:
     refused: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     unstable: list[str] = field(default_factory=list)
+    excused: list[str] = field(default_factory=list)
     disagreements: dict[int, str] = field(default_factory=dict)
 
     def take(self, message: dict[str, Any]) -> None:
@@ -98,6 +101,7 @@ class Tally:
         self.refused.update(message["refused"])
         self.unknown.update(message["unknown"])
         self.unstable += [f"{message['end']}: {text}" for text in message["unstable"]]
+        self.excused += [f"{message['end']}: {text}" for text in message["excused"]]
         if message["disagreements"]:
             self.disagreements[message["end"]] = "\n".join(message["disagreements"])
 
@@ -109,8 +113,12 @@ class Tally:
         for title, counter in (("refused", self.refused), ("unknown to the oracle", self.unknown)):
             yield f"{title}: {sum(counter.values())}"
             yield from (f"  {n} {text}" for text, n in counter.most_common(20))
-        yield f"unstable: {len(self.unstable)}"
-        yield from ("  " + text for text in self.unstable[:20])
+        for title, texts in (
+            ("what rounding decides", self.unstable),
+            ("cotangents that JAX has otherwise", self.excused),
+        ):
+            yield f"{title}: {len(texts)}"
+            yield from ("  " + text[:200] for text in texts[:20])
         yield f"disagreements: {len(self.disagreements)}  of seeds {sorted(self.disagreements)}"
 
 

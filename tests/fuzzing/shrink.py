@@ -190,13 +190,15 @@ def resized(program: Program, n: int, m: int) -> Program:
     )
 
 
-def same_way(judged: Callable[[Program], Any], kinds: set[tuple[str, str, str]]) -> Disagrees:
-    """Whether a program still disagrees in one of these ways; whatever it raises otherwise is no."""
+def same_way(judged: Callable[[Program], Any], kind: tuple[str, str, str], program: Program) -> Disagrees:
+    """Whether a program disagrees in this way, and in none that `program` does not."""
+    kinds = {d.kind() for d in judged(program).disagreements}
 
-    def disagrees(program: Program) -> bool:
+    def disagrees(candidate: Program) -> bool:
         try:
-            return bool(kinds & {d.kind() for d in judged(program).disagreements})
+            found = {d.kind() for d in judged(candidate).disagreements}
         except Exception:
             return False
+        return kind in found and found <= kinds
 
     return disagrees

@@ -3,14 +3,31 @@
 from collections.abc import Callable
 
 from tests.fuzzing.builder import Builder
-from tests.fuzzing.families import contractions, elementwise, indexing, loops, reductions, shaping, writes
+from tests.fuzzing.families import (
+    contractions,
+    counting,
+    elementwise,
+    gathers,
+    indexing,
+    linalg,
+    loops,
+    reductions,
+    rules,
+    shaping,
+    writes,
+)
 
-TABLE: dict[str, Callable[[Builder], None]] = {
-    **elementwise.FAMILIES,
-    **shaping.FAMILIES,
-    **reductions.FAMILIES,
-    **contractions.FAMILIES,
-    **indexing.FAMILIES,
-    **writes.FAMILIES,
-    **loops.FAMILIES,
+MODULES: dict[str, dict[str, Callable[[Builder], None]]] = {
+    "contractions": contractions.FAMILIES,
+    "counting": counting.FAMILIES,
+    "elementwise": elementwise.FAMILIES,
+    "gathers": gathers.FAMILIES,
+    "indexing": indexing.FAMILIES,
+    "linalg": linalg.FAMILIES,
+    "loops": loops.FAMILIES,
+    "reductions": reductions.FAMILIES,
+    "rules": rules.FAMILIES,
+    "shaping": shaping.FAMILIES,
+    "writes": writes.FAMILIES,
 }
+TABLE: dict[str, Callable[[Builder], None]] = {name: f for module in MODULES.values() for name, f in module.items()}

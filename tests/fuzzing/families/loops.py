@@ -13,10 +13,10 @@ def carries(b: Builder) -> list[Var]:
     return list({v.name: v for v in (first, *more)}.values())
 
 
-def inside(b: Builder, params: Sequence[Var]) -> Builder:
+def inside(b: Builder, params: Sequence[Var], closed: bool = False) -> Builder:
     if b.depth >= b.session.profile.depth:
         raise Unfit
-    child = b.nested(params)
+    child = b.nested(params, closed)
     child.body()
     return child
 

@@ -85,7 +85,8 @@ def sorting(b: Builder) -> None:
     texts = (
         f"tnp.sort({jitter}, axis={axis})", f"lax.top_k({jitter}, {k})[0]", f"tnp.median({jitter}, axis={axis})",
         f"tnp.quantile({jitter}, np.array({q}), axis={axis})", f"lax.sort({jitter}, dimension={axis % x.ndim})",
-        f"tnp.take_along_axis({{0}}, tnp.argsort({jitter}, axis={axis}), {axis})", f"tnp.partition({jitter}, {k - 1})",
+        f"tnp.take_along_axis({{0}}, tnp.argsort({jitter}, axis={axis}), {axis})",
+        f"tnp.partition({jitter}, {k - 1})[..., {k - 1}]",
         f"lax.sort(({jitter}, tnp.sin({{0}})), num_keys=1)[1]",
     )  # fmt: skip
     b.emit(b.choice(texts), x, bound=x.bound + 0.5)

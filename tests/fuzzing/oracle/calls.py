@@ -17,11 +17,35 @@ def _call(run: Run, eqn: Any, *xs: Values) -> Any:
 
 @meaning("linear_solve")
 def _linear_solve(run: Run, eqn: Any, *xs: Values) -> Any:
-    """What the solver gives."""
-    counts = eqn.params["counts"]
+    """The solution of the system whatever the solver does, as its derivative is; what else the solver gives."""
+    counts, system = eqn.params["counts"], eqn.params["system"]
     first = sum(counts[:2])
-    consts, b = xs[first : first + counts[2]], xs[sum(counts) :]
-    return run.program(eqn.params["system"][2], [*consts, *b])
+    consts, b = xs[first : first + counts[2]], list(xs[sum(counts) :])
+    others = run.program(system[2], [*consts, *b])[len(b) :]
+    matrix = _matrix(lambda x: run.program(system[0], [*xs[: counts[0]], *x]), b)
+    try:
+        x = np.linalg.solve(matrix, _flat(b))
+    except np.linalg.LinAlgError:
+        x = np.full(len(matrix), np.nan)
+    return [*_like(x, b), *others]
+
+
+def _matrix(matvec: Any, b: Sequence[Values]) -> Values:
+    """The matrix of a linear function of arrays like b, by its columns."""
+    n = sum(y.size for y in b)
+    zeros = [np.zeros(y.shape, y.dtype) for y in b]
+    columns = [_flat(matvec(_like(row, zeros))) for row in np.eye(n)]
+    return np.stack(columns, -1) if columns else np.zeros((0, 0))
+
+
+def _flat(xs: Sequence[Values]) -> Values:
+    return np.concatenate([x.ravel() for x in xs])
+
+
+def _like(x: Values, ys: Sequence[Values]) -> list[Values]:
+    """A vector cut into arrays of the shapes of ys."""
+    ends = np.cumsum([y.size for y in ys])[:-1]
+    return [part.reshape(y.shape) for part, y in zip(np.split(x, ends), ys)]
 
 
 # ---- linear maps -----------------------------------------------------------------------------------------------
