@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tapeless.lowering import hlo, memories, ordering, settling
+from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr, Literal
 from tapeless.tracer.rules import Rules
@@ -77,6 +78,8 @@ class _Module:
         if looping is not None:
             f.looping = True
             f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
+        if self._settles and settling.overwrites(jaxpr):
+            f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
         head = ", ".join(_argument(v, i in donated) for i, v in enumerate(arguments))
         types = ", ".join(hlo.tensor(v.aval) for v in results)
@@ -122,6 +125,16 @@ class _Module:
 def _plain(name: str) -> str:
     """A name that MLIR reads without quotes."""
     return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
+    """The dataflow of a function, so far: its caller may give it one array several times."""
+    flow = Dataflow()
+    if called:
+        for v in arguments:
+            if v.aval.size > 1:
+                flow.add([v.name], "argument", [ARGUMENTS], view=True)
+    return flow
 
 
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.lowering.dataflow import VIEWS, Dataflow
 from tapeless.tracer import dtypes
 from tapeless.tracer.types import ShapedArray
 
@@ -64,6 +65,9 @@ class Function:
         self._n = 0
         self._memo: dict[Any, Value] = {}
         self._numbers: dict[str, Any] = {}  # scalar constants by name
+        self.dataflow: Dataflow | None = None  # for functions that write into parts of arrays
+        self._read: list[str] = []  # names that the block being written reads
+        self._inside: list[str] = []  # names that the regions of the operation to come read
 
     def at(self, source: Any) -> None:
         """Operations to come belong to a line of the user's."""
@@ -110,8 +114,21 @@ class Function:
         body = f" ({region})" if region else ""
         types = f"({', '.join([tensor(v.aval) for v in operands])}) -> {results_type(outs)}"
         left = f"{left} = " if outs else ""
+        if self.dataflow is not None:
+            self._note(names, name, operands, outs, (attributes, types))
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
         return [Value(n, aval) for n, aval in zip(names, outs)]
+
+    def _note(
+        self, names: Sequence[str], kind: str, operands: Sequence[Value], outs: Sequence[ShapedArray], how: Any
+    ) -> None:
+        """Tell what an operation reads, to `dataflow` and to the block that it stands in."""
+        inside, self._inside = self._inside, []
+        reads = [v.name for v in operands]
+        self._read += [*reads, *inside]
+        if self.dataflow is not None:
+            view = kind in VIEWS and outs[0].size == operands[0].aval.size
+            self.dataflow.add(names, kind, reads, inside=inside, how=how, view=view)
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a scalar for any `aval`, or an array of that shape."""
@@ -158,14 +175,19 @@ class Function:
         steps = strides or [1] * x.aval.ndim
         shape = tuple([-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)])
         cut = f"start_indices = {array(starts)}, limit_indices = {array(limits)}, strides = {array(steps)}"
-        return self.op("slice", [x], x.aval.update(shape=shape), cut)
+        part = self.op("slice", [x], x.aval.update(shape=shape), cut)
+        if self.dataflow is not None and set(steps) <= {1}:
+            self.dataflow.window(part.name, x.name, starts)
+        return part
 
     def block(self, avals: Sequence[ShapedArray], body: "Callable[..., Sequence[Value]]") -> str:
         """A region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
+        (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
         results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
-        lines, self.lines, self._memo = self.lines, outer, memo
+        self._inside = [*inside, *self._read, *[v.name for v in results]]
+        lines, self.lines, self._memo, self._read = self.lines, outer, memo, read
         arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))
         returned = ", ".join(v.name for v in results)
         types = ", ".join(tensor(v.aval) for v in results)

@@ -56,6 +56,14 @@ def _written_by(eqn: Equation) -> list[Any]:
     return found
 
 
+def overwrites(jaxpr: Jaxpr) -> bool:
+    """Whether a program, or one that it runs, writes into parts of arrays."""
+    cache = _overwrites.setdefault(jaxpr, {})
+    if not cache:
+        cache["any"] = any(eqn.primitive in writes or any(map(overwrites, subjaxprs(eqn.params))) for eqn in jaxpr.eqns)
+    return cache["any"]
+
+
 class Order(NamedTuple):
     """The equations of a program, and which others a write must be made to wait for."""
 
@@ -154,7 +162,8 @@ def settle(
     if not index.aval.size:
         return read()
     if new:
-        return one_step(f, _always(f, index), [f.constant(0, v.aval) for v in eqn.outvars], lambda *_: read())
+        zeros = [f.constant(0, v.aval) for v in eqn.outvars]
+        return _settled(f, one_step(f, _always(f, index), zeros, lambda *_: read()))
     return [_out_of_a_branch(f, x, [index]) for x in read()]
 
 
@@ -175,7 +184,15 @@ def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value
         return x
     condition = reduce(lambda a, b: f.op("and", [a, b], a.aval), conditions)
     taken, other = f.block([], lambda: [x]), f.block([], lambda: [f.constant(0, x.aval)])
-    return f.op("if", [condition], x.aval, region=f"{taken}, {other}")
+    return _settled(f, [f.op("if", [condition], x.aval, region=f"{taken}, {other}")])[0]
+
+
+def _settled(f: Function, values: Sequence[Value]) -> Sequence[Value]:
+    """The values, of which is noted that XLA does not fuse with anything what computes them."""
+    for x in values:
+        if f.dataflow is not None:
+            f.dataflow.cut(x.name)
+    return values
 
 
 def _always(f: Function, x: Value) -> Value:
@@ -253,4 +270,4 @@ def _updated_by(eqn: Equation) -> list[int | None]:
     return [None if p is None else p + shift for p in inside]
 
 
-_written, _origins = core.program_cache(), core.program_cache()
+_written, _origins, _overwrites = core.program_cache(), core.program_cache(), core.program_cache()

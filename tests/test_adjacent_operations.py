@@ -143,3 +143,35 @@ def test_windows_over_one_element(window, dilation):
 
     x = np.float32([[2], [3]])
     np.testing.assert_array_equal(tl.jit(f)(x), f(tnp.asarray(x)))
+
+
+# ---- updates that read what they are written into -----------------------------------------------------------
+
+UPDATES: dict[str, Callable[[Any, Any], Any]] = {
+    "column": lambda y, i: lax.dynamic_update_slice(y[:, None], (y[:2] + 1)[:, None], (i, 0)),
+    "column of itself": lambda y, i: lax.dynamic_update_slice(y[:, None], y[:, None][:2] + 1, (i, 0)),
+    "known place": lambda y, i: y[:, None].at[1:3].set(y[:, None][:2] + 1),
+    "matrix": lambda y, i: lax.dynamic_update_slice(y.reshape(2, 6), (y[1:7] + y[:6]).reshape(1, 6), (i, 0)),
+    "row": lambda y, i: lax.dynamic_update_slice(y[None].T, y[:3][None].T * 2, (i, 0)),
+    "chosen": lambda y, i: lax.dynamic_update_slice(y[:, None], tnp.where(y > 0, y, 1)[:3, None], (i, 0)),
+    "spread": lambda y, i: y[:, None].at[0:3].set(y[1] * 2),
+    "again": lambda y, i: y[:, None].at[1:4].set(tnp.sin(X)[:3, None] + 1),
+    "through calls": lambda y, i: written(y.reshape(6, 2), (y[:4] + 1).reshape(2, 2), i),
+    "in a branch": lambda y, i: lax.cond(y[0] > 0, lambda: y[:, None].at[1:4].set(y[:3, None] + 1), lambda: y[:, None]),
+    "in a loop": lambda y, i: lax.fori_loop(
+        0, 2, lambda k, c: lax.dynamic_update_slice(c[:, None], (c[:3] + 1)[:, None], (i, 0))[:, 0], y
+    ),
+    "running sum": lambda y, i: lax.dynamic_update_slice(tnp.cumsum(y.reshape(4, 3), 1).ravel(), y[:3] + 1, (i,)),
+}
+
+
+@tl.jit
+def written(x: Any, update: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x, update, (i, 0))
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_that_read_their_target(name):
+    f = lambda x, i: UPDATES[name](tnp.sin(x), i)  # noqa: E731
+    start = tnp.asarray(1)
+    np.testing.assert_allclose(tl.jit(f)(X, start), f(tnp.asarray(X), start), rtol=1e-6)

@@ -66,12 +66,31 @@ def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: A
 
 def _dynamic_slice(f: Function, outs: Any, x: Value, *starts: Value, slice_sizes: tuple[int, ...]) -> Any:
     inside = _starts(f, starts, x.aval.shape, slice_sizes)
-    return (f.op("dynamic_slice", [x, *inside], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}"),)
+    part = f.op("dynamic_slice", [x, *inside], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}")
+    if f.dataflow is not None:
+        f.dataflow.window(part.name, x.name, _places(f, inside))
+    return (part,)
 
 
 def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *starts: Value) -> Any:
     inside = _starts(f, starts, x.aval.shape, update.aval.shape)
+    if update.aval.size > 1:  # what one element is computed from is read before that is written
+        places = _places(f, inside)
+        update = _apart(f, update, x, places)
+        inside = [_apart(f, i, x, ()) for i in inside]
     return (f.op("dynamic_update_slice", [x, update, *inside], outs[0]),)
+
+
+def _places(f: Function, starts: Sequence[Value]) -> list[str | int]:
+    """Starts as numbers, or by name if they are computed."""
+    return [i.name if (known := f.number(i)) is None else int(known) for i in starts]
+
+
+def _apart(f: Function, v: Value, target: Value, starts: Sequence[str | int]) -> Value:
+    """A value, behind a barrier if XLA could compute it while it overwrites what it is computed from."""
+    if f.dataflow is None or not f.dataflow.may_read(v.name, target.name, starts):
+        return v
+    return f.op("optimization_barrier", [v], v.aval)
 
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice

@@ -85,6 +85,28 @@ DEFECTS = {
         right=np.float32([[0, 1, 1]]),
         wrong=np.float32([[1, 1, 1]]),
     ),
+    # The fusion writes in place what it still reads: that the update reads the array it is written into is not seen if
+    # one of them reads it through a reshape.
+    "update_from_reshaped_target": Defect(
+        """
+        !x = tensor<3xf32>
+        !y = tensor<3x1xf32>
+        !u = tensor<2x1xf32>
+        !i = tensor<i32>
+        module @update_from_reshaped_target { func.func public @main(%x: !x, %i: !i) -> !y {
+          %zero = stablehlo.constant dense<0> : !i
+          %one = stablehlo.constant dense<1.0> : !u
+          %0 = stablehlo.sine %x : !x
+          %1 = stablehlo.reshape %0 : (!x) -> !y
+          %2 = stablehlo.slice %1 [0:2, 0:1] : (!y) -> !u
+          %3 = stablehlo.add %2, %one : !u
+          %4 = stablehlo.dynamic_update_slice %1, %3, %i, %zero : (!y, !u, !i, !i) -> !y
+          return %4 : !y
+        } }""",
+        (np.zeros(3, np.float32), np.int32(1)),
+        right=np.float32([[0], [1], [1]]),
+        wrong=np.float32([[0], [1], [2]]),
+    ),
     # Of elements whose index vectors are empty, so that all are written to the same place, only one is.
     "scatter_without_indices": Defect(
         """

@@ -1,0 +1,106 @@
+"""May-alias analysis of one function of a module, as it is written: which values could share memory with which.
+
+XLA on CPU fuses a write into part of an array with what computes the part. It then writes in place, and reads what it
+has overwritten, if that is read through a reshape (docs/xla_defects.md, `update_from_reshaped_target`). So a part that
+may be computed from the array it is written into is kept apart by a barrier.
+An update that is computed element by element from the very window that it replaces needs none.
+Left out, for the answer to err on the safe side: which other windows overlap, and what programs do inside.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+LIMIT = 300  # values that are looked at for one answer; beyond, the answer is yes
+# Operations that XLA may find to be another form of their first operand, if that has as many elements.
+VIEWS = frozenset(
+    "reshape transpose broadcast_in_dim convert reverse slice dynamic_slice pad concatenate dynamic_update_slice "
+    "optimization_barrier".split()
+)
+_ELEMENTWISE = frozenset(
+    "add subtract multiply divide negate maximum minimum select compare convert and or not abs sign real imag complex "
+    "exponential log sine cosine tanh sqrt rsqrt power".split()
+)
+_PROGRAMS = frozenset(["func.call", "while", "if", "case"])  # XLA may put what they do in their place
+ARGUMENTS = "arguments"  # what all arguments of a function that is called are made of: its caller may repeat one
+
+
+class Dataflow:
+    """The names that each name is computed from."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Sequence[str]] = {}
+        self._elementwise: set[str] = set()
+        self._windows: dict[str, tuple[Any, ...]] = {}  # of results: the array, and where in it they begin
+        self._root: dict[str, str] = {}  # of views of one array: the name of that array
+        self._results: set[str] = set()  # of programs: these may be any of their sources
+        self._first: dict[Any, str] = {}  # of equal values, as XLA joins them: the array that is the first of them
+
+    def add(
+        self,
+        names: Sequence[str],
+        kind: str,
+        operands: Sequence[str],
+        *,
+        inside: Iterable[str] = (),
+        how: Any = None,
+        view: bool = False,
+    ) -> None:
+        """Note an operation.
+
+        Args:
+          names: its results.
+          kind: its name; `how`: what else makes two of one kind equal, their regions apart.
+          operands, inside: the names that it reads, and those that its regions do.
+          view: whether its result may be its first operand in another form.
+        """
+        sources = (*operands, *inside)
+        self._sources.update(dict.fromkeys(names, sources))
+        if kind in _ELEMENTWISE:
+            self._elementwise.update(names)
+        if kind in _PROGRAMS:
+            self._results.update(names)
+            return
+        roots = [self._root.get(v, v) for v in operands]
+        if view:
+            self._root[names[0]] = roots[0]
+        elif names and kind != "constant":
+            self._root[names[0]] = self._first.setdefault((kind, *roots, how), names[0])
+
+    def cut(self, name: str) -> None:
+        """Let a name stand for itself: XLA does not see what it was made of."""
+        self._sources.pop(name)
+        self._results.discard(name)
+
+    def window(self, name: str, array: str, starts: Sequence[str | int]) -> None:
+        """Note that a value is a window of an array, without strides, that begins at numbers or named scalars."""
+        self._windows[name] = self._place(array, starts)
+
+    def may_read(self, name: str, array: str, starts: Sequence[str | int] = ()) -> bool:
+        """Whether a value may be computed from the memory of an array.
+
+        starts: those of the window that it will replace; what is read there, each element for its own, does not count.
+        """
+        targets, place = self._arrays(array), self._place(array, starts)
+        waiting, seen = [(name, True)], set[tuple[str, bool]]()
+        for each, in_place in waiting:  # which grows; the nearest come first
+            if (each, in_place) in seen or (in_place and self._windows.get(each) == place):
+                continue
+            if len(seen) > LIMIT or self._root.get(each, each) in targets:
+                return True
+            seen.add((each, in_place))
+            stays = in_place and each in self._elementwise
+            waiting += [(source, stays) for source in self._sources.get(each, ())]
+        return False
+
+    def _place(self, array: str, starts: Sequence[str | int]) -> tuple[Any, ...]:
+        return array, *[self._root.get(i, i) if isinstance(i, str) else i for i in starts]
+
+    def _arrays(self, name: str) -> set[str]:
+        """The arrays that a name may be a view of."""
+        found, waiting = set[str](), [name]
+        for each in waiting:
+            root = self._root.get(each, each)
+            if root not in found:
+                found.add(root)
+                waiting += self._sources.get(root, ()) if root in self._results else ()
+        return found
