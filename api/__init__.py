@@ -15,6 +15,7 @@ from tapeless import (
     lax,
     numpy,
     random,
+    stages,
     testing,
     tree,
     tree_util,
@@ -23,6 +24,7 @@ from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_
 from tapeless.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.checkpointing import checkpoint, checkpoint_name, remat
 from tapeless.closures import closure_convert
+from tapeless.compilation_stages import ShapeDtypeStruct
 from tapeless.compiling import clear_caches, jit
 from tapeless.custom_reverse import custom_vjp
 from tapeless.custom_rules import custom_jvp
@@ -49,7 +51,6 @@ from tapeless.lowering.devices import (
 )
 from tapeless.placement import block_until_ready, device_get, device_put
 from tapeless.residuals import print_saved_residuals, saved_residuals
-from tapeless.stages import ShapeDtypeStruct
 from tapeless.tracer import core as _core
 from tapeless.tracer import errors
 from tapeless.tracer.array import Array
@@ -117,6 +118,7 @@ __all__ = [
     "remat",
     "saved_residuals",
     "set_default_device",
+    "stages",
     "stop_gradient",
     "strict_form",
     "tape_bytes",

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments import Arguments
+from tapeless.compilation_stages import Lowered, Program, ShapeDtypeStruct, Traced
 from tapeless.describing import check_arrays, check_callable
 from tapeless.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.placement import check_device
-from tapeless.stages import Lowered, Program, ShapeDtypeStruct, Traced
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
@@ -192,8 +192,8 @@ class Jitted:
         if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
-        if program.traced.narrowings:
-            program.traced.check_fit(leaves)
+        if program.signature.narrowings:
+            program.signature.check_fit(leaves)
         elif self._plain and _is_plain(leaves):
             self._remember(program, leaves, tree)
         return program.call(leaves)
@@ -218,7 +218,7 @@ class Jitted:
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)
-        traced.check_fit(leaves)
+        traced.type.check_fit(leaves)
         closed = traced.jaxpr
         if self._inline:
             outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
@@ -233,7 +233,7 @@ class Jitted:
         if found is None:
             traced = self._traced(statics, leaves, tree)
             key = self._key(statics, leaves, tree.snapshot(), device)
-            found = remember(self._programs.compiled, key, Program(traced, device))
+            found = remember(self._programs.compiled, key, Program.compiled(traced, device))
         return found
 
     def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:

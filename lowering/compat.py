@@ -114,11 +114,14 @@ def has_default_layout(buf: Any, dtype: Any, shape: Sequence[int], device: Any) 
 # ---- programs
 
 
-def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any]) -> Any:
-    """The executable that `.serialize()` gave `blob`. Raises: XlaRuntimeError, or whatever else a bad blob leads to."""
+def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any], options: Any = None) -> Any:
+    """Load the executable that `.serialize()` gave `blob`; with `options`, for the devices that these assign.
+
+    Raises: XlaRuntimeError, or whatever else a bad blob leads to.
+    """
     if callbacks:
-        return client.deserialize_executable(blob, devices, None, list(callbacks))
-    return client.deserialize_executable(blob, devices, None)
+        return client.deserialize_executable(blob, devices, options, list(callbacks))
+    return client.deserialize_executable(blob, devices, options)
 
 
 def memory_field(stats: Any, name: str) -> Any:

@@ -187,12 +187,12 @@ def program_key(text: str | bytes, device: Device, options: Any) -> str:
 def _environment(client: Any, device_kind: str) -> bytes:
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     return "\n".join(
-        [compat.jaxlib_identity(), client.platform, client.platform_version, device_kind, *_processor(), *flags]
+        [compat.jaxlib_identity(), client.platform, client.platform_version, device_kind, *processor(), *flags]
     ).encode()
 
 
 @functools.cache
-def _processor() -> tuple[str, ...]:
+def processor() -> tuple[str, ...]:
     """What the CPU is and can do: XLA compiles for that."""
     names = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     found: dict[str, str] = {}

@@ -21,6 +21,7 @@ from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
 from tapeless.lowering.uninterrupted import uninterrupted
 from tapeless.tracer import dtypes
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.types import ShapedArray
 
 Options = Mapping[str, Any]
@@ -66,14 +67,16 @@ def compile_module(
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
     if callbacks and device.platform != "cpu":
         raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
-    loaded = _load_or_compile(text, device, given, callbacks, use_cache)
-    return (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
+    loaded, restored = _load_or_compile(text, device, given, callbacks, use_cache)
+    executable = (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
+    executable.restored = restored
+    return executable
 
 
 class Executable:
-    """A compiled program on one device."""
+    """A compiled program on one device. One that is `restored` from bytes cannot be made bytes again by jaxlib."""
 
-    __slots__ = ("__weakref__", "_execute", "_handlers", "device", "in_avals", "loaded", "out_avals")
+    __slots__ = ("__weakref__", "_execute", "_handlers", "device", "in_avals", "loaded", "out_avals", "restored")
 
     def __init__(
         self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], in_avals: Sequence[ShapedArray] | None
@@ -81,6 +84,7 @@ class Executable:
         self.loaded, self.device = loaded, device
         self.out_avals = tuple(out_avals)
         self.in_avals = None if in_avals is None else tuple(in_avals)
+        self.restored = False
         self._execute = loaded.execute_sharded
         self._handlers = [_handler(aval, device) for aval in self.out_avals]
 
@@ -138,7 +142,12 @@ class Executable:
         return MemoryAnalysis(**{name: compat.memory_field(stats, name) for name in MemoryAnalysis.__annotations__})
 
     def serialize(self) -> bytes:
-        """The compiled program, for this build of jaxlib and this kind of device only."""
+        """The compiled program, for this build of jaxlib and this kind of device only.
+
+        Raises: InternalError if it is restored: its bytes would lack the machine code (jaxlib 0.10.2, CPU).
+        """
+        if self.restored:
+            raise InternalError("a compiled program that was restored from bytes cannot be serialised again")
         return self.loaded.serialize()
 
 
@@ -220,21 +229,22 @@ class MemoryAnalysis:
 
 def _load_or_compile(
     text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any], use_cache: bool
-) -> Any:
+) -> tuple[Any, bool]:
+    """jaxlib's executable, and whether it was found in the cache on disk."""
     cache = default_cache() if use_cache else None
     if cache is None:
-        return _compile(text, device, given, callbacks)
+        return _compile(text, device, given, callbacks), False
     key = program_key(text, device, compile_options(device, given, text))
     blob = cache.get(key)
     if blob is not None:
         try:
-            return uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks)
+            return uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks), True
         except Exception:  # a blob that its checksum vouches for and jaxlib refuses: of no use, whatever it says
             cache.remove(key)
     loaded = _compile(text, device, given, callbacks)
     with suppress(XlaRuntimeError):  # not every platform can serialise
         cache.put(key, loaded.serialize())
-    return loaded
+    return loaded, False
 
 
 def _compile(text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any]) -> Any:

@@ -41,6 +41,21 @@ def executable(
     return found
 
 
+def compiled_anew(
+    jaxpr: Jaxpr, device: Any, donated: tuple[int, ...] = (), options: Mapping[str, Any] | None = None
+) -> Executable:
+    """The compiled program, not taken from the cache on disk: one that jaxlib can serialise."""
+    module = emit.module(jaxpr, donated, jaxpr.name, device.platform)
+    return compile_module(
+        module.text,
+        out_avals=jaxpr.out_avals,
+        device=device,
+        options=options,
+        callbacks=module.callbacks,
+        use_cache=False,
+    )
+
+
 @functools.lru_cache(maxsize=256)
 def _compiled(text: str, out_avals: tuple[ShapedArray, ...], device: Any, options: tuple[Any, ...]) -> Executable:
     """The compiled module: programs traced again and again, such as the bodies of eager loops, compile once."""

@@ -17,7 +17,7 @@ NAMESPACES = [
     "tapeless",
     *(
         f"tapeless.{name}"
-        for name in "numpy numpy.linalg lax lax.linalg random tree testing debug experimental".split()
+        for name in "numpy numpy.linalg lax lax.linalg random stages tree testing debug experimental".split()
     ),
 ]
 PROMISED = """

@@ -109,7 +109,7 @@ def test_what_keys_depend_on(monkeypatch: pytest.MonkeyPatch):
     keys = [key_of(), key_of(TEXT.replace("add", "multiply")), key_of(xla_cpu_enable_fast_math=True)]
     for name, value in (
         ("jaxlib_identity", lambda: "jaxlib 9.9.9"),
-        ("_processor", lambda: ("a faster one",)),
+        ("processor", lambda: ("a faster one",)),
         ("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
     ):
         with monkeypatch.context() as changed:
@@ -130,9 +130,9 @@ def test_keys_do_not_depend_on_source_lines():
 
 
 def test_the_processor_is_described():
-    assert all(isinstance(part, str) for part in compilation_cache._processor())
+    assert all(isinstance(part, str) for part in compilation_cache.processor())
     if sys.platform == "linux":
-        assert len(compilation_cache._processor()) > 3
+        assert len(compilation_cache.processor()) > 3
 
 
 # ---- damage
