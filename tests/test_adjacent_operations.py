@@ -40,9 +40,19 @@ WINDOWS: dict[str, Callable[[Any, Any, Any], Any]] = {
         x, lax.dynamic_update_slice(window(x, i, 5), x[:2], (j,)), (i,)
     ),
     "gathered": lambda x, i, j: window(x, i, 5)[tnp.stack([j, j + 1])],
+    "gathered once": lambda x, i, j: window(x, i, 5)[tnp.stack([j])],
+    "scattered": lambda x, i, j: window(x, i, 5).at[j].add(10, mode="drop"),
+    "scattered in a call": lambda x, i, j: multiplied(window(x, i, 5), j),
+    "clipped": lambda x, i, j: window(x.reshape(3, 4), i, 2).at[j, j].set(10, mode="clip"),
 }
+
+
+@tl.jit
+def multiplied(x: Any, j: Any) -> Any:
+    return x.at[j].multiply(10)
+
+
 STARTS = [(0, 0), (3, 1), (9, 1), (9, -1), (11, 4), (40, 2), (-3, 2), (-40, 1), (8, 40), (2, -40)]
-UNSIGNED = [(i % 2**64, j % 2**64) for i, j in STARTS]
 
 
 @pytest.mark.parametrize("name", WINDOWS)
@@ -132,6 +142,16 @@ def test_gradients_of_one_element_of_running_sums(n):
     for k in range(n):
         expected = 2 * np.cumsum(x, 1)[:, k : k + 1] * (np.arange(n) <= k)
         np.testing.assert_allclose(tl.jit(tl.grad(f), static_argnums=1)(x, k), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("config", [(0, -1, 0), (-1, 0, 0), (2, -1, 0), (-1, 2, 1), (-2, -1, 1)])
+def test_running_sums_of_what_is_cut(config):
+    x = np.float32([[1, 2, 4, 8]])
+    padded = np.asarray(lax.pad(tnp.asarray(x), np.float32(0), [(0, 0, 1), config]))
+    for reverse in (False, True):
+        f = lambda x: lax.cumsum(lax.pad(x, np.float32(0), [(0, 0, 1), config]), 1, reverse=reverse)  # noqa: B023, E731
+        expected = np.cumsum(padded[:, ::-1], 1)[:, ::-1] if reverse else np.cumsum(padded, 1)
+        np.testing.assert_array_equal(tl.jit(f)(x), expected)
 
 
 @pytest.mark.parametrize("window", [2, 3, 4, 5])

@@ -61,6 +61,24 @@ def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: A
     return f.broadcast(vector, indices.aval.shape, [indices.aval.ndim - 1])
 
 
+def _all_inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
+    """Index vectors, moved so that their windows are inside."""
+    last = _last_starts(f, indices, index_map, shape, window)
+    return f.op("clamp", [f.constant(0, indices.aval), indices, last], indices.aval)
+
+
+def _is_one(indices: Value) -> bool:
+    """Whether there is one index vector: XLA makes a dynamic slice of that, which it merges with others."""
+    return 0 < indices.aval.size == indices.aval.shape[-1]
+
+
+def _not_a_window(f: Function, x: Value) -> Value:
+    """An array, behind a barrier if XLA could merge a window of it with another around it (`nested_windows`)."""
+    if f.dataflow is None or not f.dataflow.may_be_window(x.name):
+        return x
+    return f.op("optimization_barrier", [x], x.aval)
+
+
 # ---- one window ----------------------------------------------------------------------------------------------
 
 
@@ -116,6 +134,8 @@ def _gather(
 ) -> Any:
     d, out = dimension_numbers, outs[0]
     indices = _signed(f, indices, _wide(indices.aval.dtype))
+    if mode is GatherScatterMode.CLIP and _is_one(indices):
+        indices = _all_inside(f, indices, d.start_index_map, x.aval.shape, slice_sizes)
     names = ("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims")
     numbers = _numbers((*names, "start_indices_batching_dims"), d, indices)
     found = f.op(
@@ -183,8 +203,9 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
             d, x, indices = _with_an_index(f, d, x, indices)
         if mode is GatherScatterMode.CLIP:
             window = window_sizes(x.aval, updates.aval, d)
-            last = _last_starts(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
-            indices = f.op("clamp", [f.constant(0, indices.aval), indices, last], indices.aval)
+            indices = _all_inside(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
+        elif mode is GatherScatterMode.FILL_OR_DROP and _is_one(indices):
+            x = _not_a_window(f, x)
         names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims")
         numbers = _numbers((*names, "scatter_indices_batching_dims"), d, indices)
         attributes = (

@@ -1,5 +1,6 @@
 """How operations that move elements run: each is one StableHLO operation, but a split is several slices."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tapeless.lowering import emit, hlo
@@ -33,9 +34,26 @@ def _concatenate(f: Function, outs: Any, *xs: Value, dimension: int) -> Any:
 
 
 def _pad(f: Function, outs: Any, x: Value, value: Value, *, padding_config: Any) -> Any:
+    """What negative numbers cut off is cut off apart: docs/xla_defects.md, `window_over_less_than_nothing`."""
+    if any(low < 0 or high < 0 for low, high, _ in padding_config):
+        return (_cut(f, _padded(f, x, value, padding_config), padding_config),)
+    return (_padded(f, x, value, padding_config),)
+
+
+def _padded(f: Function, x: Value, value: Value, config: Sequence[Sequence[int]]) -> Value:
+    """x with padding around and between its elements, as far as that is not negative."""
+    config = [(max(low, 0), max(high, 0), between) for low, high, between in config]
+    shape = [n + low + high + max(n - 1, 0) * gap for n, (low, high, gap) in zip(x.aval.shape, config)]
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    sizes = zip(*padding_config) if padding_config else ((), (), ())
-    return (f.op("pad", [x, value], outs[0], ", ".join(f"{name} = {hlo.array(n)}" for name, n in zip(names, sizes))),)
+    sizes = zip(*config) if config else ((), (), ())
+    attributes = ", ".join(f"{name} = {hlo.array(n)}" for name, n in zip(names, sizes))
+    return f.op("pad", [x, value], x.aval.update(shape=tuple(shape)), attributes)
+
+
+def _cut(f: Function, x: Value, config: Sequence[Sequence[int]]) -> Value:
+    """x without as many elements as negative padding says."""
+    starts = [max(-low, 0) for low, _, _ in config]
+    return f.slice(x, starts, [n - max(-high, 0) for n, (_, high, _) in zip(x.aval.shape, config)])
 
 
 def _slice(f: Function, outs: Any, x: Value, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:

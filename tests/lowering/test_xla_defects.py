@@ -46,6 +46,47 @@ DEFECTS = {
         (np.arange(8, dtype=np.float32), np.int32(6), np.int32(1)),
         right=np.float32([5]),
         wrong=np.float32([7]),
+        mended=(0, 12, 0),
+    ),
+    # A gather or scatter of one index vector is made a window first. A scatter that drops what is outside reads, and
+    # writes again, the place where that would be if it were moved inside.
+    "window_of_a_gather": Defect(
+        """
+        !x = tensor<8xf32>
+        !i = tensor<i32>
+        module @window_of_a_gather { func.func public @main(%x: !x, %i: !i, %j: tensor<1xi32>) -> tensor<1xf32> {
+          %0 = stablehlo.dynamic_slice %x, %i, sizes = [4] : (!x, !i) -> tensor<4xf32>
+          %1 = "stablehlo.gather"(%0, %j) <{
+            dimension_numbers = #stablehlo.gather<offset_dims = [0], start_index_map = [0]>,
+            slice_sizes = array<i64: 1>
+          }> : (tensor<4xf32>, tensor<1xi32>) -> tensor<1xf32>
+          return %1 : tensor<1xf32>
+        } }""",
+        (np.arange(8, dtype=np.float32), np.int32(2), np.int32([9])),
+        right=np.float32([5]),
+        wrong=np.float32([7]),
+        mended=(0, 12, 0),
+    ),
+    "window_of_a_scatter": Defect(
+        """
+        !x = tensor<8xf32>
+        !w = tensor<4xf32>
+        !i = tensor<i32>
+        module @window_of_a_scatter { func.func public @main(%x: !x, %i: !i, %j: tensor<1xi32>) -> !w {
+          %one = stablehlo.constant dense<1.0> : tensor<1xf32>
+          %0 = stablehlo.dynamic_slice %x, %i, sizes = [4] : (!x, !i) -> !w
+          %1 = "stablehlo.scatter"(%0, %j, %one) <{
+            scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], scatter_dims_to_operand_dims = [0]>
+          }> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %2 = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %2 : tensor<f32>
+          }) : (!w, tensor<1xi32>, tensor<1xf32>) -> !w
+          return %1 : !w
+        } }""",
+        (np.arange(8, dtype=np.float32), np.int32(2), np.int32([9])),
+        right=np.float32([2, 3, 4, 5]),
+        wrong=np.float32([2, 3, 4, 7]),
+        mended=(0, 12, 0),
     ),
     # The same of a window written into a window: x[4:8], with 1 written at 1, goes back to where it was read.
     "nested_updates": Defect(
@@ -63,6 +104,7 @@ DEFECTS = {
         (np.zeros(8, np.float32), np.ones(1, np.float32), np.int32(6), np.int32(1)),
         right=np.float32([0, 0, 0, 0, 0, 1, 0, 0]),
         wrong=np.float32([0, 0, 0, 0, 0, 0, 0, 1]),
+        mended=(0, 12, 0),
     ),
     # One element with as much padding before it as after, reduced by windows that are longer than that: taken for a
     # broadcast of the element, as if the window had no padding of its own.
@@ -84,6 +126,28 @@ DEFECTS = {
         (np.ones((1, 1), np.float32),),
         right=np.float32([[0, 1, 1]]),
         wrong=np.float32([[1, 1, 1]]),
+    ),
+    # Negative padding and that of a window are added up, so that what the one cuts off comes back with the other; not
+    # without padding between elements, though it be along an axis that has one.
+    "window_over_less_than_nothing": Defect(
+        """
+        !x = tensor<1x3xf32>
+        !y = tensor<1x2xf32>
+        module @window_over_less_than_nothing { func.func public @main(%x: !x) -> !y {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %0 = stablehlo.pad %x, %zero, low = [0, 0], high = [0, -1], interior = [1, 0] : (!x, tensor<f32>) -> !y
+          %1 = "stablehlo.reduce_window"(%0, %zero) <{
+            window_dimensions = array<i64: 1, 2>, padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>
+          }> ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %2 = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %2 : tensor<f32>
+          }) : (!y, tensor<f32>) -> !y
+          return %1 : !y
+        } }""",
+        (np.float32([[1, 2, 4]]),),
+        right=np.float32([[3, 2]]),
+        wrong=np.float32([[3, 6]]),
+        mended=(0, 12, 0),
     ),
     # The fusion writes in place what it still reads: that the update reads the array it is written into is not seen if
     # one of them reads it through a reshape.
@@ -125,6 +189,7 @@ DEFECTS = {
         (np.zeros(1, np.float32), np.zeros((3, 0), np.int32), np.ones(3, np.float32)),
         right=np.float32([3]),
         wrong=np.float32([1]),
+        mended=(0, 12, 0),
     ),
 }
 NAMES = [*DEFECTS]
