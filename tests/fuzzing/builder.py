@@ -50,9 +50,12 @@ class Profile:
         statements: tuple[int, int] = (2, 6),
         body: tuple[int, int] = (1, 3),
         arguments: int = 3,
+        special: bool = False,
+        bits: int = 64,
     ) -> None:
         self.name, self.families, self.floats, self.sizes = name, families, tuple(floats), tuple(sizes)
         self.depth, self.statements, self.body, self.arguments = depth, statements, body, arguments
+        self.special, self.bits = special, bits
 
 
 class Session:
@@ -312,6 +315,11 @@ def build(profile: Profile, seed: int, table: dict[str, Callable[[Builder], None
     results = loose[-4:] or top.locals[-1:] or session.args[:1]
     features = frozenset(s.feature for s in walk(top.statements))
     program = Program(
-        tuple(session.args), tuple(top.statements), tuple(results), session.forward_only, features=features
+        tuple(session.args),
+        tuple(top.statements),
+        tuple(results),
+        session.forward_only,
+        features=features,
+        special=profile.special,
     )
     return program, session.refused

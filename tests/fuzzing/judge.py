@@ -77,7 +77,7 @@ def judge(
       notify: is told the name of each mode before it is run, as it may end the process.
     """
     verdict = Verdict()
-    modes = [m for m in chosen(case.seed, case.program.forward_only, every or bool(only)) if not only or m.name in only]
+    modes = [m for m in chosen(case.program, case.seed, every or bool(only)) if not only or m.name in only]
     for quantity in dict.fromkeys(m.quantity for m in modes):
         _Quantity(case, quantity, verdict, outside, notify).compare([m for m in modes if m.quantity == quantity])
     return verdict

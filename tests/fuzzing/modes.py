@@ -30,7 +30,7 @@ class Case:
 
     @cached_property
     def args(self) -> list[Any]:
-        return [tnp.asarray(x) for x in draw(self.program.args, self.seed)]
+        return [tnp.asarray(x) for x in draw(self.program.args, self.seed, self.program.special)]
 
     @cached_property
     def f(self) -> Callable[..., Any]:
@@ -183,10 +183,11 @@ MODES: tuple[Mode, ...] = (
 NAMED = {mode.name: mode for mode in MODES}
 
 
-def chosen(seed: int, forward_only: bool, every: bool) -> Iterator[Mode]:
-    """The modes that a program of this seed runs in."""
+def chosen(program: Program, seed: int, every: bool) -> Iterator[Mode]:
+    """The modes that a program runs in: some, by the seed, or all that are defined for it."""
     rng = np.random.default_rng(seed + 4)
     for mode in MODES:
         drawn = rng.random() * mode.one_in < 1
-        if (every or drawn) and not (mode.reverse and forward_only):
+        defined = mode.quantity == "values" if program.special else not (mode.reverse and program.forward_only)
+        if (every or drawn) and defined:
             yield mode

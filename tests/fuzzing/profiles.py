@@ -1,8 +1,9 @@
 """What a run of the fuzzer is about: the families that it draws from, by weight, dtypes, sizes and depths."""
 
 from tests.fuzzing.builder import Profile
-from tests.fuzzing.families import MODULES, TABLE
+from tests.fuzzing.families import MODULES, SPECIAL
 
+_ALL = {name: 1.0 for module in MODULES.values() for name in module}
 _LOOPS = dict.fromkeys(MODULES["loops"], 1.0)
 _NESTED = _LOOPS | {"scan": 4.0, "fori": 4.0, "while": 1.0, "mapped": 2.0}
 _INSIDE = {
@@ -19,11 +20,15 @@ _INSIDE = {
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
-        Profile("all", dict.fromkeys(TABLE, 1.0)),
+        Profile("all", _ALL),
         Profile("nested", _NESTED | _INSIDE, sizes=(2, 3, 4), depth=3, statements=(1, 2), body=(1, 3), arguments=2),
-        Profile("narrow", dict.fromkeys(TABLE, 1.0), floats=("float32", "float32", "bfloat16", "float16")),
-        Profile("empty", dict.fromkeys(TABLE, 1.0), sizes=(0, 0, 1, 2)),
+        Profile("narrow", _ALL, floats=("float32", "float32", "bfloat16", "float16")),
+        Profile("empty", _ALL, sizes=(0, 0, 1, 2)),
+        # at zeros, ties, infinities and nan
+        Profile("special", dict.fromkeys(SPECIAL, 1.0), sizes=(1, 2, 3, 5, 8), special=True),
+        # as users begin: Python's numbers have 32 bits
+        Profile("default", _ALL, floats=("float32",), bits=32),
         # one module of families more often than the rest
-        *(Profile(name, dict.fromkeys(TABLE, 0.4) | dict.fromkeys(module, 4.0)) for name, module in MODULES.items()),
+        *(Profile(name, dict.fromkeys(_ALL, 0.4) | dict.fromkeys(module, 4.0)) for name, module in MODULES.items()),
     )
 }

@@ -93,6 +93,7 @@ class Program:
     forward_only: bool = False
     preamble: str = ""
     features: frozenset[str] = field(default_factory=frozenset)
+    special: bool = False  # arguments hold zeros of both signs, ties, infinities and nan; only values are compared
 
     def source(self) -> str:
         block = Block("f", ", ".join(v.name for v in self.args), self.args, "", self.statements, "", ())
@@ -130,10 +131,17 @@ def walk(statements: Sequence[Statement]) -> Iterator[Statement]:
         yield statement
 
 
-def draw(args: Sequence[Var], seed: int) -> list[np.ndarray]:
-    """Values of the arguments: floats of three decimals between minus and plus their bounds, no two equal by design."""
+SPECIAL = (0.0, -0.0, 1.0, 1.0, -1.0, 2.0, 0.5, -2.5, np.inf, -np.inf, np.nan)
+
+
+def draw(args: Sequence[Var], seed: int, special: bool = False) -> list[np.ndarray]:
+    """Values of the arguments: floats of three decimals between minus and plus their bounds; or `SPECIAL` ones."""
     rng = np.random.default_rng(seed)
-    return [drawn(v, rng) for v in args]
+    return [drawn_special(v, rng) if special and v.kind == "f" else drawn(v, rng) for v in args]
+
+
+def drawn_special(v: Var, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(rng.choice(SPECIAL, v.shape)).astype(np_dtype(v.dtype))
 
 
 def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,16 @@ from tests.fuzzing.program import Program, Statement, Var
 from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 
-SEEDS = {"all": range(10), "nested": range(6), "loops": range(3), "narrow": range(3), "empty": range(3)}
+SEEDS = {
+    "all": range(8),
+    "rules": range(2),
+    "linalg": range(2),
+    "nested": range(6),
+    "loops": range(3),
+    "narrow": range(3),
+    "empty": range(3),
+    "special": range(8),
+}
 pytestmark = pytest.mark.usefixtures("optimized")
 
 

@@ -14,6 +14,7 @@ from tests.fuzzing.families import (
     reductions,
     rules,
     shaping,
+    specials,
     writes,
 )
 
@@ -30,4 +31,13 @@ MODULES: dict[str, dict[str, Callable[[Builder], None]]] = {
     "shaping": shaping.FAMILIES,
     "writes": writes.FAMILIES,
 }
-TABLE: dict[str, Callable[[Builder], None]] = {name: f for module in MODULES.values() for name, f in module.items()}
+# what is defined, and promised, at zeros, ties, infinities and nan
+SPECIAL = {
+    **specials.FAMILIES,
+    "static": indexing.static,
+    "views": shaping.views,
+    "joins": shaping.joins,
+}
+TABLE: dict[str, Callable[[Builder], None]] = {
+    name: f for module in MODULES.values() for name, f in module.items()
+} | SPECIAL

@@ -20,7 +20,7 @@ UNARY: tuple[tuple[str, float | None], ...] = (
     ("lax.bessel_i1e({0})", 1), ("tnp.i0(tnp.sin({0}))", 1.4), ("tnp.positive({0})", None),
     ("lax.integer_pow({0}, 2)", 9),
     ("lax.reduce_precision({0}, 11, 52)", None), ("tnp.nan_to_num({0})", None), ("tnp.real({0})", None),
-    ("tl.stop_gradient({0}) * {0}", 9), ("tnp.heaviside({0} - .0137, .5) * {0}", None),
+    ("lax.stop_gradient({0}) * {0}", 9), ("tnp.heaviside({0} - .0137, .5) * {0}", None),
     ("tnp.fmod({0} + 3.137, 7.71)", 7),
     ("tnp.mod({0}, 5.171)", 5.2), ("tnp.floor(3 * {0} + .0717) * .3", None), ("tnp.round(3 * {0} + .0717) * .3", None),
     ("{0}.conj()", None), ("{0} * True", None), ("{0} + tnp.float32(.5)", None), ("2 * {0}", None),
@@ -38,7 +38,7 @@ BINARY: tuple[tuple[str, float | None], ...] = (
     ("tnp.float_power(1.4 + tnp.sin({0}), {1})", 40),
     ("tnp.where(tnp.isfinite({0}), {1}, 0.)", None), ("lax.add(*tnp.broadcast_arrays({0}, {1}))", None),
     ("tnp.remainder({0} + 2.171, 3.7 + tnp.sin({1}))", 5), ("tnp.divide({0}, tnp.cosh(tnp.tanh({1})))", None),
-    ("lax.clamp(-.4137, {0} * tnp.ones_like({1}), .7173)", 1), ("tnp.subtract({0}, tl.stop_gradient({1}))", None),
+    ("lax.clamp(-.4137, {0} * tnp.ones_like({1}), .7173)", 1), ("tnp.subtract({0}, lax.stop_gradient({1}))", None),
 )  # fmt: skip
 COMPLEX_UNARY: tuple[tuple[str, float | None], ...] = (
     ("tnp.real({0})", None), ("tnp.imag({0})", None), ("tnp.conj({0})", None), ("tnp.abs({0} + (2.3 + .7j))", None),
