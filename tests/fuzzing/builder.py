@@ -274,7 +274,11 @@ class Builder:
             self.family = family
 
     def _mixed(self, target: Var) -> Var:
-        if target.kind in "fc":
+        if target.kind in "fc" and self.chance(0.3):
+            made = self.emit(
+                self.choice(("1.2 * {0}", "-{0}", "{0} * {0}", "tnp.flip({0})")), target, bound=1.2 * target.bound**2
+            )
+        elif target.kind in "fc":
             other = self.pick("f" + ("c" if target.kind == "c" else ""))
             text = "{0}" if other.ndim == 0 else "tnp.sum({0})"
             made = self.emit(f"0.6 * {{1}} + 0.3 * tnp.tanh({text})", other, target, bound=0.6 * target.bound + 0.3)

@@ -8,7 +8,8 @@ from tests.fuzzing.program import Block, Statement, Var
 
 def carries(b: Builder) -> list[Var]:
     """One to three values to carry; rather arrays, which bodies write into."""
-    first = b.pick("f", least=b.choice((0, 1, 1)))
+    around = [v for v in b.locals if v.kind == "f" and v.name.startswith("p")]
+    first = b.choice(around) if around and b.chance(0.7) else b.pick("f", least=b.choice((0, 1, 1)))
     more = [b.pick("ffi") for _ in range(b.choice((0, 1, 1, 2)))]
     return list({v.name: v for v in (first, *more)}.values())
 
@@ -21,8 +22,32 @@ def inside(b: Builder, params: Sequence[Var], closed: bool = False) -> Builder:
     return child
 
 
+COUPLED = ("{0} + {1}", "{0} + .3 * {1}", "{0} - {1} * {1}", "{1} - {0}", "tnp.where({1} > .0173, {0}, {1})")
+COUPLED_PARTS = (
+    "{0}.at[0].add({1}[-1])",
+    "{0}.at[-1].set({1}[0])",
+    "lax.dynamic_update_slice({0}, {1}, ({2},) + (0,) * ({0}.ndim - 1))",
+)
+
+
+def coupled(child: Builder) -> None:
+    """Read what the body around carries, into what this one carries: loops in loops that share buffers."""
+    outer = child.sees
+    mine = [v for v in child.locals if v.kind == "f" and v.name.startswith("p")]
+    theirs = [v for v in outer.locals if v.kind == "f" and v.name.startswith("p")] if outer else []
+    pairs = [(p, v) for p in mine for v in theirs if p.dtype == v.dtype and v.shape in (p.shape, ())]
+    if not pairs or child.chance(0.4):
+        return
+    p, v = child.choice(pairs)
+    if v.shape and child.chance(0.4):
+        child.emit(child.choice(COUPLED_PARTS), p, v, child.pick("i", ndim=0), feature="coupled.part")
+    else:
+        child.emit(child.choice(COUPLED), p, v, bound=p.bound + v.bound * max(1.0, v.bound), feature="coupled")
+
+
 def finished(child: Builder, targets: Sequence[Var]) -> list[Var]:
     """New values for what is carried."""
+    coupled(child)
     return [child.like(p, least_bound=2.0) for p in targets]
 
 

@@ -9,11 +9,13 @@ def function(b: Builder, operands: list[Var], stem: str, closed: bool = False) -
     """A nested function of these, its result, and whether it has a reverse mode."""
     before = b.session.forward_only
     b.session.forward_only = False
-    params = [b.param(v) for v in operands]
-    child = inside(b, params, closed)
-    y = child.last()
-    reverse = not b.session.forward_only
-    b.session.forward_only |= before
+    try:
+        params = [b.param(v) for v in operands]
+        child = inside(b, params, closed)
+        y = child.last()
+        reverse = not b.session.forward_only
+    finally:
+        b.session.forward_only |= before
     return child.block(stem, ", ".join(p.name for p in params), "", "{0}", [y]), y, reverse
 
 
