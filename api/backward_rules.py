@@ -87,8 +87,7 @@ class Backward:
         saved = pytree.unflatten(self._point.residuals, residuals[call.n :])
         args = (*call.nondiff.values(residuals[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
         try:
-            with source.at(None):
-                pulled = call.custom.bwd(*args)
+            pulled = source.at(None, call.custom.bwd, *args)
         except UnexpectedTracerError as error:
             raise self._explained(error) from None
         return [x for x, yes in zip(_cotangents(call, pulled, self._point.ins), self._point.some) if yes]

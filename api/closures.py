@@ -7,8 +7,7 @@ which take these arrays as operands. `closure_convert` does the same to any func
 
 import functools
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import StagedTracer, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -191,22 +191,15 @@ def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
 def _convert(call: Any, avals: Sequence[ShapedArray]) -> Converted:
     """Trace once to see what is held; and again if the rule calls the function, so that this call has it too."""
     conversion = _Conversion(None)
-    with _converting_to(call, conversion):
-        met = Converted(call, avals, ()).trace()
+    met = _converting_to(call, conversion, Converted(call, avals, ()).trace)
     tracers = list({id(x): x for x in met if isinstance(x, Tracer)}.values())
     made = Converted(call, avals, tracers)
-    with _converting_to(call, _Conversion(made if conversion.nested else None)):
-        made.trace()
+    _converting_to(call, _Conversion(made if conversion.nested else None), made.trace)
     return made
 
 
-@contextmanager
-def _converting_to(call: Any, conversion: _Conversion) -> Generator[None]:
-    token = _converting.set({**_converting.get(), id(call.custom): conversion})
-    try:
-        yield
-    finally:
-        _converting.reset(token)
+def _converting_to(call: Any, conversion: _Conversion, trace: Callable[[], Any]) -> Any:
+    return scoped(_converting, {**_converting.get(), id(call.custom): conversion}, trace)
 
 
 # ---- any function --------------------------------------------------------------------------------------------

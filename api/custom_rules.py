@@ -159,8 +159,8 @@ class _Call(FlatCall):
             return list(map(instantiate, self.push(*with_zeros(xs, differentiable))[1]))
 
         of_tangents = chosen(differentiable, avals)
-        with source.at(None):
-            found = attempt(lambda: trace_to_jaxpr(pushed, [*avals, *of_tangents], what="custom_jvp", function=self))
+        trace = functools.partial(trace_to_jaxpr, pushed, [*avals, *of_tangents], what="custom_jvp", function=self)
+        found = source.at(None, attempt, trace)
         if found is not None:
             what = f"custom_jvp: the tangent that {self.describe_rule()} returns is not linear in the tangents"
             program, consts = found

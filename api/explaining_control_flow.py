@@ -33,8 +33,6 @@ def explain_control_flow(fun: Callable[..., Any]) -> Callable[..., Decisions]:
     check_callable("explain_control_flow", fun)
 
     def explained(*args: Any, **kwargs: Any) -> Decisions:
-        with choices.listening() as heard:
-            make_jaxpr(fun)(*args, **kwargs)
-        return Decisions(heard)
+        return Decisions(choices.heard(lambda: make_jaxpr(fun)(*args, **kwargs)))
 
     return explained

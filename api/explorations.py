@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from tapeless.tracer import core
+from tapeless.tracer.scopes import scoped
 
 T = TypeVar("T")
 
@@ -44,11 +45,7 @@ class Exploration:
 def explored(f: Callable[[], T]) -> tuple[T, bool]:
     """What `f` gives, which traces a body, and whether it is only good for types."""
     exploration = Exploration()
-    token = _current.set(exploration)
-    try:
-        return f(), exploration.guessed
-    finally:
-        _current.reset(token)
+    return scoped(_current, exploration, f), exploration.guessed
 
 
 def for_good(f: Callable[[], T]) -> tuple[T, bool]:

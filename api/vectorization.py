@@ -64,8 +64,8 @@ def vmap(
         dims = _in_dims(fun, in_axes, args, kwargs, flat)
         size = _size(fun, args, kwargs, flat, dims, axis_size)
         f = _Flat(fun, tree)
-        with batching.choosing(control_flow):
-            outs, out_dims = batching.vmap(f, flat, dims, size, fun, axis_name, spmd_axis_name)
+        mapped = batching.vmap, f, flat, dims, size, fun, axis_name, spmd_axis_name
+        outs, out_dims = batching.choosing(control_flow, *mapped)
         return _placed(f, outs, out_dims, out_axes, size)
 
     return batched

@@ -6,8 +6,7 @@ them, and no nan of it can reach a derivative. One after the other, each example
 chooses by what the programs cost; `tl.vmap(..., control_flow=)` overrules it.
 """
 
-from collections.abc import Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
 from tapeless.tracer.primitives.indexing import dynamic_slice_in_dim
 from tapeless.tracer.primitives.reduction import argmax, reduce_or
 from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -72,15 +72,11 @@ def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
     return "select", f"an example costs {cost:,} elements, less than {COSTLY:,}"
 
 
-@contextmanager
-def listening() -> Any:
-    """The list of the decisions that are taken inside."""
-    heard: list[Decision] = []
-    token = _heard.set(heard)
-    try:
-        yield heard
-    finally:
-        _heard.reset(token)
+def heard(f: Callable[[], Any]) -> list[Decision]:
+    """The decisions that are taken while `f` runs."""
+    decisions: list[Decision] = []
+    scoped(_heard, decisions, f)
+    return decisions
 
 
 _heard: ContextVar[list[Decision] | None] = ContextVar("decisions", default=None)

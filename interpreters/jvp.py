@@ -22,9 +22,7 @@ def jvp(
     """Value and directional derivative of a flat function; a tangent may be `Zero`, on the way in and out."""
     trace = JVPTrace(core.current_trace(), function or f)
     args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
-    with core.new_trace(trace):
-        outs = f(*args)
-    pairs = [trace.split(x) for x in outs]
+    pairs = [trace.split(x) for x in core.under_new(trace, f, *args)]
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 
@@ -65,14 +63,15 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        token = core.set_current(self.parent)
-        try:
+        outside = core.current_trace()
+        try:  # as `core.under`
+            core.current.set(self.parent)
             if not some:
                 return self.parent.process(primitive, args, params)
             zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
             outs, out_tangents = rules[primitive](primals, zeros, **params)
         finally:
-            core.reset_current(token)
+            core.current.set(outside)
         return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
 
     def split(self, x: Any) -> tuple[Any, Any]:
@@ -215,11 +214,14 @@ def _jvp_jaxpr(
         trace.input(aval.tangent(), linear=True) if some else Zero(aval.tangent())
         for aval, some in zip(jaxpr.in_avals, nonzero, strict=True)
     ]
-    with core.new_trace(trace):
+
+    def push() -> tuple[list[Any], list[Any]]:
         outs, out_tangents = jvp(lambda *xs: eval_jaxpr(jaxpr, xs), primals, tangents, jaxpr)
         out_tangents = [instantiate(t) if want else t for t, want in zip(out_tangents, wanted, strict=True)]
         kept = [t for t in out_tangents if type(t) is not Zero]
-        outvars = [trace.atom(x) for x in [*outs, *kept]]
+        return out_tangents, [trace.atom(x) for x in [*outs, *kept]]
+
+    out_tangents, outvars = core.under_new(trace, push)
     built, consts = trace.finish(outvars, f"jvp_{jaxpr.name}")
     return built, consts, are_nonzero(out_tangents)
 

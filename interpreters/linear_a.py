@@ -104,8 +104,7 @@ def _pushed(
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
     """Results of an equation, and tangents of those that have one by its rule."""
     nonzero = tuple(map(_has_tangent, eqn.invars))
-    with source.at(eqn.source):
-        rule, consts, some = forward.jvp_jaxpr(_alone(eqn), nonzero)
+    rule, consts, some = source.at(eqn.source, forward.jvp_jaxpr, _alone(eqn), nonzero)
     if consts:
         raise NotImplementedError(_no_strict_form(eqn, "its rule closes over arrays."))
     pushed = [t or to.zero(v) for t, v in zip(tangents, chosen(nonzero, eqn.invars), strict=True)]

@@ -55,10 +55,12 @@ def linearize(
     unzip = UnzipTrace(core.current_trace(), function or f)
     trace = JVPTrace(unzip, function or f, what)
     args = [_dual(trace, unzip, x) for x in primals]
-    with core.new_trace(unzip), core.new_trace(trace):
+
+    def pushed() -> tuple[list[Any], Jaxpr, list[Any]]:
         outs = [trace.split(x) for x in f(*args)]
-        tangents = [t for _, t in outs if type(t) is not Zero]
-        jaxpr, residuals = unzip.finish(tangents)
+        return outs, *unzip.finish([t for _, t in outs if type(t) is not Zero])
+
+    outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)
     nonzero = are_nonzero(t for _, t in outs)
     values = [p for p, _ in outs]
     return values, LinearProgram(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])

@@ -95,8 +95,7 @@ class UnzipTrace(WritingTrace):
         rule = rules.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
-        with core.under(self.parent):
-            return rule(self, args, **params)
+        return core.under(self.parent, rule, self, args, **params)
 
     def record(
         self,
@@ -146,8 +145,7 @@ class UnzipTrace(WritingTrace):
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
         jaxpr = with_inputs(jaxpr, values, self._inputs)
-        with core.under(self.parent):
-            jaxpr = hoisted(simplify(checked(jaxpr)), values)
+        jaxpr = core.under(self.parent, lambda: hoisted(simplify(checked(jaxpr)), values))
         closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
@@ -187,13 +185,16 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...],
         trace.input(aval) if linear else known.input(aval)
         for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
     ]
-    with core.new_trace(known), core.new_trace(trace):
+    name = jaxpr.name.removeprefix("jvp_")
+
+    def halves() -> tuple[tuple[bool, ...], Jaxpr, list[Any], list[Any]]:
         outs = eval_jaxpr(jaxpr, args)
-        linear_out = tuple(waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True))
-        name = jaxpr.name.removeprefix("jvp_")
+        linear_out = tuple([waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True)])
         pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_out, outs)]
         linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
-        known_out = [known.atom(x) for x in [*others(linear_out, outs), *residuals]]
+        return linear_out, linear, residuals, [known.atom(x) for x in [*others(linear_out, outs), *residuals]]
+
+    linear_out, linear, residuals, known_out = core.under_new(known, core.under_new, trace, halves)
     program, consts = known.finish(known_out, f"primal_{name}")
     if consts:
         raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")

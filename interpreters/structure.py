@@ -114,6 +114,6 @@ def _compute(v: Var, made: dict[Var, Equation], values: dict[Var, Any]) -> None:
         if missing:
             todo += missing
             continue
-        with source.at(eqn.source):
-            read = [x.value if isinstance(x, Literal) else values[x] for x in eqn.invars]
-            values.update(zip(eqn.outvars, eqn.primitive.bind(*read, **eqn.params), strict=True))
+        read = [x.value if isinstance(x, Literal) else values[x] for x in eqn.invars]
+        outs = source.at(eqn.source, eqn.primitive.bind, *read, **eqn.params)
+        values.update(zip(eqn.outvars, outs, strict=True))

@@ -69,14 +69,14 @@ def backward(
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         _accumulate(running, v, ct)
     before = source.current()
-    outside = source.swap(None)
-    try:
+    outside = source.override.get()
+    try:  # as `source.at`, for each equation
         for eqn in reversed(jaxpr.eqns):
             if eqn.linear:
-                source.swap(eqn.source or before)
+                source.override.set(eqn.source or before)
                 _pull_back(eqn, env, running)
     finally:
-        source.swap(outside)
+        source.override.set(outside)
     return [running[v].value() if v in running else Zero(v.aval) for v in inputs]
 
 
@@ -175,8 +175,7 @@ class _Cotangent:
     def value(self) -> Any:
         total = self._dense
         for update, place in self._updates:
-            with source.at(place):
-                total = update.dense() if total is None else update.onto(total)
+            total = source.at(place, update.dense) if total is None else source.at(place, update.onto, total)
         self._dense, self._updates = total, []
         return total
 
@@ -186,8 +185,8 @@ def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
     env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
     for eqn in jaxpr.eqns:
         if not eqn.linear:
-            with source.at(eqn.source):
-                env.update(zip(eqn.outvars, eqn.primitive.bind(*_read(eqn, env), **eqn.params), strict=True))
+            outs = source.at(eqn.source, eqn.primitive.bind, *_read(eqn, env), **eqn.params)
+            env.update(zip(eqn.outvars, outs, strict=True))
     return env
 
 
@@ -260,10 +259,13 @@ def _transpose_jaxpr(
     ]
     inputs = [v for v in jaxpr.invars if v.linear]
     totals = [trace.input(v.aval, linear=True) if yes else None for v, yes in zip(inputs, added, strict=True)]
-    with core.new_trace(trace):
+
+    def pull() -> tuple[list[Any], list[Any]]:
         pulled = backward(jaxpr, residuals, cts, totals)
         pulled = [instantiate(ct) if want else ct for ct, want in zip(pulled, wanted, strict=True)]
-        outvars = [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
+        return pulled, [trace.atom(instantiate(ct)) for ct in pulled if type(ct) is not Zero]
+
+    pulled, outvars = core.under_new(trace, pull)
     built, consts = trace.finish(outvars, f"transpose_{jaxpr.name.removeprefix('linear_')}")
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")

@@ -4,8 +4,7 @@ vmap(f)(xs)[i] == f(xs[i]).   A rule says where the mapped axis goes; most move 
 If the axis has a name, collectives over it are resolved here, whether their operands are mapped or not.
 """
 
-from collections.abc import Callable, Generator, Hashable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +15,7 @@ from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import aval_of
 
@@ -36,8 +36,7 @@ def vmap(
     """Apply a flat function to `size` examples at once: its results, and where their mapped axes are."""
     trace = BatchTrace(core.current_trace(), size, function or f, name, spmd_axis_name)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims)]
-    with core.new_trace(trace), axes.binding(name, size):
-        outs = f(*given)
+    outs = core.under_new(trace, axes.binding, name, size, f, *given)
     pairs = [trace.split(x) for x in outs]
     return [x for x, _ in pairs], [d for _, d in pairs]
 
@@ -82,7 +81,7 @@ def batch_where_needed(
 class BatchTrace(Trace):
     """Applying a primitive applies its rule, in the parent's name, to values that have the mapped axis."""
 
-    __slots__ = ("control_flow", "name", "size", "spmd_axis_name")
+    __slots__ = ("_for_rules", "control_flow", "name", "size", "spmd_axis_name")
     what = "vmap"
 
     def __init__(self, parent: Trace, size: int, function: Any, name: Hashable | None, spmd_axis_name: Any) -> None:
@@ -90,6 +89,8 @@ class BatchTrace(Trace):
         self.size, self.name = size, name
         self.control_flow = control_flow.get()
         self.spmd_axis_name = spmd_axis_name  # of the mesh axes that hold the examples
+        # Rules hand primitives to the parent, and know whose axis is mapped.
+        self._for_rules = {core.current: parent, _name: name, control_flow: self.control_flow}
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         pairs = [self.split(x) for x in args]
@@ -97,24 +98,12 @@ class BatchTrace(Trace):
         if not named and all(d is None for _, d in pairs):
             return self.parent.process(primitive, args, params)
         rule = (collectives if named and primitive in collectives else rules)[primitive]
-        with self._rule_running():
-            outs, dims = rule(self.size, [x for x, _ in pairs], [d for _, d in pairs], **params)
+        values, dims = [x for x, _ in pairs], [d for _, d in pairs]
+        outs, dims = scoped_all(self._for_rules, rule, self.size, values, dims, **params)
         return tuple([x if d is None else self._computed(x, d) for x, d in zip(outs, dims)])
 
     def _computed(self, x: Any, dim: int) -> "BatchTracer":
         return BatchTracer(self, x, dim, None if isinstance(x, Tracer) else source.current())
-
-    @contextmanager
-    def _rule_running(self) -> Generator[None]:
-        """Hand primitives to the parent inside, and let rules know whose axis is mapped."""
-        outside, name_outside = core.set_current(self.parent), _name.set(self.name)
-        asked_outside = control_flow.set(self.control_flow)
-        try:
-            yield
-        finally:
-            core.reset_current(outside)
-            _name.reset(name_outside)
-            control_flow.reset(asked_outside)
 
     def split(self, x: Any) -> tuple[Any, Dim]:
         """A value, and where its mapped axis is."""
@@ -149,25 +138,21 @@ _name: ContextVar[Hashable | None] = ContextVar("mapped axis", default=None)
 axis_name = _name.get  # of the axis whose rule is running; None if it has none
 
 
-@contextmanager
-def choosing(how: str) -> Generator[None]:
-    """Traces that begin inside run control flow that differs between examples this way."""
-    token = control_flow.set(how)
-    try:
-        yield
-    finally:
-        control_flow.reset(token)
+def choosing(how: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
+    """`f(*args, **params)`; traces that begin in it run control flow that differs between examples this way."""
+    return scoped(control_flow, how, f, *args, **params)
 
 
-@contextmanager
-def mapping(name: Hashable | None, size: int) -> Generator[None]:
-    """As in a rule for the axis of this name: for what a rule leaves to be done later."""
-    token = _name.set(name)
-    try:
-        with axes.binding(name, size):
-            yield
-    finally:
-        _name.reset(token)
+def mapping(
+    name: Hashable | None,
+    size: int,
+    f: Callable[Arguments, Result],
+    /,
+    *args: Arguments.args,
+    **params: Arguments.kwargs,
+) -> Result:
+    """`f(*args, **params)`, as in a rule for the axis of this name: for what a rule leaves to be done later."""
+    return scoped(_name, name, axes.binding, name, size, f, *args, **params)
 
 
 def elementwise(primitive: Primitive) -> None:
@@ -253,10 +238,14 @@ def _batch_jaxpr(
         trace.input(aval if d is None else aval.update(shape=(*aval.shape[:d], size, *aval.shape[d:])))
         for aval, d in zip(jaxpr.in_avals, dims, strict=True)
     ]
-    with core.new_trace(trace):
+
+    def batch() -> tuple[tuple[bool, ...], list[Any]]:
         outs, out_dims = vmap(lambda *xs: eval_jaxpr(jaxpr, xs), args, dims, size, jaxpr, name)
         out_mapped = tuple(want or d is not None for want, d in zip(mapped, out_dims, strict=True))
-        outvars = [trace.atom(materialized(x, d, size) if yes else x) for x, d, yes in zip(outs, out_dims, out_mapped)]
+        made = [materialized(x, d, size) if yes else x for x, d, yes in zip(outs, out_dims, out_mapped)]
+        return out_mapped, [trace.atom(x) for x in made]
+
+    out_mapped, outvars = core.under_new(trace, batch)
     built, consts = trace.finish(outvars, f"vmap_{jaxpr.name}")
     return _with_literals(built, consts, trace), out_mapped
 

@@ -151,11 +151,12 @@ def default_device(device: Device | str | None) -> Generator[Device]:
     ...     device
     CpuDevice(id=0)
     """
-    token = _scoped.set(_chosen(device))
+    here, before = _chosen(device), _scoped.get()
     try:
+        _scoped.set(here)
         yield current_device()
     finally:
-        _scoped.reset(token)
+        _scoped.set(before)
 
 
 def set_default_device(device: Device | str | None) -> None:

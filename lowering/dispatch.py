@@ -206,8 +206,8 @@ def check_nans_in(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
-        with source.at(eqn.source), config.scope(debug_nans=True):
-            results = eqn.primitive.bind(*operands, **eqn.params)
+        with config.scope(debug_nans=True):
+            results = source.at(eqn.source, eqn.primitive.bind, *operands, **eqn.params)
         env.update(zip(eqn.outvars, results))
 
 

@@ -5,6 +5,7 @@ call on any thread. Of an exception it keeps the text alone, so the exception it
 goes into the text. On the CPU a program that calls the host runs before its dispatch returns; elsewhere it may not.
 """
 
+import builtins
 import itertools
 import re
 from collections.abc import Sequence
@@ -44,7 +45,17 @@ def _keep(error: BaseException) -> str:
 def raised(error: Exception) -> BaseException | None:
     """The exception of a callback that jaxlib's error is about, if it is that. It is forgotten here."""
     found = re.search(r"tapeless-callback-(\d+)", str(error))
-    return _raised.pop(int(found[1]), None) if found else None
+    return _raised.pop(int(found[1]), None) if found else _raised_at_entry(str(error))
+
+
+def _raised_at_entry(text: str) -> BaseException | None:
+    """What a signal handler raised between jaxlib's call and our `try`, of which there is the text only.
+
+    That is enough for exceptions of Python's own, such as KeyboardInterrupt.
+    """
+    found = re.search(r"Callback error calling callback: Traceback .*\n(\w+)(?:: (.*))?\Z", text.rstrip(), re.DOTALL)
+    kind = vars(builtins).get(found[1]) if found else None
+    return kind(found[2] or "") if found and isinstance(kind, type) and issubclass(kind, BaseException) else None
 
 
 _LIMIT = 64  # exceptions that nobody asks for, of programs whose results nobody looks at

@@ -3,31 +3,29 @@
 A collective looks up its axes when it is applied; from then on the program says itself what it needs.
 """
 
-import contextlib
-from collections.abc import Hashable
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
-from typing import Any
 
 from tapeless.tracer import source
+from tapeless.tracer.scopes import Arguments, Result, scoped
 
 _bound: ContextVar[tuple[tuple[Hashable, int], ...]] = ContextVar("axes", default=())
 
 bound = _bound.get  # names and sizes, the innermost last: a plain call, for the keys of caches
 
 
-def binding(name: Hashable | None, size: int) -> AbstractContextManager[None]:
-    """Bind an axis inside a with block; None binds nothing. An axis of the same name outside is hidden."""
-    return contextlib.nullcontext() if name is None else _binding(name, size)
-
-
-@contextmanager
-def _binding(name: Hashable, size: int) -> Any:
-    token = _bound.set((*_bound.get(), (name, size)))
-    try:
-        yield
-    finally:
-        _bound.reset(token)
+def binding(
+    name: Hashable | None,
+    size: int,
+    f: Callable[Arguments, Result],
+    /,
+    *args: Arguments.args,
+    **params: Arguments.kwargs,
+) -> Result:
+    """`f(*args, **params)`, called with an axis bound; None binds nothing. One of the same name outside is hidden."""
+    if name is None:
+        return f(*args, **params)
+    return scoped(_bound, (*_bound.get(), (name, size)), f, *args, **params)
 
 
 def size_of(name: Hashable, who: str) -> int:

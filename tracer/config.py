@@ -46,11 +46,12 @@ class Field(Generic[T]):
     @contextmanager
     def scope(self, value: T) -> Generator[None]:
         """`value` within a with block."""
-        token = self.scoped.set(self.checked(value))
+        value, before = self.checked(value), self.scoped.get()
         try:
+            self.scoped.set(value)
             yield
         finally:
-            self.scoped.reset(token)
+            self.scoped.set(before)
 
 
 class Config:
@@ -92,11 +93,12 @@ class Config:
         with ExitStack() as scopes:
             for name, value in values.items():
                 scopes.enter_context(_field(name).scope(value))
-            token = _scope.set(_settings_now())
+            here, before = _settings_now(), _scope.get()
             try:
+                _scope.set(here)
                 yield
             finally:
-                _scope.reset(token)
+                _scope.set(before)
 
     @staticmethod
     def trace_key() -> object:

@@ -9,10 +9,9 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 
 import functools
 import weakref
-from collections.abc import Callable, Generator, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 
 from tapeless.tracer import source
 from tapeless.tracer.array import Array
@@ -24,11 +23,10 @@ from tapeless.tracer.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from tapeless.tracer.scopes import Arguments, Result
 from tapeless.tracer.types import ShapedArray
 
 TypingRule = Callable[..., tuple[ShapedArray, ...]]
-Operands = ParamSpec("Operands")
-Result = TypeVar("Result")
 
 _registry: dict[str, "Primitive"] = {}
 
@@ -57,7 +55,7 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
         """Apply to values, as the current trace understands it."""
-        return _current.get().process(self, args, params)
+        return current.get().process(self, args, params)
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Types of the results. Raises: whatever the typing rule finds wrong."""
@@ -149,7 +147,7 @@ class EvalTrace(Trace):
 
 
 _bottom = EvalTrace()
-_current: ContextVar[Trace] = ContextVar("trace", default=_bottom)
+current: ContextVar[Trace] = ContextVar("trace", default=_bottom)  # what primitives are handed to
 
 
 def set_evaluator(evaluator: Evaluator) -> None:
@@ -157,7 +155,7 @@ def set_evaluator(evaluator: Evaluator) -> None:
     _bottom.evaluator = evaluator
 
 
-current_trace = _current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
+current_trace = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
 
 
 def bottom_trace() -> Trace:
@@ -167,43 +165,41 @@ def bottom_trace() -> Trace:
 
 def is_evaluating() -> bool:
     """Whether primitives are computed now, rather than traced."""
-    return _current.get() is _bottom
+    return current.get() is _bottom
 
 
-set_current = _current.set
-reset_current = _current.reset
-
-
-@contextmanager
-def under(trace: Trace) -> Generator[None]:
-    """Hand primitives to `trace` inside."""
-    token = _current.set(trace)
-    try:
-        yield
+def under(trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
+    """`f(*args, **params)`, its primitives handed to `trace`."""
+    outside = current.get()
+    try:  # as `scoped`, without its frame, here and below: transformations are nested in one another
+        current.set(trace)
+        return f(*args, **params)
     finally:
-        _current.reset(token)
+        current.set(outside)
 
 
-@contextmanager
-def new_trace(trace: Trace) -> Generator[None]:
-    """Hand primitives to `trace` inside; after that its tracers are dead, and using one is a leak."""
-    token = _current.set(trace)
+def under_new(
+    trace: Trace, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
+) -> Result:
+    """`under`; after that the tracers of `trace` are dead, and using one is a leak."""
+    outside = current.get()
     try:
-        yield
+        current.set(trace)
+        return f(*args, **params)
     finally:
-        _current.reset(token)
+        current.set(outside)
         trace.alive = False
 
 
-def compound(f: Callable[Operands, Result]) -> Callable[Operands, Result]:
+def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A function of arrays made of several primitives that is worth one program when it is computed eagerly.
 
     Arrays are positional, keyword arguments static and hashable. While anything is being traced it is plain `f`.
     """
 
     @functools.wraps(f)
-    def run(*args: Operands.args, **params: Operands.kwargs) -> Result:
-        if _current.get() is not _bottom:
+    def run(*args: Arguments.args, **params: Arguments.kwargs) -> Result:
+        if current.get() is not _bottom:
             return f(*args, **params)
         assert _bottom.evaluator is not None
         return _bottom.evaluator.evaluate_function(f, args, params)

@@ -16,8 +16,7 @@ import numpy as np
 
 from tapeless.tracer import printing
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.source import Source
-from tapeless.tracer.source import swap as source_swap
+from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -191,13 +190,13 @@ def eval_jaxpr(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Any, ...]:
 
     Raises: whatever applying its primitives raises; values must be as many as inputs.
     """
-    from_before = source_swap(None)
     env: dict[Var, Any] = dict(zip(jaxpr.invars, args, strict=True))
-    try:
+    outside = override.get()
+    try:  # as `source.at`, for each equation
         for eqn in jaxpr.eqns:
-            source_swap(eqn.source or from_before)
+            override.set(eqn.source or outside)
             read = [env[v] if type(v) is Var else v.value for v in eqn.invars]
             env.update(zip(eqn.outvars, eqn.primitive.bind(*read, **eqn.params), strict=True))
     finally:
-        source_swap(from_before)
+        override.set(outside)
     return tuple(env[v] if type(v) is Var else v.value for v in jaxpr.outvars)

@@ -6,10 +6,11 @@ Recording costs one short walk up the stack per equation; file, line and text ar
 import linecache
 import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import CodeType
+
+from tapeless.tracer.scopes import Arguments, Result, scoped
 
 _LONGEST = 160  # characters of a line that messages quote: who has longer ones finds them by the number
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -19,7 +20,7 @@ _FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _ours: dict[int, tuple[CodeType, bool]] = {}
 _known: dict[tuple[int, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
-_override: ContextVar["Source | None"] = ContextVar("source", default=None)
+override: ContextVar["Source | None"] = ContextVar("source", default=None)  # the place of all equations, if set
 
 
 class Source:
@@ -64,7 +65,7 @@ class Source:
 
 def current() -> Source | None:
     """The innermost frame that is not ours, or the place set by `at`."""
-    place = _override.get()
+    place = override.get()
     if place is not None:
         return place
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
@@ -78,21 +79,11 @@ def current() -> Source | None:
     return None
 
 
-@contextmanager
-def at(place: Source | None) -> Generator[None]:
-    """Equations built inside come from `place`: a derivative belongs to the line it differentiates."""
-    token = _override.set(place)
-    try:
-        yield
-    finally:
-        _override.reset(token)
-
-
-def swap(place: Source | None) -> Source | None:
-    """Set the place of the equations to come and return the one before: `at` for inner loops."""
-    before = _override.get()
-    _override.set(place)
-    return before
+def at(
+    place: Source | None, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs
+) -> Result:
+    """`f(*args, **params)`, whose equations come from `place`: a derivative belongs to the line it differentiates."""
+    return scoped(override, place, f, *args, **params)
 
 
 def describe_here() -> str:

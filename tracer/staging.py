@@ -30,10 +30,8 @@ def trace_to_jaxpr(
     """
     trace = StagingTrace(core.current_trace(), function or f, what)
     args = [trace.input(aval) for aval in in_avals]
-    with core.new_trace(trace):
-        outs = f(*args)
-        outvars = [trace.atom(x) for x in outs]
-    return trace.finish(outvars, getattr(function or f, "__name__", "f"))
+    outs = core.under_new(trace, f, *args)
+    return trace.finish([trace.atom(x) for x in outs], getattr(function or f, "__name__", "f"))
 
 
 class WritingTrace(Trace):

@@ -40,8 +40,7 @@ def _custom_jvp(
 
 
 def _custom_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:
-    with core.under(trace):
-        return c.call_custom(*args, **params)
+    return core.under(trace, c.call_custom, *args, **params)
 
 
 def _custom_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
@@ -64,9 +63,12 @@ class _Batched:
         of_one = [
             a if d is None else a.update(shape=(*a.shape[:d], *a.shape[d + 1 :])) for a, d in zip(avals, self._dims)
         ]
-        with vmap.mapping(self._axis_name, self._size):
+
+        def batched() -> tuple[Jaxpr, tuple[Any, ...]]:
             program, consts = self._custom.traced(tuple(of_one))
             return vmap.batch_jaxpr(program, self._size, (*[None] * len(consts), *self._dims)), consts
+
+        return vmap.mapping(self._axis_name, self._size, batched)
 
     def rule(self, primals: Any, tangents: Any) -> tuple[Sequence[Any], Sequence[Any]]:
         some = are_nonzero(tangents)
@@ -227,8 +229,7 @@ def _custom_linear_transpose(cts: Any, *args: Any, pull: Any, n: int) -> Any:
 
 def _custom_linear_vmap(size: int, args: Any, dims: Any, *, pull: Any, n: int) -> Any:
     of_one = tuple([aval_of(x).update(shape=vmap.example_shape(x, d)) for x, d in zip(args[:n], dims)])
-    with vmap.mapping(vmap.axis_name(), size):
-        consts, closed = pull.closed(of_one)
+    consts, closed = vmap.mapping(vmap.axis_name(), size, pull.closed, of_one)
     pushed = [vmap.materialized(t, d, size) for t, d in zip(args[n:], dims[n:])]
     residual_dims = [*[None] * len(consts), *dims[:n]]
     outs = c.custom_linear(closed.batched(size, residual_dims), [*consts, *args[:n]], pushed)

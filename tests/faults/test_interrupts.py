@@ -3,11 +3,20 @@
 That they arrive, end nothing but what was running, and leave everything as it was: the next call works.
 """
 
+import contextvars
 import threading
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.lowering.uninterrupted import uninterrupted
+from tapeless.tracer import core
+from tests.faults.moments import Interrupt, chosen, count, interrupt
 from tests.faults.processes import run
 
 # With one thread to compile on, the second compilation waits for the first, though nobody waits for either.
@@ -95,3 +104,106 @@ print(arrived)
 
 def test_interrupts_while_garbage_is_collected_arrive():
     assert run(COLLECTING) == "5\n"
+
+
+# ---- at any moment
+
+
+def _numbers() -> Any:
+    return np.linspace(0.1, 1.0, 4, dtype=np.float32)
+
+
+def _loss() -> Callable[[Any], Any]:
+    """A new function each time, so that it is traced."""
+    return lambda x: tnp.sum(tnp.sin(x) * tnp.cumsum(x) @ tnp.outer(x, x))
+
+
+def _with_rule() -> Any:
+    f = tl.custom_vjp(lambda x: tnp.sin(x))
+    f.defvjp(lambda x: (tnp.sin(x), x), lambda x, ct: (ct * tnp.cos(x),))
+    return lambda x: tnp.sum(f(x))
+
+
+def _loop(x: Any) -> Any:
+    return tnp.sum(lax.scan(lambda c, y: (c * tnp.sin(y), c + y), x, tnp.arange(3.0))[0])
+
+
+def _branch(x: Any) -> Any:
+    return lax.cond(x[0] > 0, lambda: tnp.sum(x * 2), lambda: tnp.sum(x))
+
+
+def _calling(x: Any) -> Any:
+    return tl.pure_callback(lambda v: np.asarray(v) * 2, tl.ShapeDtypeStruct((4,), np.float32), x)
+
+
+def _traced(transform: Callable[[Any], Any]) -> Callable[[], str]:
+    return lambda: str(tl.make_jaxpr(transform(_loss()))(_numbers()))
+
+
+def _rows() -> np.ndarray[Any, Any]:
+    return np.stack([_numbers(), -_numbers()])
+
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "eager": lambda: _loss()(tnp.asarray(_numbers())),
+    "eager gradient": lambda: tl.grad(_loss())(_numbers()),
+    "jit": lambda: tl.jit(_loss())(_numbers()),
+    "lower": lambda: tl.jit(tl.grad(_loss())).lower(_numbers()).as_text(),
+    "grad": _traced(tl.grad),
+    "jvp": _traced(lambda f: lambda x: tl.jvp(f, (x,), (x,))),
+    "hessian": _traced(tl.hessian),
+    "checkpoint": _traced(lambda f: tl.grad(tl.checkpoint(f))),
+    "vmap": lambda: str(tl.make_jaxpr(tl.vmap(tl.grad(_loss()), axis_name="i"))(_rows())),
+    "collective": lambda: str(tl.make_jaxpr(tl.vmap(lambda x: lax.psum(x, "i"), axis_name="i"))(_rows())),
+    "custom_vjp": lambda: str(tl.make_jaxpr(tl.grad(_with_rule()))(_numbers())),
+    "scan": lambda: str(tl.make_jaxpr(tl.grad(lambda x: _loop(x)))(_numbers())),
+    "vmap of cond": lambda: str(tl.make_jaxpr(tl.vmap(tl.grad(lambda x: _branch(x))))(_rows())),
+    "callback": lambda: tl.jit(lambda x: _calling(x))(_numbers()),
+    "linearize": lambda: tl.linearize(_loss(), _numbers())[1](_numbers()),
+}
+
+
+# What is raised in a destructor or a callback of weak references Python reports, and goes on.
+ignore_unraisable = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@ignore_unraisable
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_interrupted_at_any_moment(name: str):
+    """While the exception is still there, which keeps every frame alive, all is as before and the same call works."""
+    f = PROGRAMS[name]
+    expected, before = np.asarray(f()).tolist(), _state()
+    for moment in chosen(f, 6):
+        try:
+            interrupt(f, moment)
+        except Interrupt as error:
+            assert _state() == before, error.__traceback__
+            assert np.asarray(f()).tolist() == expected
+    assert np.asarray(f()).tolist() == expected
+
+
+def _state() -> dict[str, Any]:
+    """All that is set for this thread, but for what is set to what it would be."""
+    return {var.name: value for var, value in contextvars.copy_context().items() if var.name not in _harmless(value)}
+
+
+def _harmless(value: Any) -> tuple[str, ...]:
+    """Variables that are as good as unset, if they have this value."""
+    if value is core.bottom_trace():
+        return ("trace",)
+    return ("axes", "source", "mapped axis", "converting", "exploration") if not value else ()
+
+
+@ignore_unraisable
+def test_what_a_callback_is_interrupted_with_is_raised():
+    """Also before it has begun, when jaxlib has of the exception no more than its text."""
+    f, x = tl.jit(lambda x: _calling(x)), tnp.asarray(_numbers())
+    f(x)
+    arrived, moments = 0, count(lambda: f(x))
+    for moment in range(1, moments + 1):
+        try:
+            interrupt(lambda: f(x), moment, KeyboardInterrupt("now"))
+        except KeyboardInterrupt:
+            arrived += 1
+    assert moments - 2 <= arrived  # a call may be shorter than the first
+    assert f(x).tolist() == (2 * _numbers()).tolist()

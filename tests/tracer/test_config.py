@@ -134,12 +134,8 @@ def test_trace_key_is_one_object_for_equal_settings():
 
 def test_trace_key_has_the_named_axes():
     before = config.trace_key()
-    with axes.binding("i", 3):
-        three = config.trace_key()
-        assert three != before
-        with axes.binding("i", 4):
-            assert config.trace_key() not in (before, three)
-    with axes.binding("i", 3):
-        assert config.trace_key() == three
-    with axes.binding(None, 3):
-        assert config.trace_key() is before
+    three = axes.binding("i", 3, config.trace_key)
+    assert three != before
+    assert axes.binding("i", 3, axes.binding, "i", 4, config.trace_key) not in (before, three)
+    assert axes.binding("i", 3, config.trace_key) == three
+    assert axes.binding(None, 3, config.trace_key) is before and config.trace_key() is before

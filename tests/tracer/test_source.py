@@ -40,8 +40,8 @@ def test_equal_code_of_two_files_is_told_apart():
 
 def test_a_place_that_is_set_goes_first():
     here = source.current()
-    with source.at(here):
-        assert tl.make_jaxpr(f)(1.0).eqns[0].source is here
+    assert source.at(here, tl.make_jaxpr(f), 1.0).eqns[0].source is here
+    assert source.override.get() is None
 
 
 def test_code_without_a_file():
