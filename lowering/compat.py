@@ -10,7 +10,7 @@ release is a change to this file. Three rules of jaxlib's bear on all of lowerin
 import functools
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # Read once, when the extension is loaded: without it each client logs a line about its devices.
@@ -143,3 +143,25 @@ def load_lapack() -> None:
         for name, capsule, api in targets:
             xc.register_custom_call_target(name, capsule, platform=platform, api_version=api)
     lapack._lapack.initialize()
+
+
+def with_extra_options(options: Any, extra: Mapping[str, str]) -> Any:
+    """Compile options with entries of `xla_backend_extra_options` added, which bindings for Python do not offer.
+
+    By protocol buffers: what is appended to a message is merged with it. The numbers are those of the fields
+    `executable_build_options.debug_options.xla_backend_extra_options[name] = value`.
+    """
+    added = [
+        _field(3, _field(3, _field(500, _field(1, name.encode()) + _field(2, value.encode()))))
+        for name, value in extra.items()
+    ]
+    return xc.CompileOptions.ParseFromString(b"".join([options.SerializeAsString(), *added])) if added else options
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a protocol buffer that has a length."""
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(n: int) -> bytes:
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + _varint(n >> 7)

@@ -38,6 +38,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 WITH_BARRIERS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
+# Options of one backend, which XLA takes as texts and ignores if it does not know them.
+EXTRA: dict[str, dict[str, str]] = {
+    # Loops whose steps touch less than that are one kernel. XLA says 1,024, which gradients and tangents of a few
+    # elements exceed, and then each of their operations is started by itself: six times the time.
+    "cpu": {"xla_cpu_small_while_loop_byte_threshold": "4096"}
+}
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 
 
@@ -292,7 +298,9 @@ def compile_options(device: Device, given: Options, text: str | bytes = "") -> A
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[device.id]]))
     options.env_option_overrides = list({**_defaults(device.platform, text), **given}.items())
-    return options
+    extra = EXTRA.get(device.platform, {})
+    flags = os.environ.get("XLA_FLAGS", "")
+    return compat.with_extra_options(options, {name: value for name, value in extra.items() if name not in flags})
 
 
 def _defaults(platform: str, text: str | bytes) -> Options:
