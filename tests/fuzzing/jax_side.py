@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.ad_checkpoint
+import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 

@@ -17,6 +17,8 @@ OF_INTEGERS = (
     "tnp.isin({0}, np.array([1, 3]))",
     "tnp.sort({0}.ravel())", "tnp.argsort({0}.ravel())", "tnp.unique({0} % 3, size=3, fill_value=9)",
     "tnp.cumsum({0}.ravel())",
+    "lax.reduce_xor({0}, (0,))", "lax.reduce_and({0} > 1, (0,))", "lax.reduce_or({0}, (0,))",
+    "lax.reduce_max({0}, (0,))",
     "tnp.cumprod({0}.ravel() % 3)", "tnp.diff({0}.ravel())", "tnp.left_shift({0} & 3, 1)", "tnp.right_shift({0}, 1)",
     "lax.shift_right_logical({0}, {0} * 0 + 1)", "lax.shift_left({0}, {0} * 0 + 2)", "tnp.outer({0}, {0})",
     "tnp.max({0}) - {0}",

@@ -112,10 +112,12 @@ def windows(b: Builder) -> None:
     strides = tuple(b.integer(1, 2) for _ in x.shape)
     jitter = JITTER.format(size=x.size, shape=x.shape)
     padding = b.choice(("'VALID'", "'SAME'", tuple((b.integer(0, 1), b.integer(0, 1)) for _ in x.shape)))
-    name, operand = b.choice((("lax.add", "{0}"), ("lax.max", jitter), ("lax.min", jitter)))
-    init = {"lax.add": "0.", "lax.max": "-np.inf", "lax.min": "np.inf"}[name]
+    name, operand = b.choice(
+        (("lax.add", "{0}"), ("lax.max", jitter), ("lax.min", jitter), ("lax.mul", "tnp.sin({0})"))
+    )
+    init = {"lax.add": "0.", "lax.mul": "1.", "lax.max": "-np.inf", "lax.min": "np.inf"}[name]
     text = f"lax.reduce_window({operand}, np.array({init}, '{x.dtype}')[()], {name}, {window}, {strides}, {padding})"
-    if name != "lax.add":  # windows of padding alone are infinite
+    if name in ("lax.max", "lax.min"):  # windows of padding alone are infinite
         text = f"tnp.clip({text}, -9., 9.)"
     b.emit(text, x, bound=9 * x.bound, feature=f"lax.reduce_window.{name[4:]}")
 

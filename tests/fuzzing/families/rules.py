@@ -28,12 +28,14 @@ def custom(b: Builder) -> None:
         again = "lambda p, c: tl.vjp({b0}, *p)[1](c)"
         forms += [f"{rule} = tl.custom_vjp({{b0}})\n{rule}.defvjp(lambda *p: ({{b0}}(*p), p), {again})"]
         forms += [f"{rule} = tl.custom_vjp({{b0}})\n{rule}.defvjp(lambda *p: tl.vjp({{b0}}, *p), lambda r, c: r(c))"]
+    mapped = "lambda n, m, *p: (tl.vmap({b0}, in_axes=[0 if k else None for k in m])(*p), True)"
+    forms += [f"{rule} = tl.custom_batching.custom_vmap({{b0}})\n{rule}.def_vmap({mapped})"]
     form = b.choice(forms)
     call = ", ".join(f"{{{k}}}" for k in range(len(operands)))
     out = Var(b.session.name("v"), y.shape, y.dtype, y.bound)
     close(
         b,
-        "tl.custom_jvp" if "custom_jvp" in form else "tl.custom_vjp",
+        form.split(" = ")[1].split("(")[0],
         f"{form}\n{{o0}} = {rule}({call})",
         (out,),
         operands,
@@ -61,7 +63,7 @@ def derivative(b: Builder) -> None:
         if y.size <= 6:
             texts.append(("tl.jacrev({b0})({0})", (*y.shape, *shape)))
     text, out_shape = b.choice(texts)
-    if "jac" not in text and y.dtype != x.dtype:
+    if y.dtype != x.dtype:  # a derivative has the dtype of the result or of the argument
         text, out_shape = texts[0]
     dtype = x.dtype if out_shape == shape and text not in (texts[0][0], texts[1][0]) else y.dtype
     out = Var(b.session.name("v"), out_shape, dtype, 8.0)
@@ -93,6 +95,22 @@ def named_axes(b: Builder) -> None:
     b.emit(text, x, bound=x.bound * (2 + x.shape[axis]), feature="vmap." + inner.split("(")[0].split(" ")[-1])
 
 
+def drawn(b: Builder) -> None:
+    """Random numbers of a fixed key, which JAX has the same of; and a function on the host."""
+    x = b.pick("f", least=1, where=lambda v: v.dtype in ("float64", "float32"))
+    draw = b.choice(
+        ("normal({}, {0}.shape, {0}.dtype)", "uniform({}, {0}.shape, {0}.dtype)", "randint({}, {0}.shape, 0, 5)")
+    )
+    key = b.choice((f"tl.random.key({b.integer(0, 9)})", f"tl.random.fold_in(tl.random.key(1), {b.integer(0, 9)})"))
+    texts = (
+        "{0} * tl.random." + draw.replace("{}", key), "tl.random.permutation(" + key + ", {0})",
+        "tnp.where(tl.random.bernoulli(" + key + ", .5, {0}.shape), {0}, 0.)",
+        "{0} + tl.pure_callback(np.tanh, tl.ShapeDtypeStruct({0}.shape, {0}.dtype), lax.stop_gradient({0}), "
+        "vmap_method='sequential')",
+    )  # fmt: skip
+    b.emit(b.choice(texts), x, bound=5 * x.bound)
+
+
 def markers(b: Builder) -> None:
     """What has no effect on values: names, barriers, constants, copies."""
     x = b.pick("f")
@@ -112,4 +130,5 @@ FAMILIES = {
     "associative": associative,
     "named_axes": named_axes,
     "markers": markers,
+    "drawn": drawn,
 }
