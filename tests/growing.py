@@ -26,7 +26,7 @@ _INSTRUCTION = re.compile(r"^\s+(ROOT )?%([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\((.*
 _CALLS = re.compile(r"(body|calls|to_apply|branch_computations|true_computation|false_computation)=(\{.*?\}|%[\w.-]+)")
 # What moves arrays around without making one, or changes one in place.
 _IN_PLACE = frozenset(
-    "parameter get-tuple-element tuple bitcast while conditional call dynamic-update-slice scatter".split()
+    "parameter get-tuple-element tuple bitcast opt-barrier while conditional call dynamic-update-slice scatter".split()
 )
 
 
