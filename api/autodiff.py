@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.describing import FUNCTION_AND_ARGUMENTS, check_arguments, check_arrays, check_callable, structure
+from tapeless.describing import (
+    FUNCTION_AND_ARGUMENTS,
+    check_arguments,
+    check_arrays,
+    check_callable,
+    no_derivative,
+    structure,
+)
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as unzip
 from tapeless.interpreters.linearity import check_linear
@@ -20,7 +27,7 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, is_arraylike
 
 
 def grad(
@@ -360,8 +367,8 @@ def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_
             continue
         if not allow_int and not dtypes.is_inexact(aval.dtype):
             raise TypeError(
-                f"{who}: {where} is {aval}, and integers have no derivative.\n"
-                "  Convert it with astype(float), choose others with argnums="
+                f"{who}: {where} is {aval}, and {no_derivative(aval)}\n"
+                f"  {'C' if holds_keys(aval) else 'Convert it with astype(float), c'}hoose others with argnums="
                 + (", or pass allow_int=True for float0 zeros." if allow_int is not None else ".")
             )
 
@@ -386,7 +393,7 @@ def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorp
             "  Take the real part or a modulus, or pass holomorphic=True."
         )
     if not dtypes.is_inexact(aval.dtype):
-        raise TypeError(f"{who}: {_name(fun)} returned {aval}, and integers have no derivative.")
+        raise TypeError(f"{who}: {_name(fun)} returned {aval}, and {no_derivative(aval)}")
 
 
 def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:

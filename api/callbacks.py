@@ -12,7 +12,8 @@ from tapeless.lowering.host import effects_barrier
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.primitives import callback as primitives
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.primitives.random import random_unwrap, random_wrap
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
 
@@ -58,8 +59,8 @@ def pure_callback(
         allowed = ", ".join(map(repr, VMAP_METHODS))
         raise ValueError(f"pure_callback: vmap_method must be one of {allowed} or None, not {vmap_method!r}.")
     operands, in_tree = _operands("pure_callback", callback, args, kwargs)
-    host = _HostFunction("pure_callback", callback, in_tree, result_shape_dtypes)
-    return host.unflatten(primitives.pure_callback(host, host.avals, *operands, vmap_method=vmap_method))
+    host = _HostFunction("pure_callback", callback, operands, in_tree, result_shape_dtypes)
+    return host.unflatten(primitives.pure_callback(host, host.avals, *map(sent, operands), vmap_method=vmap_method))
 
 
 def io_callback(
@@ -82,8 +83,8 @@ def io_callback(
     """
     _check_sharding("io_callback", sharding)
     operands, in_tree = _operands("io_callback", callback, args, kwargs)
-    host = _HostFunction("io_callback", callback, in_tree, result_shape_dtypes)
-    return host.unflatten(primitives.io_callback(host, host.avals, *operands, ordered=bool(ordered)))
+    host = _HostFunction("io_callback", callback, operands, in_tree, result_shape_dtypes)
+    return host.unflatten(primitives.io_callback(host, host.avals, *map(sent, operands), ordered=bool(ordered)))
 
 
 def _check_sharding(who: str, sharding: Any) -> None:
@@ -101,16 +102,19 @@ def _operands(who: str, callback: Any, args: Any, kwargs: Any) -> tuple[list[Any
 class _HostFunction:
     """A user's function of pytrees as the primitives call it: with flat NumPy arrays, for flat NumPy arrays."""
 
-    def __init__(self, who: str, function: Callable[..., Any], in_tree: Any, result_shape_dtypes: Any) -> None:
+    def __init__(
+        self, who: str, function: Callable[..., Any], operands: Sequence[Any], in_tree: Any, result_shape_dtypes: Any
+    ) -> None:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__wrapped__ = function
         self._who, self._in_tree = who, in_tree
+        self._keys = [holds_keys(aval_of(x)) for x in operands]
         leaves, self._out_tree = pytree.flatten(result_shape_dtypes)
         self._paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(result_shape_dtypes)]
         self.avals = [self._wanted(x, path) for x, path in zip(leaves, self._paths)]
 
     def __call__(self, avals: Sequence[ShapedArray], *arrays: Any) -> list[np.ndarray[Any, Any]]:
-        args, kwargs = pytree.unflatten(self._in_tree, map(on_cpu, arrays))
+        args, kwargs = pytree.unflatten(self._in_tree, map(received, arrays, self._keys))
         result = self.__wrapped__(*args, **kwargs)
         leaves, tree = pytree.flatten(result)
         if len(leaves) != len(avals):
@@ -129,12 +133,18 @@ class _HostFunction:
 
     def _wanted(self, x: Any, path: str) -> ShapedArray:
         try:
-            return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+            wanted = ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
         except AttributeError:
             raise TypeError(
                 f"{self._described()}: result_shape_dtypes{path} is {x!r}, which has no shape and dtype.\n"
                 "  Use tl.ShapeDtypeStruct(shape, dtype)."
             ) from None
+        if holds_keys(wanted):
+            raise TypeError(
+                f"{self._described()}: result_shape_dtypes{path} is {wanted}: a function on the host gives no keys.\n"
+                "  Let it give their words, and use random.wrap_key_data."
+            )
+        return wanted
 
     def _checked(self, x: Any, wanted: ShapedArray, path: str) -> np.ndarray[Any, Any]:
         """A result of the wanted type. Raises: TypeError if it has another."""
@@ -155,6 +165,12 @@ class _HostFunction:
 _WIDER = {np.dtype(n): np.dtype(w) for n, w in (("i4", "i8"), ("u4", "u8"), ("f4", "f8"), ("c8", "c16"))}
 
 
-def on_cpu(x: np.ndarray[Any, Any]) -> Any:
-    """A NumPy array as an array of ours."""
-    return to_device(x, ShapedArray(x.shape, x.dtype), devices.devices("cpu")[0])
+def sent(x: Any) -> Any:
+    """An array as it goes to the host: keys as their words."""
+    return random_unwrap(x) if holds_keys(aval_of(x)) else x
+
+
+def received(x: np.ndarray[Any, Any], keys: bool) -> Any:
+    """A NumPy array as an array of ours; `keys` says that it holds the words of keys."""
+    there = to_device(x, ShapedArray(x.shape, x.dtype), devices.devices("cpu")[0])
+    return random_wrap(there) if keys else there

@@ -9,6 +9,7 @@ from tapeless import saved_functions
 from tapeless.lowering import dispatch, emit
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, check_distinct, check_live
+from tapeless.lowering.key_array import wrapped
 from tapeless.placement import check_device
 from tapeless.signatures import Signature
 from tapeless.tracer import dtypes, narrowing, pytree
@@ -71,7 +72,7 @@ class Program:
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
-        arrays = [x if type(x) is DeviceArray else self._put(x) for x in leaves]
+        arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in leaves]
         outs = self._call([*self.consts, *[x.buf for x in arrays]])
         if config.debug_nans:
             self._check_nans(outs, arrays)
@@ -79,7 +80,7 @@ class Program:
 
     def _check_nans(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
-            dispatch.check_nans_in(self._jaxpr, outs, [*map(DeviceArray, self.consts), *arrays])
+            dispatch.check_nans_in(self._jaxpr, outs, [*map(wrapped, self.consts, self._jaxpr.in_avals), *arrays])
         elif dispatch.has_nan(outs):
             raise FloatingPointError(
                 f"nan in a result of {self.signature.name}, which was loaded: its lines are not known."

@@ -246,7 +246,7 @@ class Jitted:
         return found
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
-        avals = tuple([x.aval if type(x) is DeviceArray else _type_of(x) for x in leaves])
+        avals = tuple([x.aval if isinstance(x, DeviceArray) else _type_of(x) for x in leaves])
         return avals, tree, statics, device, _settings()
 
     def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
@@ -282,7 +282,7 @@ class Jitted:
             leaves, tree = pytree.flatten(given)
             self._programs.tree = tree.snapshot()
         for i, x in enumerate(leaves):
-            if type(x) is not DeviceArray and not is_arraylike(x) and not _is_abstract(x):
+            if not isinstance(x, DeviceArray) and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
         return statics, leaves, tree
 
@@ -306,7 +306,7 @@ def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Whether calls with such arguments may be handed to the executable without further checks."""
-    return all(type(x) is DeviceArray for x in args) and devices.only_one() and not config.debug_nans
+    return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not config.debug_nans
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

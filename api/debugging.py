@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.callbacks import on_cpu
+from tapeless.callbacks import received, sent
 from tapeless.describing import check_callable
 from tapeless.tracer import pytree
 from tapeless.tracer.primitives import callback as primitives
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 
 def debug_print(
@@ -127,12 +127,16 @@ def _formatted(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
 def _bind(function: Callable[..., Any], name: str, args: Any, kwargs: Any, ordered: bool) -> None:
     leaves, tree = pytree.flatten((args, kwargs))
     arrays = [_is_array(x) for x in leaves]
-    observer = _Observer(function, name, tree, [_ARRAY if yes else x for x, yes in zip(leaves, arrays)])
-    operands = [x for x, yes in zip(leaves, arrays) if yes]
+    observer = _Observer(function, name, tree, [_place(x) if yes else x for x, yes in zip(leaves, arrays)])
+    operands = [sent(x) for x, yes in zip(leaves, arrays) if yes]
     primitives.debug_callback(observer, *operands, ordered=bool(ordered))
 
 
-_ARRAY = object()  # in the place of an array, which must not live as long as the program
+_ARRAY, _KEYS = object(), object()  # in the place of arrays, which must not live as long as the program
+
+
+def _place(x: Any) -> object:
+    return _KEYS if holds_keys(aval_of(x)) else _ARRAY
 
 
 class _Observer:
@@ -143,8 +147,9 @@ class _Observer:
         self._tree, self._leaves = tree, leaves
 
     def __call__(self, avals: Sequence[ShapedArray], *arrays: Any) -> list[Any]:
-        given = map(on_cpu, arrays)
-        args, kwargs = pytree.unflatten(self._tree, [next(given) if x is _ARRAY else x for x in self._leaves])
+        given = iter(arrays)
+        leaves = [received(next(given), x is _KEYS) if x is _ARRAY or x is _KEYS else x for x in self._leaves]
+        args, kwargs = pytree.unflatten(self._tree, leaves)
         self.__wrapped__(*args, **kwargs)
         return []
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import pytree
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, is_arraylike
 
 _LONGEST = 400  # characters: more is no help
 
@@ -33,6 +33,11 @@ class _Type:
         if isinstance(self.leaf, ShapedArray):
             return str(self.leaf)
         return str(aval_of(self.leaf)) if is_arraylike(self.leaf) else repr(self.leaf)
+
+
+def no_derivative(aval: ShapedArray) -> str:
+    """Why a value of a type that has no tangents cannot be differentiated, as the end of a message."""
+    return f"{'keys of random numbers' if holds_keys(aval) else 'integers'} have no derivative."
 
 
 def _cut(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.autodiff import canonical_argnums, check_inputs, linearize_of, named, vjp_of, with_arguments
-from tapeless.describing import check_callable
+from tapeless.describing import check_callable, no_derivative
 from tapeless.linear_maps import basis
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
@@ -224,7 +224,7 @@ def _check_kind(who: str, what: str, tree: Any, fun: Any, holomorphic: bool) -> 
                 "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp."
             )
         if not dtypes.is_inexact(aval.dtype):
-            raise TypeError(f"{who}: the {where} is {aval}, and integers have no derivative.")
+            raise TypeError(f"{who}: the {where} is {aval}, and {no_derivative(aval)}")
 
 
 def _check_chunk_size(who: str, chunk_size: Any) -> None:

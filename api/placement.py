@@ -5,6 +5,7 @@ from typing import Any
 from tapeless.describing import check_arrays
 from tapeless.lowering import array, devices
 from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.key_array import KeyArray
 from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer
 
@@ -29,8 +30,11 @@ def check_device(who: str, device: Any) -> None:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a pytree as NumPy arrays, read-only. Raises: TracerArrayConversionError for a traced array."""
-    return pytree.tree_map(array.device_get, x)
+    """The arrays of a pytree as NumPy arrays, read-only; keys, which NumPy does not have, as they are.
+
+    Raises: TracerArrayConversionError for a traced array.
+    """
+    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, KeyArray) else array.device_get(leaf), x)
 
 
 def block_until_ready(x: Any) -> Any:

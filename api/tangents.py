@@ -10,7 +10,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 
 def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
@@ -21,7 +21,8 @@ def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
     if want.dtype == dtypes.float0:
         if getattr(t, "dtype", None) == dtypes.float0:
             return Zero(want)
-        raise TypeError(f"{who} belongs to a primal of integer type, {primal}: it must be of dtype float0, not {t!r}.")
+        kind = "that is a key" if holds_keys(primal) else "of integer type"
+        raise TypeError(f"{who} belongs to a primal {kind}, {primal}: it must be of dtype float0, not {t!r}.")
     return typed(t, want, who, f"the primal {primal}")
 
 

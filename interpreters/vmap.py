@@ -17,7 +17,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, holds_keys
 
 # How control flow that differs between examples is to be run: "auto", "select" or "loop"; see `choices`.
 control_flow: ContextVar[str] = ContextVar("control_flow", default="auto")
@@ -258,7 +258,7 @@ def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
     for x in consts:
         if isinstance(x, Tracer):
             raise core.inner_tracer_error(x, trace)
-    known = {v: Literal(np.asarray(x), aval_of(x)) for v, x in zip(jaxpr.invars, consts)}
+    known = {v: Literal(x if holds_keys(v.aval) else np.asarray(x), v.aval) for v, x in zip(jaxpr.invars, consts)}
 
     def read(v: Any) -> Any:
         return known.get(v, v) if type(v) is Var else v

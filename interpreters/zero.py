@@ -8,8 +8,9 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.flags import merged, others
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, physical
 
 
 class Zero:
@@ -31,6 +32,8 @@ def instantiate(x: Any) -> Any:
         return x
     if x.aval.dtype == dtypes.float0 and core.is_evaluating():
         return np.zeros(x.aval.shape, dtypes.float0)
+    if holds_keys(x.aval):  # among values that nobody reads
+        return random_wrap(instantiate(Zero(physical(x.aval))))
     scalar = np.zeros((), dtypes.float0) if x.aval.dtype == dtypes.float0 else constant(0, x.aval)
     return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 

@@ -73,6 +73,16 @@ class DeviceArray(Array):
             return self._host().ctypes.data
         return self.live().unsafe_buffer_pointer()
 
+    def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
+        """It on `device`, under the type `aval`, converted if that has another dtype; itself if nothing changes."""
+        if self.aval.dtype != aval.dtype:
+            return _put(np.asarray(self), aval, device)
+        if self.device is device:
+            return with_type(self, aval)
+        if self.device.client is not device.client:
+            return _put(np.asarray(self), aval, device)
+        return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
+
     # ---- out: NumPy and Python
 
     def _host(self) -> np.ndarray[Any, Any]:
@@ -220,7 +230,7 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     Raises: OverflowError if a Python integer does not fit.
     """
     if isinstance(value, DeviceArray):
-        return _moved(value, aval, device)
+        return value.placed(aval, device)
     if aval.dtype == dtypes.float0:
         return _put(np.zeros(aval.shape, bool), aval.update(dtype=np.dtype(bool)), device)
     if isinstance(value, np.ndarray):
@@ -234,21 +244,11 @@ def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
 
-def _moved(x: DeviceArray, aval: ShapedArray, device: Device) -> DeviceArray:
-    if x.aval.dtype != aval.dtype:
-        return _put(np.asarray(x), aval, device)
-    if x.device is device:
-        return with_type(x, aval)
-    if x.device.client is not device.client:
-        return _put(np.asarray(x), aval, device)
-    return DeviceArray(compat.transfer(x.live(), aval, device.sharding, device.handle))
-
-
 def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
     """The same memory under another type, of the same shape and dtype: weak or strong."""
     if x.aval is aval:
         return x
-    other = DeviceArray(x.live())
+    other = type(x)(x.live())
     other.aval = aval
     return other
 
@@ -256,7 +256,7 @@ def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
 def duplicate(x: DeviceArray) -> DeviceArray:
     """An array equal to `x` in memory of its own, on the same device."""
     device = x.device
-    return with_type(DeviceArray(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
+    return with_type(type(x)(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
 
 
 _SCALARS_LIMIT = 512
@@ -285,11 +285,11 @@ def device_put(value: Any, device: Device | None = None) -> DeviceArray:
     By copy, except that an array of ours which is on `device` is returned; with no device, on whichever it is.
     """
     if isinstance(value, DeviceArray):
-        return value if device is None else _moved(value, value.aval, device)
+        return value if device is None else value.placed(value.aval, device)
     device = device or devices.current_device()
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         imported = from_dlpack(value, copy=True)
-        return _moved(imported, imported.aval, device)
+        return imported.placed(imported.aval, device)
     return to_device(value, aval_of(value), device)
 
 
@@ -325,7 +325,7 @@ def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = Non
         return there
     if copy is False:
         raise BufferError(f"from_dlpack: {there.aval} is on {there.device}: it can come to {device} by copy only.")
-    return _moved(there, there.aval, device)
+    return there.placed(there.aval, device)
 
 
 def _copied(x: Any) -> DeviceArray:

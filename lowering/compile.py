@@ -19,10 +19,11 @@ from tapeless.lowering.array import DeviceArray, deleted_error
 from tapeless.lowering.compat import XlaRuntimeError, xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
+from tapeless.lowering.key_array import KeyArray
 from tapeless.lowering.uninterrupted import uninterrupted
 from tapeless.tracer import dtypes
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
@@ -211,11 +212,13 @@ def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
 
 
 def _handler(aval: ShapedArray, device: Device) -> Any:
-    """What makes an array of a raw result; tangents of integers, which travel as booleans, are NumPy arrays."""
+    """What makes an array of a raw result: keys of their words; NumPy's of tangents of integers, which travel as
+    booleans."""
     if aval.dtype == dtypes.float0:
         travelled = aval.update(dtype=np.dtype(bool))
         return compat.result_handler(travelled, device.sharding).wrap(lambda _: np.zeros(aval.shape, dtypes.float0))
-    return compat.result_handler(aval, device.sharding).wrap(DeviceArray)
+    kind = KeyArray if holds_keys(aval) else DeviceArray
+    return compat.result_handler(physical(aval), device.sharding).wrap(kind)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.lowering import devices, emit
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
+from tapeless.lowering.key_array import wrapped
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
@@ -119,7 +120,8 @@ class Evaluator:
             found = self._functions[key] = _compile_function(f, avals, params, device)
         outs = found.run([*found.consts, *bufs])
         if found.checked is not None:
-            check_nans_in(found.checked, outs, [*map(DeviceArray, found.consts), *args])
+            consts = map(wrapped, found.consts, found.checked.in_avals)
+            check_nans_in(found.checked, outs, [*consts, *args])
         return outs[0] if found.single else tuple(outs)
 
 
@@ -162,7 +164,7 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
     try:
         return tuple(map(_aval, args)), list(map(_buf, args)), device
     except AttributeError:
-        avals = tuple([x.aval if type(x) is DeviceArray else _concrete(x) for x in args])
+        avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
         return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
 
 
@@ -171,7 +173,7 @@ def device_of(args: Sequence[Any]) -> Any:
     only = devices.only()
     if only is not None:
         return only
-    found = {x.device for x in args if type(x) is DeviceArray}
+    found = {x.device for x in args if isinstance(x, DeviceArray)}
     if len(found) > 1:
         raise ValueError(
             f"arrays are on different devices: {', '.join(sorted(map(str, found)))}. "
@@ -182,11 +184,11 @@ def device_of(args: Sequence[Any]) -> Any:
 
 def buffer_on(x: Any, device: Any) -> Any:
     """The buffer of a value, put on `device` if it is not an array of ours."""
-    return x.buf if type(x) is DeviceArray else to_device(x, _concrete(x), device).buf
+    return x.buf if isinstance(x, DeviceArray) else to_device(x, _concrete(x), device).buf
 
 
 def _buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
-    return x.buf if type(x) is DeviceArray else to_device(x, aval, device).buf
+    return x.buf if isinstance(x, DeviceArray) else to_device(x, aval, device).buf
 
 
 def _concrete(x: Any) -> ShapedArray:

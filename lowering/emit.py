@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tapeless.lowering import hlo, memories, ordering, settling
+from tapeless.lowering import hlo, memories, ordering, physical, settling
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.jaxpr import Jaxpr, Literal
@@ -34,6 +34,7 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
         what a program moves to other memories and gives is moved back; see `memories`.
     Raises: NotImplementedError if a primitive has no emit rule; TypeError if a dtype has no StableHLO name.
     """
+    jaxpr = physical.program(jaxpr)
     for run in passes:
         jaxpr = run(jaxpr)
     if platform != "cpu":

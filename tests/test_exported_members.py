@@ -17,14 +17,14 @@ NAMESPACES = [
     "tapeless",
     *(
         f"tapeless.{name}"
-        for name in "numpy numpy.linalg lax lax.linalg random stages tree testing debug experimental".split()
+        for name in "numpy numpy.linalg lax lax.linalg random stages tree testing debug dtypes experimental".split()
     ),
 ]
 PROMISED = """
 jit grad value_and_grad vjp jvp linearize linear_transpose make_jaxpr eval_shape custom_jvp stop_gradient device_put
 vmap jacfwd jacrev hessian device_get block_until_ready devices default_device
 tree tree_util lax numpy random testing config enable_x64 Array
-pure_callback io_callback effects_barrier debug experimental
+pure_callback io_callback effects_barrier debug dtypes experimental
 """.split()
 PROMISED_RANDOM = """
 key PRNGKey split fold_in bits uniform normal randint bernoulli permutation choice categorical truncated_normal gumbel

@@ -17,7 +17,7 @@ from tapeless.tracer.check import check
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.samples import FAMILIES, SAMPLES
-from tests.samples.sample import Sample
+from tests.samples.sample import RECORD, Sample, keys, numpys, ours
 
 ELEMENTWISE = [row for name in ("elementwise", "special") for row in FAMILIES[name]]
 # Roundings of the narrow types, a few of them in a row.
@@ -39,7 +39,7 @@ def rows_by_primitive() -> dict[str, list[Sample]]:
 
 def is_inexact(x: Any) -> bool:
     """Whether a value has tangents."""
-    return dtypes.is_inexact(aval_of(x).dtype)
+    return dtypes.is_inexact(aval_of(ours(x)).dtype)
 
 
 def differentiable_at(row: Sample) -> list[int]:
@@ -132,13 +132,30 @@ def test_constraints(row: Sample, case: int):
     )
 
 
+def without_keys() -> list[Sample]:
+    """One row for each primitive that keys are refused by."""
+    return list({row.primitive: row for row in SAMPLES if row.args and not row.primitive.takes_keys}.values())
+
+
+@over(without_keys())
+def test_keys_are_refused(row: Sample):
+    """By name, before anything else is said of them."""
+    avals = [aval_of(x) for x in row.args]
+    for k, aval in enumerate(avals):
+        given = (*avals[:k], aval.update(dtype=dtypes.KEY, weak_type=False), *avals[k + 1 :])
+        with pytest.raises(TypeError) as raised:
+            row.primitive.type(given, dict(row.params))
+        assert str(raised.value).startswith(f"{row.primitive} is not defined for keys of random numbers: ")
+        assert "key<fry>[" in str(raised.value)
+
+
 # ---- vmap ----------------------------------------------------------------------------------------------------
 
 
 @over([row for row in SAMPLES if row.args])
 def test_vmap(row: Sample):
     """One program of all ways to map operands, against a loop."""
-    args = [np.asarray(x) for x in row.args]
+    args = [numpys(x) for x in row.args]
     single = {None: args, 0: [np.stack([x, another(x)]) for x in args]}
     single[-1] = [np.moveaxis(x, 0, -1) for x in single[0]]
     cases = mappings(len(args))
@@ -171,13 +188,15 @@ def looped(row: Sample, args: Sequence[Any], case: Sequence[int | None]) -> list
     """What the primitive gives for both examples, one after the other."""
     second = [x if d is None else another(x) for d, x in zip(case, args)]
     each = zip(*[bind(row, xs) for xs in (args, second)])
-    return [np.stack([numpy(x), numpy(y)]) for x, y in each]
+    return [np.stack([numpys(x), numpys(y)]) for x, y in each]
 
 
 def another(x: Any) -> Any:
     """A second example of an operand, as legal as the first: its elements in another order, half of a lone one."""
     if x.size > 1:
         return np.flip(x)
+    if x.dtype == RECORD:
+        return np.asarray(keys(*x.shape, seed=9))
     return ~x if x.dtype == bool else x // 2 if dtypes.is_integer(x.dtype) else (x / 2).astype(x.dtype)
 
 
@@ -186,7 +205,7 @@ def another(x: Any) -> Any:
 
 def bind(row: Sample, args: Sequence[Any], params: Any = None) -> Sequence[Any]:
     """The primitive applied; one that speaks across an axis, to all examples along the first axis of its operands."""
-    given = dict(row.params if params is None else params)
+    args, given = [ours(x) for x in args], dict(row.params if params is None else params)
     if row.axis is None:
         return row.primitive.bind(*args, **given)
     name, size = row.axis
@@ -217,8 +236,9 @@ def differentiable_part(row: Sample) -> tuple[Callable[..., Any], list[Any]]:
 
 def compute(f: Callable[..., Any], *args: Any) -> list[Any]:
     """What `f` computes, as one checked program."""
+    args = tuple(map(ours, args))
     jaxpr, consts = trace_to_jaxpr(f, [aval_of(x) for x in args])
-    return [numpy(x) for x in dispatch.run(check(jaxpr), [*consts, *args])]
+    return [numpys(x) for x in dispatch.run(check(jaxpr), [*consts, *args])]
 
 
 def expected(row: Sample, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -250,14 +270,10 @@ def wide(x: Any) -> Any:
     return np.asarray(x).astype(np.float32) if dtypes.is_float(dtype) and dtypes.bits_of(dtype) < 32 else x
 
 
-def numpy(x: Any) -> Any:
-    return np.asarray(x)
-
-
 def assert_types(row: Sample, args: Sequence[Any], outs: Sequence[Any]) -> None:
     """What was computed has the types that the typing rule says."""
     size = () if row.axis is None else (row.axis[1],)
-    avals = [aval_of(x) for x in args]
+    avals = [aval_of(ours(x)) for x in args]
     typed = row.primitive.type(tuple(a.update(shape=a.shape[len(size) :]) for a in avals), dict(row.params))
     assert [((*size, *x.shape), x.dtype) for x in typed] == [(x.shape, x.dtype) for x in outs]
 
@@ -265,7 +281,11 @@ def assert_types(row: Sample, args: Sequence[Any], outs: Sequence[Any]) -> None:
 def assert_close(outs: Sequence[Any], reference: Sequence[Any], rtol: float) -> None:
     """Results equal the reference: exactly if they are not floating point."""
     for x, y in zip(outs, reference, strict=True):
-        got, want = wide(numpy(x)), wide(np.asarray(y))
+        got, want = numpys(x), np.asarray(y)
+        if RECORD in (got.dtype, want.dtype):
+            np.testing.assert_array_equal(got, want)
+            continue
+        got, want = wide(got), wide(want)
         if not dtypes.is_inexact(got.dtype):
             np.testing.assert_array_equal(got, want)
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tapeless.tracer import source
+from tapeless.tracer import dtypes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
@@ -24,7 +24,7 @@ from tapeless.tracer.errors import (
     UnexpectedTracerError,
 )
 from tapeless.tracer.scopes import Arguments, Result
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, holds_keys
 
 TypingRule = Callable[..., tuple[ShapedArray, ...]]
 
@@ -41,15 +41,25 @@ class Primitive:
 
     Params are keyword-only, hashable and normalised. Types are remembered, so that a rule runs once for the
     same operands; `remember=False` for primitives whose params are programs or functions. `effect` says what it does
-    besides its results, see tracer/effects.py; None for what is pure.
+    besides its results, see tracer/effects.py; None for what is pure. `takes_keys`: has it a meaning for keys of random
+    numbers, as what moves elements has? All others refuse them.
     """
 
-    __slots__ = ("_typed", "effect", "name", "typing_rule")
+    __slots__ = ("_typed", "effect", "name", "takes_keys", "typing_rule")
 
-    def __init__(self, name: str, typing_rule: TypingRule, *, remember: bool = True, effect: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        typing_rule: TypingRule,
+        *,
+        remember: bool = True,
+        effect: str | None = None,
+        takes_keys: bool | None = None,
+    ) -> None:
         if name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
         self.name, self.typing_rule, self.effect = name, typing_rule, effect
+        self.takes_keys = not remember if takes_keys is None else takes_keys  # programs may compute with anything
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         _registry[name] = self
 
@@ -61,14 +71,19 @@ class Primitive:
         """Types of the results. Raises: whatever the typing rule finds wrong."""
         typed = self._typed
         if typed is None:
-            return self.typing_rule(*avals, **params)
+            return self._typed_anew(avals, params)
         key = (avals, *params.items()) if params else avals
         found = typed.get(key)
         if found is None:
             if len(typed) > _TYPED_LIMIT:
                 typed.clear()
-            found = typed[key] = self.typing_rule(*avals, **params)
+            found = typed[key] = self._typed_anew(avals, params)
         return found
+
+    def _typed_anew(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
+        if not self.takes_keys:
+            refuse_keys(self.name, *avals, **params)
+        return self.typing_rule(*avals, **params)
 
     @property
     def carries_programs(self) -> bool:
@@ -86,6 +101,18 @@ class Primitive:
 
 
 _TYPED_LIMIT = 4096
+
+
+def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
+    """Raise TypeError in the name of `name` if one of these types, or a dtype among params, is that of keys."""
+    dtype = next((param for param in params.items() if dtypes.is_key(param[1])), None)
+    if dtype is None and not any(map(holds_keys, avals)):
+        return
+    given = [*map(str, avals), *([f"{dtype[0]}={dtype[1]}"] if dtype else [])]
+    raise TypeError(
+        f"{name} is not defined for keys of random numbers: {' and '.join(given)}.\n"
+        "  Their words, which are uint32, are random.key_data(keys)."
+    )
 
 
 def primitive_named(name: str) -> Primitive:

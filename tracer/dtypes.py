@@ -1,7 +1,7 @@
 """Element types, and which of them the operands of an operation meet in.
 
 The types are NumPy's booleans, integers, floats and complex numbers, those that ml_dtypes adds (bfloat16, fp8, fp4,
-int2, int4), and `float0`, the type of the only tangent of an integer.
+int2, int4), `float0`, the type of the only tangent of an integer, and `key<fry>`, that of keys of random numbers.
 
 Types meet in JAX's lattice: https://docs.jax.dev/en/latest/type_promotion.html. A weak type takes part in it as its
 kind alone, so that a number gives way to any array of its kind. Knowingly different: a 64-bit type is never truncated,
@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tapeless.tracer.config import config
+from tapeless.tracer.extended_dtypes import KEY, KeyDType, extended, prng_key
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -48,6 +49,7 @@ class _Kinds(dict[DType, str]):
 
 _KINDS = _Kinds({_named(name): kind for kind, names in _NAMES_OF_KIND.items() for name in names})
 _KINDS[float0] = "0"
+_KINDS[KEY] = "k"
 _NAMES = {dtype: dtype.name for dtype in _KINDS} | {float0: "float0"}
 _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
 
@@ -55,8 +57,13 @@ _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def kind(dtype: DType) -> str:
-    """b, i, u, f or c as in NumPy, but for the types of ml_dtypes too, whose `dtype.kind` is V; 0 is float0."""
+    """b, i, u, f or c as in NumPy, but for the types of ml_dtypes too, whose `dtype.kind` is V; 0: float0, k: keys."""
     return _KINDS[dtype]
+
+
+def is_key(dtype: Any) -> bool:
+    """Whether `dtype` is that of keys."""
+    return type(dtype) is KeyDType
 
 
 def is_bool(dtype: DType) -> bool:
@@ -90,11 +97,14 @@ def is_inexact(dtype: DType) -> bool:
 
 
 def rank(dtype: DType) -> int:
-    """Place of a kind in booleans, integers, floating point, complex: what is of a higher one does not fit a lower."""
+    """Place of a kind in booleans, integers, floating point, complex: what is of a higher one does not fit a lower.
+
+    Keys have the lowest: no number fits them.
+    """
     return _RANKS[_KINDS[dtype]]
 
 
-_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, "k": -1}
 
 
 def bits_of(dtype: DType) -> int:
@@ -124,7 +134,7 @@ def _count_bits(name: str) -> int:
 
 
 _SHORT_NAMES = {dtype: _shortened(name) for name, dtype in _BY_NAME.items()} | {float0: "float0"}
-_BITS = {dtype: _count_bits(name) for name, dtype in _BY_NAME.items()}
+_BITS = {dtype: 8 * dtype.itemsize if is_key(dtype) else _count_bits(name) for name, dtype in _BY_NAME.items()}
 
 # ---- dtypes of the default width, and dtypes made of others
 
@@ -185,7 +195,7 @@ def canonical(dtype: Any) -> DType:
     >>> canonical(float), canonical("bfloat16"), canonical(np.int8)
     (dtype('float32'), dtype(bfloat16), dtype('int8'))
     """
-    if isinstance(dtype, (np.dtype, type, str)):
+    if isinstance(dtype, (np.dtype, type, str, KeyDType)):
         found = _SPELLINGS.get(dtype)
         if found is not None:
             return found
@@ -197,14 +207,14 @@ def canonical(dtype: Any) -> DType:
 _DEFAULT_SPELLINGS: dict[Any, str] = {**_KIND_OF_PYTHON, **{c.__name__: kind for c, kind in _KIND_OF_PYTHON.items()}}
 _SPELLINGS: dict[Any, DType] = {
     **{dtype: dtype for dtype in _KINDS},
-    **{dtype.type: dtype for dtype in _KINDS if dtype is not float0},
+    **{dtype.type: dtype for dtype, kind in _KINDS.items() if kind in "biufc"},
     **_BY_NAME,
 }
 
 
 def _read(given: Any) -> DType:
     dtype = _interpreted(given)
-    found = None if dtype is None else _SPELLINGS.get(dtype.newbyteorder("="))
+    found = None if dtype is None else _SPELLINGS.get(dtype if is_key(dtype) else dtype.newbyteorder("="))
     if found is not None:
         return found
     meaning = "" if dtype is None else f", which NumPy reads as {dtype},"
@@ -215,8 +225,8 @@ def _read(given: Any) -> DType:
 
 
 def _interpreted(given: Any) -> DType | None:
-    own = getattr(given, "dtype", None)
-    if isinstance(own, np.dtype):
+    own: Any = getattr(given, "dtype", None)
+    if isinstance(own, np.dtype) or is_key(own):
         return own
     try:
         return None if given is None else np.dtype(given)
@@ -276,7 +286,9 @@ def issubdtype(dtype: Any, category: Any) -> bool:
 
 
 _CATEGORIES: dict[type, str] = {
-    np.generic: "biufc0",
+    np.generic: "biufc0k",
+    extended: "k",
+    prng_key: "k",
     np.number: "iufc",
     np.integer: "iu",
     np.signedinteger: "i",
@@ -289,7 +301,8 @@ _CATEGORIES: dict[type, str] = {
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can be cast to another under NumPy's rule `casting`."""
-    return np.can_cast(canonical(from_), canonical(to), casting)
+    given, wanted = canonical(from_), canonical(to)
+    return given == wanted if KEY in (given, wanted) else np.can_cast(given, wanted, casting)
 
 
 # ---- promotion
@@ -322,7 +335,9 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
 # float a weak float of the default width. Only booleans are strong either way.
 _TypeOf: TypeAlias = DType | type
 _results: dict[int, dict[tuple[_TypeOf, ...], tuple[DType, bool]]] = {32: {}, 64: {}}
-_NUMBERS: frozenset[type] = frozenset([*_KIND_OF_PYTHON, *(dtype.type for dtype in _KINDS if dtype is not float0)])
+_NUMBERS: frozenset[type] = frozenset(
+    [*_KIND_OF_PYTHON, *(dtype.type for dtype, kind in _KINDS.items() if kind in "biufc")]
+)
 
 
 def _type_of(x: Any) -> _TypeOf:
@@ -410,13 +425,21 @@ def _join_or_none(nodes: Iterable[DType | str]) -> DType | str | None:
 
 def _join(nodes: Collection[DType | str]) -> DType | str:
     joined = _join_or_none(nodes)
+    if joined is None and KEY in nodes:
+        others = " and ".join(name for name in map(_described_node, nodes) if name != KEY.name)
+        raise TypeError(f"{KEY.name} has no common dtype with {others}: keys go with keys alone.")
     if joined is None:
-        names = " and ".join(dict.fromkeys(_WEAK_NAMES.get(n, n) for n in map(_node_name, nodes)))
+        names = " and ".join(dict.fromkeys(map(_described_node, nodes)))
         raise TypeError(f"{names} have no common dtype: convert one to the dtype of another with astype.")
     return joined
 
 
 _WEAK_NAMES = {"i*": "a weak integer", "f*": "a weak float", "c*": "a weak complex number"}
+
+
+def _described_node(node: DType | str) -> str:
+    name = _node_name(node)
+    return _WEAK_NAMES.get(name, name)
 
 
 def _node_name(node: DType | str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from tapeless.tracer import printing
+from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -38,7 +39,8 @@ class Literal:
     """A scalar constant in the place of a variable.
 
     `value` is a NumPy scalar, or an array without axes if the type is strong: a Python number's width is settled here,
-    whatever the setting when the program runs, and the user's array may change without changing the program.
+    whatever the setting when the program runs, and the user's array may change without changing the program. Keys,
+    which NumPy does not have, are an array of ours.
     """
 
     __slots__ = ("aval", "value")
@@ -47,7 +49,9 @@ class Literal:
 
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
         self.aval = aval_of(value) if aval is None else aval
-        self.value = value.copy() if isinstance(value, (np.ndarray, np.generic)) else self.aval.dtype.type(value)
+        self.value: Any = value
+        if not isinstance(value, Array):
+            self.value = value.copy() if isinstance(value, (np.ndarray, np.generic)) else self.aval.dtype.type(value)
 
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"

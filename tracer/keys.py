@@ -1,18 +1,19 @@
-"""Keys of random numbers: two words of 32 bits, and how other keys are made from them.
+"""Keys of random numbers: how they are made, from seeds, from other keys, from the two words that each of them is.
 
 A key is a value, not a generator: the same key gives the same numbers every time. So a key is used once, and `split`
-or `fold_in` make the next ones. Key number i of the keys that a key is split into is what it encrypts i to, hence
-`split(key, n)[i]` is `fold_in(key, i)`. The bits are those of jax.random ("partitionable" threefry).
+or `fold_in` make the next ones. It is an element of an array of dtype `key<fry>`, or bare words, as `PRNGKey` makes it.
+Key number i of the keys that a key is split into is what it encrypts i to, hence `split(key, n)[i]` is
+`fold_in(key, i)`. The bits are those of jax.random ("partitionable" threefry).
 Left out: generators other than threefry2x32.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
@@ -20,7 +21,7 @@ from tapeless.tracer.core import compound
 from tapeless.tracer.primitives.bits import shift_right_logical
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import ndim
-from tapeless.tracer.primitives.random import threefry2x32
+from tapeless.tracer.primitives.random import random_unwrap, random_wrap, threefry2x32
 from tapeless.tracer.primitives.shape import (
     concatenate,
     expand_dims,
@@ -29,80 +30,18 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     static_shape,
 )
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of, holds_keys, is_arraylike
 
-AnyKey = TypeVar("AnyKey")
+_IMPL = "threefry2x32"
 _WORD = np.dtype("uint32")
 _ZERO = np.zeros((), _WORD)
-
-
-class Key:
-    """One key, or an array of keys, with `shape` () or that of the array.
-
-    Indexed, iterated and compared like an array; a pytree of one leaf, the words [*shape, 2], uint32.
-    """
-
-    __slots__ = ("words",)
-    __hash__ = None  # type: ignore[assignment]  # as arrays, which are compared elementwise
-
-    def __init__(self, words: ArrayLike) -> None:
-        self.words = words
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes; () for one key."""
-        return self.words.shape[:-1]
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of keys."""
-        return math.prod(self.shape)
-
-    def reshape(self, *shape: Any) -> "Key":
-        """The same keys in another shape."""
-        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
-        return Key(self.words.reshape((*sizes, 2)))
-
-    def __getitem__(self, index: Any) -> "Key":
-        indices = index if isinstance(index, tuple) else (index,)
-        rest = () if any(i is Ellipsis for i in indices) else (...,)
-        return Key(self.words[(*indices, *rest, slice(None))])
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of one key: only an array of keys, as split makes it, has a length.")
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator["Key"]:
-        if not self.shape:
-            raise TypeError("iteration over one key: only an array of keys, as split makes it, has items.")
-        return map(Key, self.words)
-
-    def __eq__(self, other: object) -> Any:
-        return tnp.all(tnp.equal(self.words, other.words), axis=-1) if isinstance(other, Key) else NotImplemented
-
-    def __repr__(self) -> str:
-        return f"Key({self.words})"
-
-
-pytree.register_pytree_with_keys(
-    Key,
-    lambda key: (((pytree.GetAttrKey("words"), key.words),), None),
-    lambda _, words: Key(*words),
-    lambda key: ((key.words,), None),
-)
 
 
 # ---- making keys ---------------------------------------------------------------------------------------------
 
 
-def key(seed: int | ArrayLike, *, impl: str | None = None) -> Key:
-    """A key from a seed.
+def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
+    """A key from a seed: an array without axes, of dtype `key<fry>`.
 
     Args:
       seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
@@ -110,7 +49,7 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Key:
       impl: the generator: threefry2x32, or None for the same.
     Raises: TypeError if the seed is not one integer, OverflowError if it has more than 64 bits.
     """
-    return Key(_seeded("key", seed, impl))
+    return random_wrap(_seeded("key", seed, impl))
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
@@ -118,35 +57,42 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
     return _seeded("PRNGKey", seed, impl)
 
 
-def key_data(keys: Key | ArrayLike) -> Array:
-    """The words of keys, [*shape, 2], uint32."""
-    return keys.words if isinstance(keys, Key) else _checked("key_data", keys)
+def key_data(keys: ArrayLike) -> Array:
+    """The words of keys, uint32[..., 2], in the same memory. Raises: TypeError if there are no keys."""
+    return _words("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Key:
-    """Keys from their words, [..., 2]. Raises: TypeError if these are not uint32[..., 2]."""
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
+    """Keys from their words, uint32[..., 2]. Raises: TypeError if it is given anything else, keys included."""
     _check_impl("wrap_key_data", impl)
-    return Key(tnp.asarray(_checked("wrap_key_data", key_bits_array)))
+    return random_wrap(tnp.asarray(_checked("wrap_key_data", key_bits_array)))
 
 
-def clone(key: AnyKey) -> AnyKey:
-    """The same key: says that a second use of it is meant."""
+def key_impl(keys: ArrayLike) -> str:
+    """The name of the generator that keys are for. Raises: TypeError if there are no keys."""
+    _words("key_impl", keys)
+    return _IMPL
+
+
+def clone(key: Array) -> Array:
+    """The same key: says that a second use of it is meant. Raises: TypeError if it is none."""
+    _words("clone", key)
     return key
 
 
-def split(key: Key | ArrayLike, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one.
 
     Args:
       key: one key, as `key` or as `PRNGKey` makes it.
       num: how many, or the shape of the array of keys.
-    Returns: an array of keys in the form of `key`: Key of shape [num], or uint32[num, 2].
+    Returns: an array of keys in the form of `key`: key<fry>[num], or uint32[num, 2].
     Raises: TypeError if `key` is not one key.
     """
     return _in_form_of(key, _split(words_of("split", key), shape=shape_of_result("split", num)))
 
 
-def fold_in(key: Key | ArrayLike, data: int | ArrayLike) -> Any:
+def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
     """A new key from a key and an integer: `fold_in(key, step)` in a loop saves carrying keys along.
 
     Args:
@@ -166,9 +112,9 @@ def fold_in(key: Key | ArrayLike, data: int | ArrayLike) -> Any:
 # ---- words ---------------------------------------------------------------------------------------------------
 
 
-def words_of(name: str, key: Key | ArrayLike) -> Any:
+def words_of(name: str, key: ArrayLike) -> Any:
     """The words of one key, uint32[2]. Raises: TypeError in the name of `name` if it is anything else."""
-    words = _checked(name, key.words if isinstance(key, Key) else key)
+    words = _words(name, key)
     shape = words.shape[:-1]
     if shape:
         raise TypeError(f"{name} takes one key, not {shape} of them: index the array, or vmap {name} over it.")
@@ -245,8 +191,17 @@ def _paired(word0: Any, word1: Any) -> Array:
     return concatenate([expand_dims(word, (axis,)) for word in (word0, word1)], axis)
 
 
-def _in_form_of(key: Any, words: Array) -> Any:
-    return Key(words) if isinstance(key, Key) else words
+def _in_form_of(key: Any, words: Array) -> Array:
+    return random_wrap(words) if _holds_keys(key) else words
+
+
+def _holds_keys(x: Any) -> bool:
+    return isinstance(x, Array) and holds_keys(x.aval)
+
+
+def _words(name: str, keys: Any) -> Any:
+    """The words of keys, in either form. Raises: TypeError in the name of `name` if these are no keys."""
+    return random_unwrap(keys) if _holds_keys(keys) else _checked(name, keys)
 
 
 def _checked(name: str, words: Any) -> Any:
@@ -255,20 +210,21 @@ def _checked(name: str, words: Any) -> Any:
         raise TypeError(f"{name}: {words!r} is not a key. Make one with random.key(seed).")
     aval = aval_of(words)
     if aval.dtype != _WORD or aval.shape[-1:] != (2,):
-        raise TypeError(f"{name}: a key is uint32[2], not {aval}. Make one with random.key(seed).")
+        raise TypeError(f"{name}: a key's words are uint32[2], not {aval}. Make a key with random.key(seed).")
     return words
 
 
 def _check_integer(name: str, what: str, x: Any) -> None:
-    if isinstance(x, Key) or not is_arraylike(x):
+    if not is_arraylike(x):
         raise TypeError(f"{name}: {what} must be an integer, not {x!r}.")
     aval = aval_of(x)
     if not dtypes.is_integer(aval.dtype):
-        raise TypeError(f"{name}: {what} must be an integer, not {x!r} ({aval}).")
+        shown = aval if holds_keys(aval) else f"{x!r} ({aval})"
+        raise TypeError(f"{name}: {what} must be an integer, not {shown}.")
     if aval.shape:
         raise TypeError(f"{name}: {what} must be one integer, not {aval}: vmap {name} over an array of them.")
 
 
 def _check_impl(name: str, impl: str | None) -> None:
-    if impl not in (None, "threefry2x32"):
-        raise ValueError(f"{name}: the generator is threefry2x32; there is no {impl!r}.")
+    if impl not in (None, _IMPL):
+        raise ValueError(f"{name}: the generator is {_IMPL}; there is no {impl!r}.")

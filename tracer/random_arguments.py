@@ -12,12 +12,12 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.keys import Key, shape_of_result, words_of
+from tapeless.tracer.keys import shape_of_result, words_of
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.types import aval_of, is_arraylike
 
-KeyLike = Key | ArrayLike
+KeyLike = ArrayLike  # one key, of either form
 Shape = Sequence[int]
 
 _WHAT = {"f": "floating point", "fc": "floating point or complex", "u": "an unsigned integer", "iu": "an integer"}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.extended_dtypes import WORDS
 
 
 class ShapedArray:
@@ -35,7 +36,8 @@ class ShapedArray:
     def _intern(key: tuple[Any, ...]) -> "ShapedArray":
         """The one object for `key`, whose shape and dtype may still be given loosely (a list, "float32")."""
         shape, dtype, weak_type, sharding = key
-        exact = (tuple(int(n) for n in shape), np.dtype(dtype), bool(weak_type), sharding)
+        exact_dtype = dtype if dtypes.is_key(dtype) else np.dtype(dtype)
+        exact = (tuple(int(n) for n in shape), exact_dtype, bool(weak_type), sharding)
         found = _interned.get(exact)
         if found is None:
             found = object.__new__(ShapedArray)
@@ -92,6 +94,33 @@ class ShapedArray:
 
 
 _interned: dict[Any, ShapedArray] = {}
+
+
+def holds_keys(aval: ShapedArray) -> bool:
+    """Whether `aval` is a type of keys of random numbers."""
+    return dtypes.is_key(aval.dtype)
+
+
+def physical(aval: ShapedArray) -> ShapedArray:
+    """The type of what stands in memory for a value of type `aval`: the words of keys, along one axis more.
+
+    >>> physical(ShapedArray((3,), dtypes.KEY)), physical(ShapedArray((3,), "float32"))
+    (ShapedArray(uint32[3,2]), ShapedArray(float32[3]))
+    """
+    return aval.update(shape=(*aval.shape, WORDS), dtype=_WORD) if dtypes.is_key(aval.dtype) else aval
+
+
+def keys_of_words(words: ShapedArray) -> ShapedArray:
+    """The type of the keys that words of type `words` are: what `physical` undoes.
+
+    Raises: TypeError if `words` is not uint32[..., 2].
+    """
+    if words.dtype != _WORD or words.shape[-1:] != (WORDS,):
+        raise TypeError(f"the words of a key are uint32[{WORDS}], those of keys uint32[..., {WORDS}], not {words}.")
+    return ShapedArray(words.shape[:-1], dtypes.KEY)
+
+
+_WORD = np.dtype("uint32")
 
 
 def aval_of(value: Any) -> ShapedArray:

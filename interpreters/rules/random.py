@@ -1,7 +1,19 @@
-"""How random bits transform: they are integers, and have no derivative."""
+"""How random bits and keys transform: they have no derivative, and keys are mapped as their words are."""
+
+from typing import Any
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.tracer.primitives.random import threefry2x32_p
+from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
+
+
+def _random_wrap_vmap(size: int, args: Any, dims: Any) -> Any:
+    """The two words of a key stay together, in the last axis."""
+    return random_wrap_p.bind(vmap.to_front(args[0], dims[0])), [0]
+
 
 jvp.zero(threefry2x32_p)
+jvp.zero(random_wrap_p)
+jvp.zero(random_unwrap_p)
 vmap.elementwise(threefry2x32_p)
+vmap.elementwise(random_unwrap_p)
+vmap.rules[random_wrap_p] = _random_wrap_vmap

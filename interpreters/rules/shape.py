@@ -15,7 +15,7 @@ from tapeless.tracer.primitives.elementwise import add, select_n
 from tapeless.tracer.primitives.indexing import dynamic_update_slice
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, holds_keys
 
 
 def _later(axes: Sequence[int]) -> tuple[int, ...]:
@@ -114,7 +114,8 @@ def _pad_vmap(size: int, args: Any, dims: Any, *, padding_config: Any) -> Any:
     x, config = vmap.materialized(x, dims[0], size), ((0, 0, 0), *padding_config)
     if dims[1] is None:
         return (s.pad(x, value, config),), [0]
-    padded = s.pad(x, 0, config)
+    zero = Zero(aval_of(x).update(shape=(), weak_type=False))
+    padded = s.pad(x, instantiate(zero) if holds_keys(zero.aval) else 0, config)
     mask = vmap.materialized(_from_operand(shape, padding_config), None, size)
     return (select_n(mask, s.broadcast_in_dim(value, aval_of(padded).shape, (0,)), padded),), [0]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, hlo, ordering
+from tapeless.lowering import dispatch, emit, hlo, ordering, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c
@@ -34,3 +34,5 @@ dispatch.inline[c.name_p] = lambda x, *, name: (x,)
 dispatch.inline[c.move_p] = lambda x, *, src, dst: (x,)  # eager values are in the device's own memory
 dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # whatever runs one by one is neither merged nor moved
 ordering.rules[c.checkpoint_p] = ordering.call
+for _primitive in (c.name_p, c.move_p, c.optimization_barrier_p):
+    physical.moves(_primitive)

@@ -1,23 +1,37 @@
 """How functions with rules of their own run: their rules forgotten; a transposed one as the program derived from it."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering
+from tapeless.lowering import dispatch, emit, ordering, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.effects import ORDERED, effects, effects_of
-from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
+from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
 from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray
 
 
 def _custom_linear(f: Function, outs: Any, *operands: Value, pull: Any, n: int) -> Any:
     """The program that is derived from the user's rule; it is only known here, too late to keep an order."""
+    program = _derived([x.aval for x in operands], pull, n, f.source)
+    return emit.lower(f, physical.program(program), operands)
+
+
+def _custom_linear_words(w: physical.Writer, *words: Atom, pull: Any, n: int) -> Any:
+    """What is derived is derived from the rule as it was traced, on keys."""
+    program = _derived([v.aval for v in w.eqn.invars], pull, n, w.eqn.source)
+    return w.write(call.jit_p, *words, jaxpr=physical.program(program))
+
+
+def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Jaxpr:
     push = partial(c.push_forward, pull=pull, n=n)
-    program, _ = trace_to_jaxpr(push, [x.aval for x in operands], what="lowering", function=push)
+    program, _ = trace_to_jaxpr(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
-        raise _out_of_order(pull, _ordered(program), f.source)
-    return emit.lower(f, program, operands)
+        raise _out_of_order(pull, _ordered(program), source)
+    return program
 
 
 def _ordered(program: Jaxpr) -> Equation:
@@ -42,4 +56,5 @@ for _kind in (c.custom_jvp_p, c.custom_vjp_p):
     dispatch.inline[_kind] = c.call_custom
     ordering.rules[_kind] = ordering.call
 emit.rules[c.custom_linear_p] = _custom_linear
+physical.rules[c.custom_linear_p] = _custom_linear_words
 dispatch.inline[c.custom_linear_p] = c.push_forward

@@ -1,14 +1,19 @@
 """How elementwise operations run: most are one operation of StableHLO, or of chlo, which decomposes it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.lowering import emit
+from tapeless.lowering import emit, physical
 from tapeless.lowering.composition import while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.physical import Writer
 from tapeless.lowering.rules.reduction import extreme
 from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or, shift_right_logical
 from tapeless.tracer.primitives.reduction import reduce_or
 from tapeless.tracer.primitives.shape import full_like
@@ -249,3 +254,37 @@ def _convert(f: Function, outs: Any, x: Value, *, dtype: Any, weak_type: bool) -
 
 
 emit.rules[e.convert_element_type_p] = _convert
+
+# ---- keys, as words along a last axis ------------------------------------------------------------------------
+
+
+def _broadcast_words(w: Writer, words: Sequence[Atom]) -> list[Atom]:
+    """Words of operands of one shape, or rank 0, in one shape."""
+    shape = max([x.aval.shape for x in words], key=len)
+    return [w.spread(x, shape, range(len(shape) - x.aval.ndim, len(shape))) for x in words]
+
+
+def _select_words(w: Writer, which: Atom, *cases: Atom) -> Any:
+    """What chooses a key chooses both of its words; a choice among single keys for many elements spreads them."""
+    shape = which.aval.shape
+    if not shape:
+        return w.write(e.select_n_p, which, *_broadcast_words(w, cases))
+    spread = [w.spread(x, (*shape, WORDS), range(len(shape) + 1 - x.aval.ndim, len(shape) + 1)) for x in cases]
+    return w.write(e.select_n_p, w.spread(which, (*shape, WORDS), range(len(shape))), *spread)
+
+
+def _compare_words(compare: Primitive, reduce: Primitive) -> Any:
+    """Keys are equal if both words are, and differ if one does."""
+
+    def rule(w: Writer, x: Atom, y: Atom) -> Any:
+        (same,) = w.write(compare, *_broadcast_words(w, [x, y]))
+        return w.write(reduce, same, axes=(same.aval.ndim - 1,))
+
+    return rule
+
+
+physical.rules[e.select_n_p] = _select_words
+physical.rules[e.eq_p] = _compare_words(e.eq_p, r.reduce_and_p)
+physical.rules[e.ne_p] = _compare_words(e.ne_p, r.reduce_or_p)
+physical.moves(e.copy_p)
+physical.moves(e.stop_gradient_p)

@@ -1,11 +1,14 @@
-"""How random bits run: as plain integer operations, hence the same bits on every device."""
+"""How random bits run: as plain integer operations, hence the same bits on every device. Keys are their words."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.lowering import emit
+from tapeless.lowering import dispatch, emit, physical
+from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.primitives.random import threefry2x32_p
+from tapeless.lowering.key_array import KeyArray
+from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
+from tapeless.tracer.types import aval_of
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
@@ -46,3 +49,24 @@ def _rotated(f: Function, x: Value, bits: int) -> Value:
 
 
 emit.rules[threefry2x32_p] = _threefry2x32
+
+# What is left of these in memory is nothing: keys are their words.
+for _primitive in (random_wrap_p, random_unwrap_p):
+    emit.rules[_primitive] = lambda f, outs, x: [x]
+    physical.rules[_primitive] = lambda w, x: [x]
+
+
+def _wrap(words: Any) -> tuple[KeyArray]:
+    """The keys, in the memory of the words."""
+    random_wrap_p.type((aval_of(words),), {})
+    return (KeyArray(dispatch.buffer_on(words, dispatch.device_of((words,)))),)
+
+
+def _unwrap(keys: Any) -> tuple[DeviceArray]:
+    """The words, in the same memory."""
+    random_unwrap_p.type((aval_of(keys),), {})
+    return (keys.words,)
+
+
+dispatch.inline[random_wrap_p] = _wrap
+dispatch.inline[random_unwrap_p] = _unwrap

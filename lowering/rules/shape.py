@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.lowering import emit, hlo
+from tapeless.lowering import emit, hlo, physical
 from tapeless.lowering.hlo import Function, Value
+from tapeless.lowering.physical import Writer, and_then
+from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.types import ShapedArray
 
@@ -78,3 +81,37 @@ emit.rules[s.concatenate_p] = _concatenate
 emit.rules[s.pad_p] = _pad
 emit.rules[s.slice_p] = _slice
 emit.rules[s.split_p] = _split
+
+# ---- keys, as words along a last axis ------------------------------------------------------------------------
+
+
+def _broadcast_words(w: Writer, x: Atom, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    return w.write(s.broadcast_in_dim_p, x, shape=(*shape, WORDS), dims=(*dims, len(shape)))
+
+
+def _pad_words(w: Writer, x: Atom, value: Atom, *, padding_config: Any) -> Any:
+    """One word after the other, for what is padded with is one scalar."""
+    padded = [
+        w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0] for k in range(WORDS)
+    ]
+    shape = (*padded[0].aval.shape, 1)
+    return w.write(
+        s.concatenate_p, *[w.write(s.reshape_p, y, shape=shape)[0] for y in padded], dimension=len(shape) - 1
+    )
+
+
+def _word(w: Writer, x: Atom, k: int) -> Atom:
+    """Word k of every key."""
+    shape = x.aval.shape[:-1]
+    cut = {"start_indices": (*[0] * len(shape), k), "limit_indices": (*shape, k + 1), "strides": (1,) * x.aval.ndim}
+    return w.write(s.reshape_p, w.write(s.slice_p, x, **cut)[0], shape=shape)[0]
+
+
+physical.rules[s.broadcast_in_dim_p] = _broadcast_words
+physical.rules[s.pad_p] = _pad_words
+physical.moves(s.reshape_p, shape=and_then(WORDS))
+physical.moves(s.transpose_p, permutation=lambda axes: (*axes, len(axes)))
+physical.moves(s.slice_p, start_indices=and_then(0), limit_indices=and_then(WORDS), strides=and_then(1))
+physical.moves(s.rev_p)
+physical.moves(s.concatenate_p)
+physical.moves(s.split_p)

@@ -13,8 +13,8 @@ from tapeless.interpreters.supports import Known
 from tests.interpreters import structured_programs
 from tests.interpreters.test_random_programs import dealt
 from tests.samples import SAMPLES
-from tests.samples.sample import Sample
-from tests.test_primitives import applied, bind, numpy, over
+from tests.samples.sample import Sample, numpys
+from tests.test_primitives import applied, bind, over
 
 
 def spec(*shape: int) -> Any:
@@ -175,11 +175,11 @@ def check_supports(f: Any, args: Any) -> None:
     anything = [Known(v.aval) for v in closed.jaxpr.invars[len(given) :]]
     _, outs = sparse_cost.run(closed.jaxpr, [*given, *anything])
     for k, y in zip(outs, tl.tree.leaves(f(*args)), strict=True):
-        assert not np.any(numpy(y)[~k.mask])
-        brackets = numpy(y)[supports.whole(k.binary, k.aval)]
+        assert not np.any(numpys(y)[~k.mask])
+        brackets = numpys(y)[supports.whole(k.binary, k.aval)]
         assert np.all((brackets == 0) | (brackets == 1))
         if k.value is not None:
-            np.testing.assert_array_equal(k.value, numpy(y))
+            np.testing.assert_array_equal(k.value, numpys(y))
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -7,7 +7,7 @@ from tapeless.tracer.primitives.checkpoint import checkpoint_p, move_p, name_p, 
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
-from tests.samples.sample import Sample, f32
+from tests.samples.sample import Sample, f32, keys
 
 
 def _product(x, y):
@@ -47,4 +47,7 @@ ROWS = [
         dtypes=("float16", "int32", "bool"),
     ),
     Sample(optimization_barrier_p, (f32(3), f32(2, 4)), lambda x, y: (x, y), dtypes=("bfloat16", "int32", "bool")),
+    Sample(name_p, (keys(3),), lambda x, name: x, {"name": "hidden"}, label="keys"),
+    Sample(move_p, (keys(3),), lambda x, src, dst: x, {"src": "device", "dst": "pinned_host"}, label="keys"),
+    Sample(optimization_barrier_p, (keys(3), f32(2, 4)), lambda x, y: (x, y), label="keys"),
 ]

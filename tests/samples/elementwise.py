@@ -1,5 +1,6 @@
 """Samples of elementwise operations; operands stay clear of kinks and branch cuts, which have tests of their own."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
-from tests.samples.sample import Sample, f32
+from tests.samples.sample import Keys, Sample, f32, keys
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
@@ -308,4 +309,25 @@ CHOICE += [
     )
 ]
 
-ROWS = UNARY + BINARY + COMPARISON + CHOICE
+# ---- keys ----------------------------------------------------------------------------------------------------
+
+SOME_EQUAL = keys(3, 4), np.where(truth(3, 4), keys(3, 4), keys(3, 4, seed=1)).view(Keys)
+KEYS = [
+    Sample(e.eq_p, SOME_EQUAL, operator.eq, label="keys", bad=(((keys(3), f32(3)), {}, TypeError),)),
+    Sample(e.ne_p, SOME_EQUAL, operator.ne, label="keys", bad=(((keys(3), keys(4)), {}, ValueError),)),
+    Sample(e.eq_p, (SOME_EQUAL[0], keys(3, 4)[1, 2:3].reshape(())), operator.eq, label="keys-scalar"),
+    Sample(
+        e.select_n_p,
+        (truth(3, 4), *SOME_EQUAL),
+        choose,
+        label="keys",
+        bad=(((truth(3), keys(3), f32(3)), {}, TypeError), ((keys(3), keys(3), keys(3)), {}, TypeError)),
+    ),
+    Sample(e.select_n_p, (np.array(True), keys(3), keys()), choose, label="keys-scalar-choice"),
+    Sample(e.select_n_p, (truth(6), keys(), keys(seed=1)), choose, label="keys-scalar-cases"),
+    Sample(e.select_n_p, (i32(9, low=0, high=3), keys(9), keys(9, seed=1), keys(seed=2)), choose, label="keys-three"),
+    Sample(e.copy_p, (keys(3, 4),), np.copy, label="keys"),
+    Sample(e.stop_gradient_p, (keys(3, 4),), np.copy, label="keys"),
+]
+
+ROWS = UNARY + BINARY + COMPARISON + CHOICE + KEYS

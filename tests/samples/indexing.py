@@ -7,7 +7,7 @@ import numpy as np
 
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from tests.samples.sample import Sample, f32
+from tests.samples.sample import RECORD, Sample, f32, keys
 
 CLIP, FILL, PROMISE = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP, GatherScatterMode.PROMISE_IN_BOUNDS
 
@@ -56,6 +56,9 @@ def placed(place: Any, rank: int, window_dims: Any) -> tuple[Any, ...]:
     return tuple(slice(None) if k in window_dims else next(batch) for k in range(rank))
 
 
+NO_KEY = np.array((2**32 - 1, 2**32 - 1), RECORD)  # what is read outside of an array of keys
+
+
 def gather_reference(
     x: Any, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, mode: Any, fill_value: Any, **_: Any
 ) -> Any:
@@ -64,7 +67,8 @@ def gather_reference(
     window_shape = [n for k, n in enumerate(slice_sizes) if k not in dropped]
     rank = indices.ndim - 1 + len(d.offset_dims)
     offsets, batch = iter(window_shape), iter(indices.shape[:-1])
-    fill = (np.nan if x.dtype.kind in "fc" else True) if fill_value is None else fill_value
+    default = NO_KEY if x.dtype == RECORD else np.nan if x.dtype.kind in "fc" else True
+    fill = default if fill_value is None else fill_value
     out = np.full([next(offsets) if k in d.offset_dims else next(batch) for k in range(rank)], fill, x.dtype)
     for place, window in windows(x.shape, indices, d, slice_sizes, mode):
         if window is not None:
@@ -327,4 +331,44 @@ SCATTERS = [
     ),
 ]
 
-ROWS = [*ONE_WINDOW, *GATHERS, *SCATTERS]
+# ---- keys ----------------------------------------------------------------------------------------------------
+
+READ = {**dict.fromkeys(("rows", "blocks", "batched", "scalar"), PROMISE), "outside": FILL, "half outside": CLIP}
+WRITTEN = ("rows", "batched", "one", "no axes, length 1", "outside")
+EVERY_LAYOUT = {**LAYOUTS, **OUTSIDE}
+
+
+def gather_keys(label: str, mode: Any) -> Sample:
+    shape, indices, numbers, sizes, _ = EVERY_LAYOUT[label]
+    args, params = (keys(*shape), indices), gathering(numbers, sizes, mode)
+    return Sample(i.gather_p, args, gather_reference, params, label=f"keys, {label}")
+
+
+def scatter_keys(label: str) -> Sample:
+    shape, indices, numbers, _, updates_shape = EVERY_LAYOUT[label]
+    args, params = (keys(*shape), indices, keys(*updates_shape, seed=1)), scattering(numbers)
+    return Sample(i.scatter_p, args, REFERENCES[i.scatter_p], params, label=f"keys, {label}")
+
+
+KEYS = [
+    Sample(
+        i.dynamic_slice_p,
+        (keys(5, 4), *scalars(1, 9)),
+        dynamic_slice_reference,
+        {"slice_sizes": (2, 2)},
+        label="keys",
+        bad=(((X, keys(), keys()), {"slice_sizes": (2, 2)}, TypeError),),
+    ),
+    Sample(i.dynamic_slice_p, (keys(),), dynamic_slice_reference, {"slice_sizes": ()}, label="one key"),
+    Sample(
+        i.dynamic_update_slice_p,
+        (keys(5, 4), keys(2, 2, seed=1), np.asarray(4, np.int8), np.asarray(1, np.uint32)),
+        dynamic_update_slice_reference,
+        label="keys",
+        bad=(((keys(5, 4), X[:2], *scalars(1, 2)), {}, TypeError),),
+    ),
+    *[gather_keys(label, mode) for label, mode in READ.items()],
+    *map(scatter_keys, WRITTEN),
+]
+
+ROWS = [*ONE_WINDOW, *GATHERS, *SCATTERS, *KEYS]

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer.primitives.random import threefry2x32_p
-from tests.samples.sample import Sample
+from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
+from tests.samples.sample import RECORD, Sample, keys
 
 _KEY = tuple(np.array(word, np.uint32) for word in (0x13198A2E, 0x03707344))
 _ROTATIONS = [13, 15, 26, 6, 17, 29, 16, 24]
@@ -46,4 +46,22 @@ ROWS = [
     ),
     Sample(threefry2x32_p, (words(5), words(5, seed=1), _KEY[0], words(5, seed=2)), threefry2x32, label="several-keys"),
     Sample(threefry2x32_p, (*_KEY, words(0), words(0)), threefry2x32, label="empty"),
+    Sample(
+        random_wrap_p,
+        (words(3, 2),),
+        lambda words: words.view(RECORD)[..., 0],
+        bad=(
+            ((words(2, 3),), {}, TypeError),
+            ((words(2).astype(np.int32),), {}, TypeError),
+            ((words(1)[0],), {}, TypeError),
+            ((keys(2),), {}, TypeError),
+        ),
+    ),
+    Sample(random_wrap_p, (words(0, 2),), lambda words: words.view(RECORD)[..., 0], label="empty"),
+    Sample(
+        random_unwrap_p,
+        (keys(3),),
+        lambda keys: np.asarray(keys).view(np.uint32).reshape(-1, 2),
+        bad=(((words(3, 2),), {}, TypeError),),
+    ),
 ]

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.extended_dtypes import KEY, WORDS
+from tapeless.tracer.primitives.random import random_unwrap, random_wrap
+from tapeless.tracer.types import ShapedArray
 
 
 @dataclass(frozen=True)
@@ -32,3 +35,37 @@ class Sample:
 def f32(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Any:
     """Random float32 of a shape, between low and high."""
     return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
+
+
+# ---- keys of random numbers, of which NumPy knows nothing: records of two words, which it moves as it moves anything
+
+
+RECORD = np.dtype([(f"word{i}", np.uint32) for i in range(WORDS)])
+
+
+class Keys(np.ndarray[Any, Any]):
+    """Keys as records, of the type that they have as an array of ours."""
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray(self.shape, KEY)
+
+
+def keys(*shape: int, seed: int = 0) -> Any:
+    """Random keys, as records."""
+    words = np.random.default_rng(seed).integers(0, 2**32, (*shape, WORDS), np.uint32)
+    return words.view(RECORD)[..., 0].view(Keys)
+
+
+def ours(x: Any) -> Any:
+    """An operand as a primitive takes it: keys as an array of ours, anything else as it is."""
+    if getattr(x, "dtype", None) != RECORD:
+        return x
+    return random_wrap(np.ravel(np.asarray(x)).view(np.uint32).reshape(*x.shape, WORDS))
+
+
+def numpys(x: Any) -> Any:
+    """A result as NumPy's: keys as records."""
+    if getattr(x, "dtype", None) is not KEY:
+        return np.asarray(x)
+    return np.asarray(random_unwrap(x)).view(RECORD)[..., 0]

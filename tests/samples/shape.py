@@ -1,11 +1,12 @@
 """Samples of the operations that move elements."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer.primitives import shape as s
-from tests.samples.sample import Sample, f32
+from tests.samples.sample import Sample, f32, keys
 
 ANY = ("bool", "int8", "uint32", "int64", "bfloat16", "float16", "float64", "complex64")
 
@@ -197,4 +198,28 @@ CUTTING = [
     Sample(s.split_p, (f32(2, 0),), split_reference, {"sizes": (1, 1), "axis": 0}, (0,), label="empty"),
 ]
 
-ROWS = [*CREATION, *SAME_ELEMENTS, *JOINING, *CUTTING]
+KEYS = [
+    Sample(s.broadcast_in_dim_p, (keys(3, 1),), broadcast_reference, {"shape": (2, 3, 4), "dims": (1, 2)}),
+    Sample(s.broadcast_in_dim_p, (keys(),), broadcast_reference, {"shape": (2, 0), "dims": ()}, label="empty"),
+    Sample(s.reshape_p, (keys(3, 4),), lambda x, shape: x.reshape(shape), {"shape": (2, 6)}),
+    Sample(s.reshape_p, (keys(),), lambda x, shape: x.reshape(shape), {"shape": (1, 1)}, label="scalar"),
+    Sample(
+        s.transpose_p, (keys(2, 3, 4),), lambda x, permutation: x.transpose(permutation), {"permutation": (2, 0, 1)}
+    ),
+    Sample(s.rev_p, (keys(3, 4),), lambda x, dimensions: np.flip(x, dimensions), {"dimensions": (0, 1)}),
+    joined(
+        keys(2, 3), keys(2, 1, seed=1), keys(2, 0), dimension=1, bad=(((keys(3), X[0]), {"dimension": 0}, TypeError),)
+    ),
+    Sample(
+        s.pad_p,
+        (keys(3, 4), keys(seed=1)),
+        pad_reference,
+        {"padding_config": ((1, -1, 0), (0, 1, 2))},
+        bad=(((keys(3, 4), SCALAR), TWO, TypeError),),
+    ),
+    Sample(s.slice_p, (keys(3, 4),), slice_reference, cut((0, 1), (3, 4), (2, 2))),
+    Sample(s.split_p, (keys(3, 4),), split_reference, {"sizes": (1, 0, 3), "axis": 1}),
+]
+KEYS = [replace(row, linear_in=(), label=f"keys{row.label and '-' + row.label}") for row in KEYS]
+
+ROWS = [*CREATION, *SAME_ELEMENTS, *JOINING, *CUTTING, *KEYS]

@@ -1,4 +1,4 @@
-"""Keys: where they come from, what they are as values, what is refused."""
+"""Keys: where they come from, and what is refused. What they are as arrays is in tests/api/test_key_arrays.py."""
 
 import numpy as np
 import pytest
@@ -75,8 +75,8 @@ def test_fold_in_takes_traced_data():
 
 
 def test_form_is_kept():
-    assert isinstance(random.split(random.key(0)), random.Key)
-    assert isinstance(random.fold_in(random.key(0), 1), random.Key)
+    assert str(random.split(random.key(0)).aval) == "key<fry>[2]"
+    assert str(random.fold_in(random.key(0), 1).aval) == "key<fry>[]"
     assert random.split(random.PRNGKey(0), 3).shape == (3, 2)
     assert random.fold_in(random.PRNGKey(0), 1).dtype == np.uint32
     assert words(random.split(random.key(4))) == words(random.split(random.PRNGKey(4)))
@@ -89,55 +89,13 @@ def test_wrapping_words():
 
 
 def test_clone_is_the_same_key():
-    key = random.key(8)
-    assert random.clone(key) is key
+    for key in (random.key(8), random.PRNGKey(8)):
+        assert random.clone(key) is key
 
 
-# ---- keys as values
-
-
-def test_array_of_keys():
-    keys = random.split(random.key(0), (3, 4))
-    assert (keys.shape, keys.ndim, keys.size, len(keys)) == ((3, 4), 2, 12, 3)
-    assert keys[1].shape == (4,)
-    assert keys[1, 2].shape == ()
-    assert keys[..., 0].shape == (3,)
-    assert keys[:, 1:3].shape == (3, 2)
-    assert words(keys[1, 2]) == words(keys)[1][2]
-    assert [k.shape for k in keys] == [(4,)] * 3
-
-
-def test_unpacking():
-    first, second = random.split(random.key(0))
-    assert [words(first), words(second)] == words(random.split(random.key(0)))
-
-
-def test_equality_is_elementwise():
-    keys = random.split(random.key(0), 3)
-    assert np.asarray(keys == keys[1]).tolist() == [False, True, False]
-    assert bool(random.key(1) == random.key(1))
-    assert random.key(1) != 1
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(random.key(1))
-
-
-def test_one_key_has_no_items():
-    with pytest.raises(TypeError, match="one key"):
-        len(random.key(0))
-    with pytest.raises(TypeError, match="one key"):
-        iter(random.key(0))
-
-
-def test_repr_shows_the_words():
-    assert "0" in repr(random.key(0))
-    assert "7" in repr(random.key(7))
-
-
-def test_key_is_a_pytree():
-    key = random.key(3)
-    leaves, treedef = tl.tree.flatten({"key": key})
-    assert [leaf.shape for leaf in leaves] == [(2,)]
-    assert words(tl.tree.unflatten(treedef, leaves)["key"]) == words(key)
+def test_generator():
+    assert random.key_impl(random.key(0)) == random.key_impl(random.PRNGKey(0)) == "threefry2x32"
+    assert words(random.key(3, impl=random.key_impl(random.key(0)))) == [0, 3]
 
 
 def test_key_passes_through_transformations():
@@ -163,25 +121,33 @@ def test_gradient_with_a_key_as_another_argument():
 
 # ---- errors
 
-ONE, SEVERAL = random.Key(np.zeros(2, np.uint32)), random.Key(np.zeros((4, 2), np.uint32))
+ONE, SEVERAL = (random.wrap_key_data(np.zeros(shape, np.uint32)) for shape in (2, (4, 2)))
 
 REFUSED = [
     (lambda: random.key(1.0), TypeError, "key: the seed must be an integer, not 1.0 (float32[])."),
     (lambda: random.key(np.arange(2)), TypeError, "key: the seed must be one integer, not int64[2]: vmap key"),
-    (lambda: random.key(ONE), TypeError, "key: the seed must be an integer, not Key("),
+    (lambda: random.key(ONE), TypeError, "key: the seed must be an integer, not key<fry>[]."),
     (lambda: random.PRNGKey("a"), TypeError, "PRNGKey: the seed must be an integer, not 'a'."),
     (lambda: random.key(2**64), OverflowError, "does not fit int64"),
     (lambda: random.key(0, impl="rbg"), ValueError, "key: the generator is threefry2x32; there is no 'rbg'."),
     (lambda: random.split(0), TypeError, "split: 0 is not a key. Make one with random.key(seed)."),
-    (lambda: random.split(np.zeros(2)), TypeError, "split: a key is uint32[2], not float64[2]."),
-    (lambda: random.split(np.zeros(3, np.uint32)), TypeError, "split: a key is uint32[2], not uint32[3]."),
+    (lambda: random.split(np.zeros(2)), TypeError, "split: a key's words are uint32[2], not float64[2]."),
+    (lambda: random.split(np.zeros(3, np.uint32)), TypeError, "split: a key's words are uint32[2], not uint32[3]."),
     (lambda: random.split(SEVERAL), TypeError, "split takes one key, not (4,) of them: index the array, or vmap"),
     (lambda: random.split(ONE, 2.0), TypeError, "split: shape must be a sequence of integers, not 2.0."),
     (lambda: random.split(ONE, -1), ValueError, "split: shape (-1,) has a negative size."),
     (lambda: random.fold_in(ONE, 1.0), TypeError, "fold_in: data must be an integer, not 1.0"),
     (lambda: random.fold_in(ONE, -1), OverflowError, "-1 does not fit uint32"),
     (lambda: random.fold_in(ONE, np.arange(3)), TypeError, "fold_in: data must be one integer, not int64[3]"),
-    (lambda: random.wrap_key_data(np.zeros(2)), TypeError, "wrap_key_data: a key is uint32[2], not float64[2]."),
+    (lambda: random.wrap_key_data(ONE), TypeError, "wrap_key_data: a key's words are uint32[2], not key<fry>[]."),
+    (lambda: random.key_data(3), TypeError, "key_data: 3 is not a key."),
+    (lambda: random.key_impl(np.zeros(2)), TypeError, "key_impl: a key's words are uint32[2], not float64[2]."),
+    (lambda: random.clone("key"), TypeError, "clone: 'key' is not a key."),
+    (
+        lambda: random.wrap_key_data(np.zeros(2)),
+        TypeError,
+        "wrap_key_data: a key's words are uint32[2], not float64[2].",
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     common_shape,
     inexact,
+    number_operand,
     operand,
     promoted,
     promoted_inexact,
@@ -155,7 +156,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 def positive(x: ArrayLike, /) -> Array:
     """x."""
-    return array_operand("positive", x)
+    return number_operand("positive", x)
 
 
 def absolute(x: ArrayLike, /) -> Array:
@@ -179,19 +180,19 @@ def sign(x: ArrayLike, /) -> Array:
 
 def real(val: ArrayLike, /) -> Array:
     """Real part, elementwise."""
-    val = array_operand("real", val)
+    val = number_operand("real", val)
     return lax.real_p.bind(val)[0] if dtypes.is_complex(val.dtype) else val
 
 
 def imag(val: ArrayLike, /) -> Array:
     """Imaginary part, elementwise; zero for real numbers."""
-    val = array_operand("imag", val)
+    val = number_operand("imag", val)
     return lax.imag_p.bind(val)[0] if dtypes.is_complex(val.dtype) else full(val.shape, 0, val.dtype)
 
 
 def conjugate(x: ArrayLike, /) -> Array:
     """Complex conjugate, elementwise."""
-    x = array_operand("conjugate", x)
+    x = number_operand("conjugate", x)
     return lax.conj_p.bind(x)[0] if dtypes.is_complex(x.dtype) else x
 
 
@@ -330,7 +331,7 @@ def round(a: ArrayLike, decimals: int = 0) -> Array:
 
     Raises: NotImplementedError for integers to the left of the point, `decimals` below 0.
     """
-    a = array_operand("round", a)
+    a = number_operand("round", a)
     if dtypes.is_complex(a.dtype):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     if dtypes.is_integer(a.dtype) and decimals < 0:
@@ -352,7 +353,7 @@ def _round(x: Any, *, decimals: int) -> Array:
 
 
 def _rounded(name: str, function: Any, x: ArrayLike) -> Array:
-    x = array_operand(name, x)
+    x = number_operand(name, x)
     return x if dtypes.kind(x.dtype) in "biu" else function(x)
 
 
@@ -402,7 +403,7 @@ def clip(
     Raises: TypeError for complex numbers.
     """
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    arr = array_operand("clip", arr)
+    arr = number_operand("clip", arr)
     if dtypes.is_complex(arr.dtype):
         raise TypeError(f"clip: complex numbers are not ordered: {arr.aval}. Clip the real and imaginary parts.")
     common_shape("clip", arr.shape, *[x.shape for x in (low, high) if isinstance(x, (Array, np.ndarray))])

@@ -179,6 +179,8 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
     """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
     check_operands(f"at[...].{name}", values)
     y = aval_of(values)
+    if dtypes.is_key(x.dtype) != dtypes.is_key(y.dtype):
+        raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}: keys go with keys alone.")
     if dtypes.rank(y.dtype) > dtypes.rank(x.dtype):
         raise TypeError(f"at[...].{name}: {y} cannot be written into {x.aval}. Convert one of them with astype.")
     try:

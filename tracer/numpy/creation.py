@@ -11,6 +11,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -24,6 +25,7 @@ from tapeless.tracer.numpy.promotion import (
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axis, constant, converted
+from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike, is_masked
 
@@ -146,7 +148,7 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = flo
 
 
 def zeros(shape: Shape, dtype: Any = None, **_: Any) -> Array:
-    """An array of zeros, of the default float if no dtype is given."""
+    """An array of zeros, of the default float if no dtype is given; of keys, those whose words are zeros."""
     return _constant("zeros", shape, 0, dtype)
 
 
@@ -172,7 +174,7 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Ar
 
 def zeros_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
     """An array of zeros with the shape and dtype of a."""
-    return full_like(a, 0, dtype, shape)
+    return _zeros_like(a, dtype, shape)
 
 
 def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
@@ -182,7 +184,7 @@ def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: 
 
 def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
     """An array of any elements, zeros, with the shape and dtype of `prototype`."""
-    return full_like(prototype, 0, dtype, shape)
+    return _zeros_like(prototype, dtype, shape)
 
 
 def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
@@ -190,15 +192,31 @@ def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | N
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
-    like = a if hasattr(a, "shape") and hasattr(a, "dtype") else aval_of(a)
-    dtype = like.dtype if dtype is None else dtypes.canonical(dtype)
-    size = tuple(like.shape) if shape is None else _shape("full_like", shape)
+    size, dtype = _like(a, dtype, shape)
     return _filled(fitted(fill_value, dtype), size)
+
+
+def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
+    size, dtype = _like(a, dtype, shape)
+    return _zero_keys(size) if dtypes.is_key(dtype) else _filled(converted(0, dtype), size)
+
+
+def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    like = a if hasattr(a, "shape") and hasattr(a, "dtype") else aval_of(a)
+    size = tuple(like.shape) if shape is None else _shape("full_like", shape)
+    return size, like.dtype if dtype is None else dtypes.canonical(dtype)
 
 
 def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
-    return _filled(constant(value, ShapedArray((), dtype)), _shape(name, shape))
+    size = _shape(name, shape)
+    if dtypes.is_key(dtype) and not value:
+        return _zero_keys(size)
+    return _filled(constant(value, ShapedArray((), dtype)), size)
+
+
+def _zero_keys(shape: tuple[int, ...]) -> Array:
+    return random_wrap(_constant("zeros", (*shape, WORDS), 0, np.uint32))
 
 
 def _filled(value: Any, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,15 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select, trunc
-from tapeless.tracer.numpy.promotion import apply2_inexact, broadcast, cast, inexact, operand, promoted_inexact
+from tapeless.tracer.numpy.promotion import (
+    apply2_inexact,
+    broadcast,
+    cast,
+    inexact,
+    number_operand,
+    operand,
+    promoted_inexact,
+)
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import shape_of
@@ -19,7 +27,7 @@ from tapeless.tracer.types import aval_of
 
 def signbit(x: ArrayLike, /) -> Array:
     """Whether x is negative, -0.0 and negative NaNs included, elementwise."""
-    return _signbit(operand("signbit", x))
+    return _signbit(number_operand("signbit", x))
 
 
 @core.compound

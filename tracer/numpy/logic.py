@@ -11,14 +11,15 @@ from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import (
     apply,
     apply2,
-    array_operand,
     broadcast,
     cast,
     check_operands,
     common_shape,
+    number_operand,
     operand,
     promoted,
     promoted_dtypes,
+    refuse_keys,
     stretched,
 )
 from tapeless.tracer.primitives import bits
@@ -87,6 +88,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 def truth(name: str, x: ArrayLike) -> Any:
     """Whether x is not 0, elementwise."""
     x = operand(name, x)
+    refuse_keys(name, x)
     return x if x.dtype.kind == "b" else lax.ne(x, constant(0, aval_of(x)))
 
 
@@ -214,7 +216,7 @@ def nan_to_num(
 
     `copy` is taken as NumPy takes it, and changes nothing: arrays are never written to.
     """
-    x = array_operand("nan_to_num", x)
+    x = number_operand("nan_to_num", x)
     if dtypes.is_complex(x.dtype):
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (lax.real(x), lax.imag(x)))
         return lax.complex(*parts)

@@ -1,5 +1,6 @@
 """Matrices by their structure: identity, triangles, diagonals, Vandermonde."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import Place
-from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out
+from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.reduction import reduce_sum
@@ -62,16 +63,16 @@ def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """m [.., n, m] with zeros above diagonal k."""
-    return _triangle(_matrices("tril", m), k=int(k), lower=True)
+    return _triangle(_matrices("tril", m, number_operand), k=int(k), lower=True)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """m [.., n, m] with zeros below diagonal k."""
-    return _triangle(_matrices("triu", m), k=int(k) - 1, lower=False)
+    return _triangle(_matrices("triu", m, number_operand), k=int(k) - 1, lower=False)
 
 
-def _matrices(name: str, m: ArrayLike) -> Array:
-    x = array_operand(name, m)
+def _matrices(name: str, m: ArrayLike, operand: Callable[[str, Any], Array] = array_operand) -> Array:
+    x = operand(name, m)
     if x.ndim < 2:
         raise ValueError(f"{name}: a matrix has at least two axes, {x.aval} has {x.ndim}.")
     return x
@@ -156,7 +157,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """
     x = array_operand("diag", v)
     if x.ndim == 1:
-        return _diag(x, k=int(k))
+        return _diag(number_operand("diag", x), k=int(k))
     if x.ndim != 2:
         raise ValueError(f"diag: a vector or a matrix, not {x.aval}.")
     return diagonal(x, k)
@@ -173,7 +174,7 @@ def _diag(x: Array, *, k: int) -> Array:
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of v on diagonal k."""
-    x = array_operand("diagflat", v)
+    x = number_operand("diagflat", v)
     return _diag(reshape(x, (x.size,)), k=int(k))
 
 
@@ -183,7 +184,7 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype.
     """
     check_no_out("trace", out)
-    x = diagonal(_matrices("trace", a), offset, axis1, axis2)
+    x = diagonal(_matrices("trace", a, number_operand), offset, axis1, axis2)
     wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
     x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)
     return reduce_sum(x, (x.ndim - 1,))

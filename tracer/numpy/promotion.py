@@ -41,7 +41,7 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
     if isinstance(x, Array) and isinstance(y, Array):
         if x.aval is not y.aval:
             if x.aval.dtype != y.aval.dtype and (x.aval.weak_type or y.aval.weak_type):
-                _check_weak(x, y)
+                _check_weak(name, x, y)
             return _apply_mixed(x, y, name=name, primitive=primitive, on_bool=on_bool)
     else:
         x, y = promoted(name, x, y)
@@ -74,6 +74,20 @@ def check_operands(name: str, *xs: Any) -> None:
             )
 
 
+def refuse_keys(name: str, *xs: Any) -> None:
+    """Raise TypeError in the name of `name` if one of `xs`, which are arrays or numbers, holds keys."""
+    core.refuse_keys(name, *map(aval_of, xs))
+
+
+def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
+    """`dtypes.result_type`, in the name of `name` where keys are among the operands."""
+    try:
+        return dtypes.result_type(*xs)
+    except TypeError:
+        refuse_keys(name, *xs)
+        raise
+
+
 def check_no_out(name: str, out: Any) -> None:
     """Raise NotImplementedError if there is an array to write the result to."""
     if out is not None:
@@ -102,6 +116,14 @@ def array_operand(name: str, x: Any) -> Array:
         return x
     check_operands(name, x)
     return as_array(x)
+
+
+def number_operand(name: str, x: Any) -> Array:
+    """x as an array of ours. Raises: TypeError if it is neither an array nor a number, or holds keys."""
+    operand = array_operand(name, x)
+    if dtypes.is_key(operand.aval.dtype):
+        core.refuse_keys(name, operand.aval)
+    return operand
 
 
 def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
@@ -133,9 +155,9 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> bool:
     return known is not None
 
 
-def _check_weak(x: Array, y: Array) -> None:
+def _check_weak(name: str, x: Array, y: Array) -> None:
     """What is known of weak integers, before they become operands of a program."""
-    dtype, _ = dtypes.result_type(x, y)
+    dtype, _ = _common_dtype(name, x, y)
     for operand in (x, y):
         if operand.aval.weak_type:
             check_fits(operand, dtype)
@@ -155,6 +177,7 @@ def inexact(name: str, x: Any) -> Any:
         aval = x.aval
         if dtypes.is_inexact(aval.dtype):
             return x
+        core.refuse_keys(name, aval)
     else:
         check_operands(name, x)
         aval = aval_of(x)
@@ -176,7 +199,7 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     check_operands(name, x, y)
-    dtype, weak = dtypes.result_type(x, y)
+    dtype, weak = _common_dtype(name, x, y)
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
 
@@ -186,6 +209,7 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     aval = aval_of(x)
     if dtypes.is_inexact(aval.dtype):
         return x, y
+    core.refuse_keys(name, aval)
     dtype, weak = dtypes.inexact_of(aval.dtype), aval.weak_type and aval_of(y).weak_type
     return cast(x, dtype, weak), cast(y, dtype, weak)
 
@@ -193,13 +217,14 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common dtype, their shapes as they are."""
     check_operands(name, *xs)
-    dtype, weak = dtypes.result_type(*xs)
+    dtype, weak = _common_dtype(name, *xs)
     return [cast(x, dtype, weak) for x in xs]
 
 
 def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common floating-point or complex dtype, their shapes as they are."""
     check_operands(name, *xs)
+    refuse_keys(name, *xs)
     dtype, weak = dtypes.result_type(*xs)
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
 

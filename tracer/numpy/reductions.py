@@ -15,7 +15,15 @@ from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
 from tapeless.tracer.numpy.logic import choose_between, isnan, truth
-from tapeless.tracer.numpy.promotion import array_operand, broadcasts_to, cast, check_no_out, check_operands, fitted
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    broadcasts_to,
+    cast,
+    check_no_out,
+    check_operands,
+    fitted,
+    number_operand,
+)
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
@@ -155,7 +163,7 @@ def max(
 ) -> Array:
     """Maximum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
     check_no_out("max", out)
-    x = _nonempty("max", array_operand("max", a), axis, initial, where)
+    x = _nonempty("max", number_operand("max", a), axis, initial, where)
     return _reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
@@ -169,7 +177,7 @@ def min(
 ) -> Array:
     """Minimum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
     check_no_out("min", out)
-    x = _nonempty("min", array_operand("min", a), axis, initial, where)
+    x = _nonempty("min", number_operand("min", a), axis, initial, where)
     return _reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
 
 

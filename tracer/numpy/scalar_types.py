@@ -10,6 +10,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.extended_dtypes import extended, prng_key
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.primitives.operands import canonical_axes
 from tapeless.tracer.types import aval_of, is_arraylike
@@ -83,7 +84,10 @@ half, single, double, csingle, cdouble = float16, float32, float64, complex64, c
 generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating
-_CATEGORIES = (generic, number, integer, inexact, signedinteger, unsignedinteger, floating, complexfloating)
+_CATEGORIES = (
+    *(generic, number, integer, inexact, signedinteger, unsignedinteger, floating, complexfloating),
+    *(extended, prng_key),
+)
 
 # ---- questions about dtypes ----------------------------------------------------------------------------------
 

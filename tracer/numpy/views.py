@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
@@ -18,11 +18,12 @@ def view(x: Array, dtype: Any = None) -> Array:
     """The bytes of x [.., n] read as another dtype: [.., n old / new], the sizes of their elements in bytes.
 
     Raises: ValueError if the last axis does not divide into elements of the new size, or there is none and sizes
-      differ; TypeError for types that take less than a byte.
+      differ; TypeError for types that take less than a byte, and for keys.
     """
     wanted = x.dtype if dtype is None else dtypes.canonical(dtype)
     if x.dtype == wanted:
         return lax.convert_element_type(x, wanted) if x.weak_type else x
+    core.refuse_keys("view", x.aval, dtype=wanted)
     _check_sizes(x, wanted)
     if not x.ndim:
         return reshape(view(reshape(x, (1,)), wanted), ())

@@ -33,7 +33,7 @@ def _pure_callback_type(
     return result_avals
 
 
-pure_callback_p = Primitive("pure_callback", _pure_callback_type, remember=False)
+pure_callback_p = Primitive("pure_callback", _pure_callback_type, remember=False, takes_keys=False)
 
 
 def io_callback(
@@ -49,7 +49,7 @@ def _io_callback_type(
     return result_avals
 
 
-io_callback_p = Primitive("io_callback", _io_callback_type, remember=False, effect="io")
+io_callback_p = Primitive("io_callback", _io_callback_type, remember=False, effect="io", takes_keys=False)
 
 
 def debug_callback(callback: Callback, *args: Any, ordered: bool = False) -> None:
@@ -61,7 +61,7 @@ def _debug_callback_type(*avals: ShapedArray, callback: Callback, ordered: bool)
     return ()
 
 
-debug_callback_p = Primitive("debug_callback", _debug_callback_type, remember=False, effect="debug")
+debug_callback_p = Primitive("debug_callback", _debug_callback_type, remember=False, effect="debug", takes_keys=False)
 
 
 def call_host(callback: Callback, avals: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:

@@ -37,7 +37,7 @@ def _name_type(x: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
     return (x,)
 
 
-name_p = Primitive("name", _name_type)
+name_p = Primitive("name", _name_type, takes_keys=True)
 
 
 def move(x: Any, src: str, dst: str) -> Array:
@@ -49,7 +49,7 @@ def _move_type(x: ShapedArray, *, src: str, dst: str) -> tuple[ShapedArray, ...]
     return (x,)
 
 
-move_p = Primitive("move", _move_type)
+move_p = Primitive("move", _move_type, takes_keys=True)
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
@@ -61,7 +61,7 @@ def _optimization_barrier_type(*xs: ShapedArray) -> tuple[ShapedArray, ...]:
     return xs
 
 
-optimization_barrier_p = Primitive("optimization_barrier", _optimization_barrier_type)
+optimization_barrier_p = Primitive("optimization_barrier", _optimization_barrier_type, takes_keys=True)
 
 
 def _mark_barrier(linear_in: tuple[bool, ...]) -> tuple[dict[str, Any], tuple[bool, ...]]:

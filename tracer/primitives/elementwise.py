@@ -18,12 +18,12 @@ from tapeless.tracer.primitives.operands import aligned, matched
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-def _same(name: str, allowed: str) -> Primitive:
-    return Primitive(name, kinds.same(name, allowed))
+def _same(name: str, allowed: str, takes_keys: bool = False) -> Primitive:
+    return Primitive(name, kinds.same(name, allowed), takes_keys=takes_keys)
 
 
-def _predicate(name: str, allowed: str) -> Primitive:
-    return Primitive(name, kinds.predicate(name, allowed))
+def _predicate(name: str, allowed: str, takes_keys: bool = False) -> Primitive:
+    return Primitive(name, kinds.predicate(name, allowed), takes_keys=takes_keys)
 
 
 def _real_part(name: str, allowed: str) -> Primitive:
@@ -347,8 +347,8 @@ complex_p = Primitive("complex", _complex_type)
 # ---- comparison ----------------------------------------------------------------------------------------------
 
 
-eq_p = _predicate("eq", kinds.ANY)
-ne_p = _predicate("ne", kinds.ANY)
+eq_p = _predicate("eq", kinds.ANY, takes_keys=True)
+ne_p = _predicate("ne", kinds.ANY, takes_keys=True)
 lt_p = _predicate("lt", kinds.ORDERED)
 le_p = _predicate("le", kinds.ORDERED)
 gt_p = _predicate("gt", kinds.ORDERED)
@@ -423,7 +423,7 @@ def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray
     return (out.update(shape=kinds.joint_shape("select_n", (which, *cases))),)
 
 
-select_n_p = Primitive("select_n", _select_n_type)
+select_n_p = Primitive("select_n", _select_n_type, takes_keys=True)
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
@@ -451,18 +451,22 @@ clamp_p = Primitive("clamp", _clamp_type)
 # ---- conversion ----------------------------------------------------------------------------------------------
 
 
-copy_p = _same("copy", kinds.ANY)
-stop_gradient_p = _same("stop_gradient", kinds.ANY)
+copy_p = _same("copy", kinds.ANY, takes_keys=True)
+stop_gradient_p = _same("stop_gradient", kinds.ANY, takes_keys=True)
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = False) -> Array:
     """operand with elements of another dtype; complex to real drops the imaginary part, to bool tests != 0.
 
-    Integers of an array that do not fit wrap. Raises: OverflowError for a Python integer that does not fit.
+    Integers of an array that do not fit wrap. Keys stay keys.
+
+    Raises: OverflowError for a Python integer that does not fit; TypeError for keys to become numbers, or the reverse.
     """
     dtype = dtypes.canonical(new_dtype)
     if type(operand) is int and dtypes.is_integer(dtype):
         dtypes.check_fits(operand, dtype)
+    if dtypes.is_key(dtype) and isinstance(operand, Array) and operand.dtype is dtype:
+        return operand
     return convert_element_type_p.bind(operand, dtype=dtype, weak_type=bool(weak_type))[0]
 
 

@@ -63,7 +63,7 @@ def _dynamic_slice_type(
     return (x.update(shape=slice_sizes),)
 
 
-dynamic_slice_p = Primitive("dynamic_slice", _dynamic_slice_type)
+dynamic_slice_p = Primitive("dynamic_slice", _dynamic_slice_type, takes_keys=True)
 
 
 def dynamic_update_slice(
@@ -97,7 +97,7 @@ def _dynamic_update_slice_type(
     return (x.update(weak_type=x.weak_type and update.weak_type),)
 
 
-dynamic_update_slice_p = Primitive("dynamic_update_slice", _dynamic_update_slice_type)
+dynamic_update_slice_p = Primitive("dynamic_update_slice", _dynamic_update_slice_type, takes_keys=True)
 
 
 def _check_window(
@@ -275,7 +275,7 @@ def _gather_type(
     return (operand.update(shape=windows_shape(indices, dimension_numbers, slice_sizes)),)
 
 
-gather_p = Primitive("gather", _gather_type)
+gather_p = Primitive("gather", _gather_type, takes_keys=True)
 
 
 def index_take(
@@ -444,7 +444,7 @@ def _scatter(
     )[0]
 
 
-def _scatter_primitive(name: str, *, numbers_only: bool = True) -> Primitive:
+def _scatter_primitive(name: str, *, numbers_only: bool = True, takes_keys: bool = False) -> Primitive:
     def typing_rule(
         operand: ShapedArray,
         indices: ShapedArray,
@@ -464,10 +464,10 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True) -> Primitive:
             raise ValueError(f"{name}: {fault}: {given}.")
         return (operand.update(weak_type=operand.weak_type and updates.weak_type),)
 
-    return Primitive(name, typing_rule)
+    return Primitive(name, typing_rule, takes_keys=takes_keys)
 
 
-scatter_p = _scatter_primitive("scatter", numbers_only=False)
+scatter_p = _scatter_primitive("scatter", numbers_only=False, takes_keys=True)
 scatter_add_p = _scatter_primitive("scatter_add")
 scatter_mul_p = _scatter_primitive("scatter_mul")
 scatter_min_p = _scatter_primitive("scatter_min", numbers_only=False)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -44,8 +45,10 @@ def _constant(value: Any, like: ShapedArray) -> Any:
 def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A number as a scalar array of `dtype`, as `astype` converts it; infinite where it is too large.
 
-    Raises: OverflowError for an integer that does not fit an integer dtype.
+    Raises: OverflowError for an integer that does not fit an integer dtype; TypeError if `dtype` is that of keys.
     """
+    if dtypes.is_key(dtype):
+        raise TypeError(f"the number {value!r} is no key, {dtype}. Make one with random.key(seed).")
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype.kind in "iu":
         dtypes.check_fits(int(value), dtype)
     number: Any = np.asarray(value)
@@ -89,10 +92,10 @@ def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
-    """The elements of a value; None if it is traced and they are not known."""
+    """The elements of a value; None if it is traced and they are not known, or if they are keys and no numbers."""
     while isinstance(x, Tracer):
         x = x.known()
-    return None if x is None else np.asarray(x)
+    return None if x is None or (isinstance(x, Array) and holds_keys(x.aval)) else np.asarray(x)
 
 
 def ndim(x: Any) -> int:

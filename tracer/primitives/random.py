@@ -1,4 +1,4 @@
-"""Counter-based random bits: the one primitive that everything random is made of.
+"""Counter-based random bits, which everything random is made of, and the keys that they are a function of.
 
 A generator without state: bits are a function of a key and a position, so any part of a stream can be computed
 by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
@@ -8,8 +8,9 @@ import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.primitives.kinds import joint_type
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, keys_of_words, physical
 
 
 def threefry2x32(key0: ArrayLike, key1: ArrayLike, count0: ArrayLike, count1: ArrayLike) -> tuple[Array, Array]:
@@ -34,3 +35,32 @@ def _threefry2x32_type(*words: ShapedArray) -> tuple[ShapedArray, ...]:
 
 
 threefry2x32_p = Primitive("threefry2x32", _threefry2x32_type)
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------
+
+
+def random_wrap(words: ArrayLike) -> Array:
+    """The keys, [...], whose words are `words`, uint32[..., 2].
+
+    Raises: TypeError naming its type if `words` is anything else.
+    """
+    return random_wrap_p.bind(words)[0]
+
+
+random_wrap_p = Primitive("random_wrap", lambda words: (keys_of_words(words),), takes_keys=True)
+
+
+def random_unwrap(keys: ArrayLike) -> Array:
+    """The words of keys, uint32[..., 2]. Raises: TypeError naming its type if `keys` holds anything else."""
+    return random_unwrap_p.bind(keys)[0]
+
+
+def _random_unwrap_type(keys: ShapedArray) -> tuple[ShapedArray, ...]:
+    words = physical(keys)
+    if words is keys:
+        raise TypeError(f"random_unwrap takes keys, {KEY.name}, not {keys}. Make one with random.key(seed).")
+    return (words,)
+
+
+random_unwrap_p = Primitive("random_unwrap", _random_unwrap_type, takes_keys=True)

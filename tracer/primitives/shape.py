@@ -71,7 +71,7 @@ def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tupl
     return (x.update(shape=shape),)
 
 
-broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type)
+broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type, takes_keys=True)
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
@@ -151,7 +151,7 @@ def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
     return (out,)
 
 
-reshape_p = Primitive("reshape", _reshape_type)
+reshape_p = Primitive("reshape", _reshape_type, takes_keys=True)
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -194,7 +194,7 @@ def _transpose_type(x: ShapedArray, *, permutation: tuple[int, ...]) -> tuple[Sh
     return (x.update(shape=tuple(x.shape[i] for i in permutation)),)
 
 
-transpose_p = Primitive("transpose", _transpose_type)
+transpose_p = Primitive("transpose", _transpose_type, takes_keys=True)
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -209,7 +209,7 @@ def _rev_type(x: ShapedArray, *, dimensions: tuple[int, ...]) -> tuple[ShapedArr
     return (x,)
 
 
-rev_p = Primitive("rev", _rev_type)
+rev_p = Primitive("rev", _rev_type, takes_keys=True)
 
 
 # ---- joining -------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-concatenate_p = Primitive("concatenate", _concatenate_type)
+concatenate_p = Primitive("concatenate", _concatenate_type, takes_keys=True)
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
@@ -289,7 +289,7 @@ def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConf
     return (x.update(shape=shape, weak_type=x.weak_type and value.weak_type),)
 
 
-pad_p = Primitive("pad", _pad_type)
+pad_p = Primitive("pad", _pad_type, takes_keys=True)
 
 
 # ---- cutting -------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ def _slice_type(
     return (x.update(shape=shape),)
 
 
-slice_p = Primitive("slice", _slice_type)
+slice_p = Primitive("slice", _slice_type, takes_keys=True)
 
 
 def slice_in_dim(
@@ -370,4 +370,4 @@ def _split_type(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[S
     return tuple(x.update(shape=_resized(x.shape, axis, n)) for n in sizes)
 
 
-split_p = Primitive("split", _split_type)
+split_p = Primitive("split", _split_type, takes_keys=True)

@@ -1,0 +1,20 @@
+"""Element types: the names of `jax.dtypes`."""
+
+from ml_dtypes import bfloat16
+
+from tapeless.tracer.dtypes import canonical as canonicalize_dtype
+from tapeless.tracer.dtypes import finfo, float0, iinfo, issubdtype
+from tapeless.tracer.extended_dtypes import extended, prng_key
+from tapeless.tracer.numpy.scalar_types import result_type
+
+__all__ = [
+    "bfloat16",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "prng_key",
+    "result_type",
+]

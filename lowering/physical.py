@@ -1,0 +1,117 @@
+"""Keys as their words: before a program is written for XLA, which knows no keys, they become what stands in memory.
+
+What that is `types.physical` says: uint32, with one axis more, the last. What moves elements moves words by the same
+operation on one axis more, which its rule here adds; calls, branches and loops carry words where they carried keys.
+Equations without keys stay as they are.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer.check import checked
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.types import holds_keys, physical
+
+# rule(w: Writer, *operands, **params) -> atoms: operands are words where they were keys, and so are the results.
+rules = Rules("physical")
+
+
+def program(jaxpr: Jaxpr) -> Jaxpr:
+    """The program on words in the place of keys, the same object if it has no keys.
+
+    Remembered for as long as `jaxpr` lives.
+    Raises: NotImplementedError if a primitive that is given keys has no rule.
+    """
+    cache = _programs.setdefault(jaxpr, {})
+    if not cache:
+        found = Writer(jaxpr).rewritten()
+        cache["of words"] = None if found is jaxpr else found  # a program that its own entry held would never go
+    return cache["of words"] or jaxpr
+
+
+class Writer:
+    """A program being written anew, on words."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self._jaxpr = jaxpr
+        self._eqns: list[Equation] = []
+        self._now: dict[Atom, Atom] = {v: Var(physical(v.aval)) for v in jaxpr.invars if holds_keys(v.aval)}
+        self._changed = bool(self._now)
+        self.eqn: Equation  # the one that a rule is asked about, on keys
+
+    def rewritten(self) -> Jaxpr:
+        """The whole program."""
+        for eqn in self._jaxpr.eqns:
+            self._visit(eqn)
+        if not self._changed:
+            return self._jaxpr
+        invars = [v for v in map(self._atom, self._jaxpr.invars) if isinstance(v, Var)]
+        outvars = [self._atom(v) for v in self._jaxpr.outvars]
+        return checked(self._jaxpr.replace(invars=invars, eqns=self._eqns, outvars=outvars))
+
+    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> tuple[Var, ...]:
+        """Write an equation: its results."""
+        linear = any(v.linear for v in operands)
+        outvars = [Var(aval, linear) for aval in primitive.type(tuple([v.aval for v in operands]), params)]
+        self._eqns.append(Equation(primitive, operands, params, outvars, self.eqn.source))
+        return tuple(outvars)
+
+    def spread(self, x: Atom, shape: tuple[int, ...], dims: Sequence[int]) -> Atom:
+        """An operand broadcast to `shape`, its axes at `dims`; itself if it has that shape."""
+        return x if x.aval.shape == shape else self.write(broadcast_in_dim_p, x, shape=shape, dims=tuple(dims))[0]
+
+    def _visit(self, eqn: Equation) -> None:
+        has_keys = any(holds_keys(v.aval) for v in (*eqn.invars, *eqn.outvars))
+        if has_keys and (eqn.primitive in rules or not eqn.primitive.carries_programs):
+            self.eqn, self._changed = eqn, True
+            found = rules[eqn.primitive](self, *map(self._atom, eqn.invars), **eqn.params)
+            self._now.update(zip(eqn.outvars, found, strict=True))
+        elif eqn.primitive.carries_programs:
+            self._carry(eqn)
+        else:
+            self._eqns.append(self._renamed(eqn))
+
+    def _carry(self, eqn: Equation) -> None:
+        """An equation whose programs are on words, and its operands and results with them."""
+        keys = [v for v in eqn.outvars if holds_keys(v.aval)]
+        self._now.update((v, Var(physical(v.aval), v.linear)) for v in keys)
+        params = map_subjaxprs(program, eqn.params)
+        self._changed |= bool(keys) or params is not eqn.params
+        outvars = [v for v in map(self._atom, eqn.outvars) if isinstance(v, Var)]
+        self._eqns.append(self._renamed(eqn).replace(params=params, outvars=outvars))
+
+    def _renamed(self, eqn: Equation) -> Equation:
+        if not self._now:
+            return eqn
+        invars = [self._atom(v) for v in eqn.invars]
+        return eqn.replace(invars=invars) if any(now is not v for now, v in zip(invars, eqn.invars)) else eqn
+
+    def _atom(self, v: Atom) -> Atom:
+        """What a variable or literal of the old program is in the new one."""
+        if isinstance(v, Literal) and holds_keys(v.aval):
+            return Literal(np.asarray(v.value.words), physical(v.aval))
+        return self._now.get(v, v) if self._now else v
+
+
+def moves(primitive: Primitive, **params_of_words: Callable[[Any], Any]) -> None:
+    """A rule for what does to words what it does to keys, with some params changed: `param=lambda value: ...`."""
+
+    def rule(w: Writer, *words: Atom, **params: Any) -> Any:
+        changed = {name: of_words(params[name]) for name, of_words in params_of_words.items()}
+        return w.write(primitive, *words, **{**params, **changed})
+
+    rules[primitive] = rule
+
+
+def and_then(item: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+    """What a param that has an item for each axis is, with `item` for the axis of words."""
+    return lambda items: (*items, item)
+
+
+_programs = core.program_cache()
