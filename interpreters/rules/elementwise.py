@@ -279,7 +279,7 @@ jvp.partials(
     e.clamp_p,
     lambda t, lower, x, upper: _only_where(bitwise_and(gt(lower, x), lt(lower, upper)), t),
     lambda t, lower, x, upper: _only_where(bitwise_and(gt(x, lower), lt(x, upper)), t),
-    lambda t, lower, x, upper: _only_where(lt(upper, x), t),
+    lambda t, lower, x, upper: _only_where(bitwise_or(lt(upper, x), lt(upper, lower)), t),
 )
 
 # ---- conversion ----------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def _by_complex_step(jaxpr: Any, xs: list[Values], ts: list[Values | None]) -> l
 
 def _stepped(y: Values, aval: Any, kinks: list[str]) -> tuple[Any, Any]:
     if kind_of(aval.dtype) != "f" or not np.iscomplexobj(y):  # what is declared complex, no tangent reaches
-        return np.zeros(aval.shape), np.zeros(aval.shape)
+        return np.zeros(aval.shape), np.where(np.isfinite(y), 0.0, np.inf)
     value = y.imag / _COMPLEX_STEP
     bad = bool(kinks) | ~np.isfinite(value) | ~np.isfinite(y.real) | (np.abs(value) > 1e40)
     return value, np.where(bad, np.inf, 64 * _ROUNDING * np.abs(value))

@@ -38,6 +38,12 @@ def test_clamp(x: float, expected: tuple[float, ...]):
     assert tuple(slope(e.clamp, 0.0, x, 1.0, by=k) for k in range(3)) == expected
 
 
+@pytest.mark.parametrize("x", [-1.0, 0.5, 2.0, 3.0])
+def test_clamp_between_bounds_in_the_wrong_order(x: float):
+    """The upper one is the value, wherever x is."""
+    assert tuple(slope(e.clamp, 2.0, x, 0.5, by=k) for k in range(3)) == (0, 0, 1)
+
+
 def test_at_zero():
     assert slope(e.abs, 0.0) == 0.0
     assert slope(e.sqrt, 0.0) == INF
