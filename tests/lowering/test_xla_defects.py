@@ -191,6 +191,43 @@ DEFECTS = {
         wrong=np.float32([1]),
         mended=(0, 12, 0),
     ),
+    # Of an exponent six bits are looked at.
+    "power_of_integers": Defect(
+        """
+        !x = tensor<2xui8>
+        module @power_of_integers { func.func public @main(%x: !x, %y: !x) -> !x {
+          %0 = stablehlo.power %x, %y : !x
+          return %0 : !x
+        } }""",
+        (np.uint8([3, 3]), np.uint8([5, 254])),
+        right=np.uint8([243, 57]),
+        wrong=np.uint8([243, 0]),
+    ),
+    # The sinh of the imaginary part is a difference of exponentials, of which nothing is left.
+    "sine_of_complex": Defect(
+        """
+        !x = tensor<1xcomplex<f32>>
+        module @sine_of_complex { func.func public @main(%x: !x) -> !x {
+          %0 = stablehlo.sine %x : !x
+          return %0 : !x
+        } }""",
+        (np.complex64([1e-8j]),),
+        right=np.complex64([1e-8j]),
+        wrong=np.complex64([0]),
+    ),
+    # Floating point numbers are ordered as integers are: below all of them is the nan whose sign is set.
+    "largest_of_nan": Defect(
+        """
+        !x = tensor<3xf32>
+        !k = tensor<1xf32>
+        module @largest_of_nan { func.func public @main(%x: !x) -> !k {
+          %0:2 = chlo.top_k(%x, k = 1) : !x -> (!k, tensor<1xi32>)
+          return %0#0 : !k
+        } }""",
+        (np.copysign(np.float32([1, np.nan, 2]), np.float32([1, -1, 1])),),
+        right=np.float32([np.nan]),
+        wrong=np.float32([2]),
+    ),
 }
 NAMES = [*DEFECTS]
 
@@ -213,6 +250,6 @@ def test_the_defect_is_there(name, monkeypatch):
     if defect.mended is not None and defect.mended <= VERSION:
         np.testing.assert_array_equal(found, defect.right)
         return
-    if np.array_equal(found, defect.right):
+    if np.array_equal(found, defect.right, equal_nan=True):
         pytest.fail(f"jaxlib {JAXLIB_VERSION} has mended {name!r}: write its version into `mended`.")
     np.testing.assert_array_equal(found, defect.wrong)

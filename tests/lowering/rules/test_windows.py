@@ -30,3 +30,14 @@ def test_gradient_of_padded_windows_of_one_element():
         return tnp.sum(np.arange(7.0) * lax.reduce_window(x, np.float64(0), lax.add, (1,), (1,), ((1, 1),)))
 
     np.testing.assert_array_equal(tl.jit(tl.grad(f))(X), X)
+
+
+@pytest.mark.parametrize("padding", [((0, 0),), ((-2, -2),)])
+def test_gradient_of_windows_longer_than_what_they_move_over(padding: Any):
+    """There are none: XLA ends the process at the scatter of nothing by extremes."""
+
+    def f(x: Any) -> Any:
+        return tnp.sum(lax.reduce_window(x, -np.inf, lax.max, (7,), (1,), padding))
+
+    np.testing.assert_array_equal(tl.grad(f)(X), np.zeros(5))
+    np.testing.assert_array_equal(tl.jit(tl.grad(f))(X), np.zeros(5))
