@@ -43,12 +43,24 @@ SMOOTH: dict[str, tuple[Any, Any]] = {
         lambda x: tnp.linalg.det(tnp.outer(x, x) + tnp.eye(3)),
         lambda x, t: 2 * np.sum(x * t),
     ),
+    "solution": (
+        lambda x: tnp.linalg.solve(tnp.outer(x, x) + tnp.eye(3), X),
+        lambda x, t: -np.linalg.solve(np.outer(x, x) + np.eye(3), (np.outer(x, t) + np.outer(t, x)) @ _solved(x)),
+    ),
+    "solution, complex": (
+        lambda x: tnp.real(tnp.linalg.solve(tnp.outer(x, x) + tnp.eye(3) + 0j, X + 0j)),
+        lambda x, t: -np.linalg.solve(np.outer(x, x) + np.eye(3), (np.outer(x, t) + np.outer(t, x)) @ _solved(x)),
+    ),
     "constant": (lambda x: x * tl.lax.stop_gradient(x), lambda x, t: x * t),
     "float32": (lambda x: tnp.sin(x.astype(tnp.float32)), lambda x, t: np.cos(x) * t),
     # By differences: complex numbers on the way, absolute values of them.
     "complex": (lambda x: tnp.abs(tnp.exp(1j * x) + x), lambda x, t: _modulus(x, t)),
     "constant, complex": (lambda x: tnp.real(tl.lax.stop_gradient(x) * x * 1j**2), lambda x, t: -x * t),
 }
+
+
+def _solved(x: Any) -> Any:
+    return np.linalg.solve(np.outer(x, x) + np.eye(3), X)
 
 
 def _modulus(x: Any, t: Any) -> Any:

@@ -1,6 +1,6 @@
 """Calls of programs, of functions on the host, and of linear maps that are given by their transposes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,35 +17,43 @@ def _call(run: Run, eqn: Any, *xs: Values) -> Any:
 
 @meaning("linear_solve")
 def _linear_solve(run: Run, eqn: Any, *xs: Values) -> Any:
-    """The solution of the system whatever the solver does, as its derivative is; what else the solver gives."""
-    counts, system = eqn.params["counts"], eqn.params["system"]
-    first = sum(counts[:2])
-    consts, b = xs[first : first + counts[2]], list(xs[sum(counts) :])
-    others = run.program(system[2], [*consts, *b])[len(b) :]
-    matrix = _matrix(lambda x: run.program(system[0], [*xs[: counts[0]], *x]), b)
+    """What the solver gives; to differentiate, the solution of the system itself, and what else the solver gives."""
+    matvec, _, solve, _ = eqn.params["system"]
+    of_matvec, of_vecmat, of_solve, of_other = eqn.params["counts"]
+    b = xs[of_matvec + of_vecmat + of_solve + of_other :]
+    first = of_matvec + of_vecmat
+    if not run.differentiating:
+        return run.program(solve, [*xs[first : first + of_solve], *b])
+    avals = [v.aval for v in solve.invars]
+    fixed = [x.real if kind_of(aval.dtype) == "f" else x for x, aval in zip([*xs[first : first + of_solve], *b], avals)]
+    others = run.program(solve, fixed)
+    return [*_solution(run, matvec, xs[:of_matvec], b), *others[len(b) :]]
+
+
+def _solution(run: Run, matvec: Any, consts: Sequence[Values], b: Sequence[Values]) -> list[Values]:
+    """The solution by the dense matrix of a linear program."""
+    if not sum(x.size for x in b):
+        return list(b)
+    matrix = np.stack([_flat(run.program(matvec, [*consts, *one])) for one in _unit_vectors(b)], 1)
     try:
-        x = np.linalg.solve(matrix, _flat(b))
+        solved = np.linalg.solve(matrix, _flat(b))
     except np.linalg.LinAlgError:
-        x = np.full(len(matrix), np.nan)
-    return [*_like(x, b), *others]
-
-
-def _matrix(matvec: Any, b: Sequence[Values]) -> Values:
-    """The matrix of a linear function of arrays like b, by its columns."""
-    n = sum(y.size for y in b)
-    zeros = [np.zeros(y.shape, y.dtype) for y in b]
-    columns = [_flat(matvec(_like(row, zeros))) for row in np.eye(n)]
-    return np.stack(columns, -1) if columns else np.zeros((0, 0))
+        solved = np.full(len(matrix), np.nan)
+    ends = np.cumsum([x.size for x in b])[:-1]
+    return [part.reshape(x.shape) for part, x in zip(np.split(solved, ends), b)]
 
 
 def _flat(xs: Sequence[Values]) -> Values:
-    return np.concatenate([x.ravel() for x in xs])
+    return np.concatenate([x.reshape(-1) for x in xs])
 
 
-def _like(x: Values, ys: Sequence[Values]) -> list[Values]:
-    """A vector cut into arrays of the shapes of ys."""
-    ends = np.cumsum([y.size for y in ys])[:-1]
-    return [part.reshape(y.shape) for part, y in zip(np.split(x, ends), ys)]
+def _unit_vectors(like: Sequence[Values]) -> Iterator[list[Values]]:
+    """Zeros of these shapes but for a one, for each of their elements."""
+    for k, x in enumerate(like):
+        for at in np.ndindex(x.shape):
+            vector = [np.zeros(y.shape, float) for y in like]
+            vector[k][at] = 1
+            yield vector
 
 
 # ---- linear maps -----------------------------------------------------------------------------------------------

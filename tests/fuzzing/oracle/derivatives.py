@@ -46,14 +46,18 @@ def _tangent(t: Any, aval: Any) -> Values | None:
     return np.broadcast_to(wide, aval.shape) if np.any(wide) else None
 
 
+def _moved(x: Values, t: Values | None, step: complex) -> Values:
+    return x if t is None else np.asarray(x + step * t)
+
+
 # ---- complex steps ---------------------------------------------------------------------------------------------
 
 
 def _by_complex_step(jaxpr: Any, xs: list[Values], ts: list[Values | None]) -> list[tuple[Any, Any]]:
     if any(np.iscomplexobj(x) and t is not None for x, t in zip(xs, ts)):
         raise NotHolomorphicError("a complex input")
-    run = Run(exact=True)
-    outs = run.program(jaxpr, [x if t is None else x + 1j * _COMPLEX_STEP * t for x, t in zip(xs, ts)])
+    run = Run(exact=True, differentiating=True)
+    outs = run.program(jaxpr, [_moved(x, t, 1j * _COMPLEX_STEP) for x, t in zip(xs, ts)])
     return [_stepped(y, v.aval, run.kinks) for y, v in zip(outs, jaxpr.outvars)]
 
 
@@ -93,13 +97,13 @@ class _Recorded(Straight):
 def _by_differences(jaxpr: Any, xs: list[Values], ts: list[Values | None]) -> list[tuple[Any, Any]]:
     """Extrapolated from two steps; the error is what they differ by, what rounding makes of it, and a kink's jump."""
     recorded = _Recorded()
-    center = Run(True, recorded).program(jaxpr, xs)
+    center = Run(True, recorded, differentiating=True).program(jaxpr, xs)
     scale = max([1.0, *[float(np.max(np.abs(t), initial=0)) for t in ts if t is not None]])
     h = _FIRST_STEP / scale
 
     def along(step: float) -> list[Values]:
-        moved = [x if t is None else x + step * t for x, t in zip(xs, ts)]
-        return Run(True, recorded.replayed()).program(jaxpr, moved)
+        moved = [_moved(x, t, step) for x, t in zip(xs, ts)]
+        return Run(True, recorded.replayed(), differentiating=True).program(jaxpr, moved)
 
     wide, narrow = ([along(k * step) for k in (1, -1, 2, -2)] for step in (h, h / 2))
     return [_extrapolated(y, a, b, h) for y, a, b in zip(center, zip(*wide), zip(*narrow))]

@@ -22,15 +22,16 @@ class Run:
 
     `kinks` collects where the program is not differentiable in the direction of a complex step. `straight` says what
     becomes of operations whose derivative is by definition not that of their values (see derivatives.py).
+    `differentiating`: solutions of equations are those of the equations, whatever solver the program has.
     """
 
-    def __init__(self, exact: bool, straight: "Straight | None" = None) -> None:
-        self.exact, self.kinks = exact, list[str]()
+    def __init__(self, exact: bool, straight: "Straight | None" = None, differentiating: bool = False) -> None:
+        self.exact, self.differentiating, self.kinks = exact, differentiating, list[str]()
         self.straight = Straight() if straight is None else straight
 
     def program(self, jaxpr: Any, args: Sequence[Values]) -> list[Values]:
         """The results of a program, all values wide."""
-        env: dict[Any, Values] = dict(zip(jaxpr.invars, args, strict=True))
+        env: dict[Any, Values] = dict(zip(jaxpr.invars, map(np.asarray, args), strict=True))
         for eqn in jaxpr.eqns:
             outs = self.equation(eqn, [read(env, v) for v in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
