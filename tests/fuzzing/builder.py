@@ -52,16 +52,17 @@ class Profile:
         arguments: int = 3,
         special: bool = False,
         bits: int = 64,
+        accepts: Callable[[Program], bool] = lambda program: True,
     ) -> None:
         self.name, self.families, self.floats, self.sizes = name, families, tuple(floats), tuple(sizes)
         self.depth, self.statements, self.body, self.arguments = depth, statements, body, arguments
-        self.special, self.bits = special, bits
+        self.special, self.bits, self.accepts = special, bits, accepts
 
 
 class Session:
     """What all scopes of one program share: randomness, names, arguments, what was used."""
 
-    def __init__(self, profile: Profile, seed: int, table: dict[str, Callable[["Builder"], None]]) -> None:
+    def __init__(self, profile: Profile, seed: Any, table: "Table") -> None:
         self.profile, self.table = profile, table
         self.rng = np.random.default_rng(seed)
         self.args: list[Var] = []
@@ -306,9 +307,21 @@ class Builder:
         return Block(self.session.name(stem), head, params, unpack, tuple(self.statements), result, tuple(results))
 
 
-def build(profile: Profile, seed: int, table: dict[str, Callable[[Builder], None]]) -> tuple[Program, list[Refused]]:
-    """A random program, and the expressions that were refused on the way."""
-    session = Session(profile, seed, table)
+Table = dict[str, Callable[[Builder], None]]
+
+
+def build(profile: Profile, seed: int, table: Table) -> tuple[Program, list[Refused]]:
+    """A random program of a profile, and the expressions that were refused on the way."""
+    attempts = ((seed, k) if k else seed for k in range(50))
+    for attempt in attempts:
+        program, refused = _attempt(Session(profile, attempt, table))
+        if profile.accepts(program):
+            return program, refused
+    raise Unfit(f"no program of profile {profile.name}")
+
+
+def _attempt(session: Session) -> tuple[Program, list[Refused]]:
+    profile = session.profile
     top = Builder(session)
     top.argument([top.size() for _ in range(top.integer(1, 2))], session.float)
     top.fill(top.integer(*profile.statements))

@@ -2,10 +2,11 @@
 
 from tests.fuzzing.builder import Profile
 from tests.fuzzing.families import MODULES, SPECIAL
+from tests.fuzzing.program import Program, walk
 
 _ALL = {name: 1.0 for module in MODULES.values() for name in module}
 _LOOPS = dict.fromkeys(MODULES["loops"], 1.0)
-_NESTED = _LOOPS | {"scan": 4.0, "fori": 4.0, "while": 1.0, "mapped": 2.0}
+_NESTED = _LOOPS | {"scan": 4.0, "fori": 4.0, "while": 0.3, "mapped": 2.0}
 _INSIDE = {
     "unary": 1.0,
     "binary": 3.0,
@@ -17,11 +18,28 @@ _INSIDE = {
     "one_hots": 0.5,
 }
 
+
+def nests(program: Program) -> bool:
+    """Whether there is a loop in a loop."""
+    outer = (s for s in walk(program.statements) if s.feature.startswith(LOOPS))
+    return any(s.feature.startswith(LOOPS) for o in outer for block in o.blocks for s in walk(block.statements))
+
+
+LOOPS = ("lax.scan", "lax.fori_loop", "lax.while_loop", "lax.map")
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
         Profile("all", _ALL),
-        Profile("nested", _NESTED | _INSIDE, sizes=(2, 3, 4), depth=3, statements=(1, 2), body=(1, 3), arguments=2),
+        Profile(
+            "nested",
+            _NESTED | _INSIDE,
+            sizes=(2, 3, 4),
+            depth=3,
+            statements=(1, 2),
+            body=(1, 3),
+            arguments=2,
+            accepts=nests,
+        ),
         Profile("narrow", _ALL, floats=("float32", "float32", "bfloat16", "float16")),
         Profile("empty", _ALL, sizes=(0, 0, 1, 2)),
         # at zeros, ties, infinities and nan

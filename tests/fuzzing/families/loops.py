@@ -116,7 +116,7 @@ def fori(b: Builder) -> None:
     block = child.block("body", f"{counter.name}, c", f"{names(params)} = c", holes(len(results)), results)
     outs, left = assigned(b, inits)
     low = b.integer(0, 1)
-    traced = b.find(lambda v: v.kind == "i" and v.ndim == 0) if b.chance(0.15) else None
+    traced = b.find(lambda v: v.kind == "i" and v.ndim == 0) if b.chance(0.06) else None
     if traced is not None:
         b.session.forward_only = True
         text = f"{left} = lax.fori_loop({low}, tnp.clip({{{len(inits)}}}, 0, 4), {{b0}}, {holes(len(inits))})"
