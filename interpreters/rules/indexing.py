@@ -13,10 +13,12 @@ import numpy as np
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of, zeros_of
+from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
-from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, select_n
+from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, ne, select_n
 from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -274,8 +276,13 @@ def _one_where_not(lost: Any, like: Any) -> Any:
     return select_n(lost, full((), 1, dtype), full((), 0, dtype))
 
 
-_extreme(i.scatter_min_p, lambda x, out: lt(out, x))
-_extreme(i.scatter_max_p, lambda x, out: lt(x, out))
+def _loses(less: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`less(x, result)`; of complex numbers, which it does not order, whether x is not a result that is no nan."""
+    return lambda x, out: bitwise_and(ne(x, out), eq(out, out)) if dtypes.is_complex(aval_of(x).dtype) else less(x, out)
+
+
+_extreme(i.scatter_min_p, _loses(lambda x, out: lt(out, x)))
+_extreme(i.scatter_max_p, _loses(lambda x, out: lt(x, out)))
 
 
 def _scatter_vmap(primitive: Primitive) -> Callable[..., Any]:

@@ -47,3 +47,18 @@ def test_one_place(how):
     second = tl.hessian(lambda b: tnp.sum(written(how, b, 1, b[0] ** 2) ** 2))(b)
     wins = {"max": np.diag([2.0, 2.0, 2.0]), "min": np.diag([14.0, 0.0, 2.0])}[how]
     np.testing.assert_allclose(second, wins, rtol=1e-12)  # of float64
+
+
+@pytest.mark.parametrize("unique", [True, False])
+@pytest.mark.parametrize("how", WINS)
+def test_complex_numbers(how, unique):
+    """Ordered by real, then imaginary part."""
+    b, v = B[:3] + 1j * np.array([0, 0, 1]), V[:3] + 0j
+    wins = {"max": ([0, 1, 1], [1, 0, 0]), "min": ([1, 0, 0], [0, 1, 1])}[how]
+    weights = np.array([1, 2j, 3 - 1j])
+
+    def f(b, v):
+        return tnp.sum(tnp.real(weights * written(how, b, PLACES[:3], v, unique_indices=unique)))
+
+    for found, wanted in zip(tl.grad(f, (0, 1))(tnp.asarray(b), tnp.asarray(v)), wins):
+        np.testing.assert_array_equal(found, weights * np.array(wanted))
