@@ -51,10 +51,10 @@ transpose.unary(w.reduce_window_sum_p, _reduce_window_sum_transpose)
 
 def _reduce_window_extreme_jvp(select: str, fill: float) -> Callable[..., Any]:
     def row(t: Any, y: Any, x: Any, *, base_dilation: Any, window_dilation: Any, **window: Any) -> Any:
+        if not aval_of(x).size or not aval_of(y).size:  # of nothing, more may be cut than there is
+            return Zero(aval_of(y))
         if set(base_dilation) | set(window_dilation) <= {1}:
             return select_and_gather_add(t, x, select, **window)
-        if not aval_of(x).size:
-            return Zero(aval_of(y))
         dilations = {"base_dilation": base_dilation, "window_dilation": window_dilation}
         first = expand_dims((argmax if select == "ge" else argmin)(_laid_out(x, fill, **window, **dilations), 0), (0,))
         places = take_along_axis(_laid_out(_places(x), -1, **window, **dilations), first, 0)
@@ -79,7 +79,8 @@ def _at(t: Any, places: Any) -> Any:
 
 def _reduce_window_prod_jvp(primals: Any, tangents: Any, **window: Any) -> Any:
     (x,), (t,) = primals, tangents
-    if type(t) is Zero:
+    (aval,) = w.reduce_window_prod_p.type((aval_of(x),), window)
+    if type(t) is Zero or not aval.size:  # of nothing, more may be cut than there is
         out = w.reduce_window_prod_p.bind(x, **window)
         return out, zeros_of(out)
     edges = any(map(any, window["padding"])) or any(d > 1 for d in window["base_dilation"])

@@ -104,7 +104,8 @@ MOVED = window((2, 3), (2, 1), ((1, 0), (2, 3)))
 SPREAD = window((2, 2), (1, 2), ((0, 2), (1, 1)), (2, 1), (1, 3))
 CUT = window((2, 1), None, ((-1, 0), (-1, 2)))
 BEYOND = window((7, 1))
-EACH = (("moved", MOVED), ("spread", SPREAD), ("cut", CUT), ("beyond", BEYOND))
+NOTHING = window((2, 1), None, ((0, 1), (0, -9)))  # more is cut than there is
+EACH = (("moved", MOVED), ("spread", SPREAD), ("cut", CUT), ("beyond", BEYOND), ("nothing", NOTHING))
 
 
 def extremes(primitive: Any, function: Any, fill: Any) -> list[Sample]:
@@ -117,6 +118,7 @@ def extremes(primitive: Any, function: Any, fill: Any) -> list[Sample]:
         Sample(primitive, (X,), reduced(function, fill), window((3, 3), None, None, (2, 2)), label="dilated"),
         Sample(primitive, (X,), reduced(function, fill), CUT, differentiable=(), label="cut"),
         Sample(primitive, (f32(0, 3),), reduced(function, fill), PLAIN, label="empty"),
+        Sample(primitive, (X,), reduced(function, fill), NOTHING, label="nothing"),
     ]
 
 
