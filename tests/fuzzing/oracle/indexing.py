@@ -25,7 +25,7 @@ def _dynamic_slice(run: Run, eqn: Any, x: Values, *starts: Values) -> Any:
 
 @meaning("dynamic_update_slice")
 def _dynamic_update_slice(run: Run, eqn: Any, x: Values, update: Values, *starts: Values) -> Any:
-    out = x.astype(np.result_type(x, update))
+    out = np.array(x, np.result_type(x, update))
     out[_window(x.shape, starts, update.shape)] = update
     return out
 
@@ -92,7 +92,7 @@ def _scattered(run: Run, eqn: Any, x: Values, indices: Values, updates: Values, 
     single = (*numbers[1], *numbers[3])
     window_sizes = iter([updates.shape[d] for d in numbers[0]])
     sizes = tuple(1 if d in single else next(window_sizes) for d in range(x.ndim))
-    out = x.astype(np.result_type(x, updates))
+    out = np.array(x, np.result_type(x, updates))
     for place, window in _windows(indices, x.shape, sizes, numbers, eqn.params["mode"].value == "clip"):
         if window is not None:
             update = updates[_placed(place, updates.ndim, numbers[0])].reshape(sizes)
