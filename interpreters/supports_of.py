@@ -89,7 +89,8 @@ def _chosen(which: Any, *cases: Any) -> Any:
 
 def _iota(eqn: Equation) -> Sequence[Any]:
     shape, axis = eqn.params["shape"], eqn.params["dimension"]
-    return (np.broadcast_to(_spread(np.arange(shape[axis]), (axis,), len(shape)), shape),)
+    counted = np.arange(shape[axis]).astype(eqn.params["dtype"])
+    return (np.broadcast_to(_spread(counted, (axis,), len(shape)), shape),)
 
 
 meanings[s.iota_p] = _iota

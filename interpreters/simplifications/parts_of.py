@@ -6,9 +6,9 @@ from typing import Any
 
 from tapeless.interpreters.simplifications import elementwise, parts, views
 from tapeless.interpreters.simplifications.parts import Parts, Reads
+from tapeless.interpreters.simplifications.positions import counts_to
 from tapeless.interpreters.simplifications.views import Axis, View, spread
 from tapeless.interpreters.simplify import Writer, filled, literal
-from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import elementwise as e
@@ -83,7 +83,8 @@ def _broadcast_in_dim(eqn: Equation, view: View) -> Parts:
 
 def _iota(eqn: Equation, view: View) -> Parts | None:
     axis = view.axes[eqn.params["dimension"]]
-    if axis.base is not None or not _are_exact(_range(axis, view.shape), eqn.params["dtype"]):
+    indices = _range(axis, view.shape)
+    if axis.base is not None or not counts_to(indices[-1] if indices else 0, eqn.params["dtype"]):
         return None
     (aval,) = [v.aval.update(shape=view.shape) for v in eqn.outvars]
 
@@ -98,11 +99,6 @@ def _iota(eqn: Equation, view: View) -> Parts | None:
         return spread(w, x, (axis.along,), view.shape)
 
     return Parts([], write)
-
-
-def _are_exact(indices: range, dtype: Any) -> bool:
-    """Whether indices are numbers of a dtype, so that it does not matter how they are computed."""
-    return not dtypes.is_inexact(dtype) or not indices or indices[-1] <= 2 ** (dtypes.finfo(dtype).nmant + 1)
 
 
 parts.rules[s.broadcast_in_dim_p] = _broadcast_in_dim

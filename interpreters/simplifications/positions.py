@@ -27,12 +27,20 @@ def position(w: Writer, x: Atom) -> Position | None:
     if eqn is None:
         return None
     if eqn.primitive is s.iota_p:
-        return Position(eqn.params["dimension"], 0)
+        axis, (aval,) = eqn.params["dimension"], [v.aval for v in eqn.outvars]
+        return Position(axis, 0) if counts_to(aval.shape[axis] - 1, aval.dtype) else None
     if eqn.primitive in (e.add_p, e.sub_p):
         return _shifted(w, eqn)
     axes = _axes_after(eqn)
     found = position(w, eqn.invars[0]) if axes else None
     return None if found is None or found.axis not in axes else Position(axes[found.axis], found.start)
+
+
+def counts_to(last: int, dtype: Any) -> bool:
+    """Whether a dtype holds each integer from 0 to `last`: others wrap around, or are rounded to the same number."""
+    if dtypes.is_inexact(dtype):
+        return last <= 2 ** (dtypes.finfo(dtype).nmant + 1)
+    return last <= dtypes.iinfo(dtype).max
 
 
 def _shifted(w: Writer, eqn: Equation) -> Position | None:

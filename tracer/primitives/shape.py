@@ -105,16 +105,14 @@ def zeros_like(x: ArrayLike) -> Array:
 
 
 def iota(dtype: Any, size: int) -> Array:
-    """The integers from 0 below `size`, as a vector of `dtype`. Raises: OverflowError if they do not fit."""
+    """The integers from 0 below `size`, as a vector of `dtype`: those that do not fit wrap around."""
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
-    """The index along `dimension`, as an array of `shape` and `dtype`. Raises: OverflowError if it does not fit."""
+    """The index along `dimension`, as an array of `shape` and `dtype`: integers that do not fit wrap around."""
     shape, dtype = static_shape(shape, "iota"), dtypes.canonical(dtype)
     axis = canonical_axis(dimension, len(shape))
-    if dtypes.is_integer(dtype) and shape[axis]:
-        dtypes.check_fits(shape[axis] - 1, dtype)
     return iota_p.bind(dtype=dtype, shape=shape, dimension=axis)[0]
 
 

@@ -192,3 +192,16 @@ def test_exact_differences_are_not_torn_apart():
     f = tl.jit(lambda a, b: tnp.sum(a[:, None] - b[None, :], 1))
     np.testing.assert_array_equal(f(a, b), [0, 250])
     assert largest(after(lambda x: tnp.sum(tnp.outer(x, x) - tnp.outer(x, tnp.sin(x)), 1), X)) == 16
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("bfloat16", 300), (np.float16, 2100), (np.int8, 300)])
+def test_positions_that_a_dtype_does_not_tell_apart(dtype, n):
+    """Neighbours are rounded to one number, or numbers wrap around: equality is no diagonal then."""
+
+    def f(x):
+        places = lax.iota(dtype, n)
+        return tnp.where(places[:, None] == places, x, 0.0).sum(1)
+
+    x = np.linspace(1, 2, n)
+    np.testing.assert_allclose(tl.jit(f)(x), f(tnp.asarray(x)), rtol=1e-6)
+    np.testing.assert_array_equal(tl.jit(lambda: lax.iota(dtype, n)[n - 4 :])(), lax.iota(dtype, n)[n - 4 :])

@@ -1,0 +1,23 @@
+"""What the samples do not show of operations on shapes."""
+
+import jax
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_an_iota_longer_than_its_dtype_wraps_around(dtype):
+    expected = np.arange(300).astype(dtype)
+    np.testing.assert_array_equal(lax.iota(dtype, 300), expected)
+    np.testing.assert_array_equal(jax.lax.iota(dtype, 300), expected)
+    np.testing.assert_array_equal(tl.jit(lambda: lax.broadcasted_iota(dtype, (2, 300), 1)[1, 250:])(), expected[250:])
+
+
+def test_ranges_fit_their_dtype():
+    np.testing.assert_array_equal(tnp.arange(-100, 100, dtype=np.int8), np.arange(-100, 100, dtype=np.int8))
+    with pytest.raises(OverflowError, match="the integer 299 does not fit uint8, which holds 0 to 255"):
+        tnp.arange(300, dtype=np.uint8)
