@@ -159,11 +159,22 @@ def _pow_base(t: Any, x: Any, y: Any) -> Any:
     usual = bitwise_and(eq(x, x), e.ne(x, constant(0, aval_of(x))))
     x = select_n(bitwise_or(e.ne(y, zero), usual), constant(1, aval_of(x)), x)
     if dtypes.is_integer(aval_of(y).dtype):
-        factor = convert_element_type(y, aval_of(x).dtype)
-        below = e.pow(x, sub(y, constant(1, aval_of(y))))
+        factor, below = convert_element_type(y, aval_of(x).dtype), e.pow(x, _one_less(y))
     else:
         factor, below = y, e.pow(x, sub(y, 1.0))
     return mul(t, mul(factor, below))
+
+
+def _one_less(y: Any) -> Any:
+    """Integers minus 1, in a dtype that holds that; but for the ends of 64 bits, which no float tells from the next."""
+    dtype = aval_of(y).dtype
+    if dtypes.bits_of(dtype) < 64:
+        y = convert_element_type(y, np.int32 if dtypes.bits_of(dtype) < 32 else np.int64)
+    elif dtypes.is_signed(dtype):
+        y = e.max(y, constant(np.iinfo(np.int64).min + 1, aval_of(y)))
+    else:
+        y = convert_element_type(e.min(y, constant(np.iinfo(np.int64).max, aval_of(y))), np.int64)
+    return sub(y, constant(1, aval_of(y)))
 
 
 def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:

@@ -132,3 +132,18 @@ def test_second_derivative_of_igamma_by_its_operand():
 def test_a_derivative_without_a_formula_is_an_error_not_a_zero(f: Any):
     with pytest.raises(NotImplementedError, match=f"{f.__name__}: the derivative by"):
         slope(f, 2.0, 3.0)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64])
+def test_integer_powers_at_the_ends_of_their_dtype(dtype: Any):
+    """One less than an exponent may not be a number of its dtype."""
+    ends = np.iinfo(dtype)
+    for x in (0.0, 0.5, 1.0, 3.0):
+        assert slope(lambda x: e.pow(x, np.asarray(0, dtype)), x) == 0
+        assert slope(lambda x: e.pow(x, np.asarray(1, dtype)), x) == 1
+    assert slope(lambda x: e.pow(x, np.asarray(ends.max, dtype)), 0.5) == ends.max * 0.5 ** (ends.max - 1.0)
+    assert slope(lambda x: e.pow(x, np.asarray(ends.min, dtype)), 3.0) == -0.0 or ends.bits == 8
+    if dtype is np.int8:
+        assert slope(lambda x: e.pow(x, np.int8(-128)), 2.0) == -128 * 2.0**-129
+    twice = tl.grad(tl.grad(lambda x: e.pow(x, np.asarray(2, dtype))))
+    assert twice(0.0) == 2 and tl.grad(twice)(0.0) == 0
