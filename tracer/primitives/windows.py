@@ -9,11 +9,11 @@ from typing import Any
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.kinds import NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import shape_of
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 Padding = tuple[tuple[int, int], ...]
 
@@ -127,25 +127,21 @@ def reduce_window(
     """Windows of `operand` reduced by `computation`: lax.add, lax.mul, lax.max or lax.min.
 
     Args:
-      init_value: 0 for add, 1 for mul; for max and min any number, which takes part in every window.
+      init_value: [] a number or an array, which takes part once in every window.
       others: as for `reduce_window_sum`.
-    Raises: ValueError for another computation, or another init_value than the one that changes nothing.
+    Raises: ValueError for another computation; TypeError for an init_value that is no scalar, or of another dtype.
     """
-    if computation not in (e.add, e.mul, e.max, e.min):
+    if computation not in _REDUCTIONS:
         raise ValueError(
             f"reduce_window: the computation is lax.add, lax.mul, lax.max or lax.min, not {computation!r}."
         )
-    window = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    if computation in (e.add, e.mul):
-        neutral = 0 if computation is e.add else 1
-        if init_value != neutral:
-            raise ValueError(
-                f"reduce_window: init_value of lax.{computation.__name__} is {neutral}, not {init_value!r}."
-            )
-        return (reduce_window_sum if computation is e.add else reduce_window_prod)(operand, *window)
-    out = (reduce_window_max if computation is e.max else reduce_window_min)(operand, *window)
-    neutral = -float("inf") if computation is e.max else float("inf")
-    return out if init_value == neutral else computation(out, init_value)
+    reduce, neutral = _REDUCTIONS[computation]
+    initial, given = aval_of(init_value), aval_of(operand)
+    if initial.shape or not (initial.weak_type or initial.dtype == given.dtype):
+        raise TypeError(f"reduce_window: init_value must be a scalar of {given.dtype}, as operand is, not {initial}.")
+    out = reduce(operand, window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    changes_nothing = not isinstance(init_value, Tracer) and bool(init_value == neutral)
+    return out if changes_nothing else computation(out, init_value)
 
 
 def reduce_window_sum(
@@ -213,6 +209,14 @@ def reduce_window_min(
     """Minima in windows of `operand`, real, padded with the greatest value: see `reduce_window_max`."""
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
     return reduce_window_min_p.bind(operand, **_params("reduce_window_min", shape_of(operand), *window))[0]
+
+
+_REDUCTIONS: dict[Any, tuple[Callable[..., Array], float]] = {
+    e.add: (reduce_window_sum, 0),
+    e.mul: (reduce_window_prod, 1),
+    e.max: (reduce_window_max, -float("inf")),
+    e.min: (reduce_window_min, float("inf")),
+}
 
 
 def _windowed(name: str, kinds: str) -> Primitive:

@@ -1,0 +1,41 @@
+"""reduce_window with every initial value that JAX's takes."""
+
+import jax
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+
+X = np.array([[2.0, 3.0, 0.5, -1.0], [1.0, -2.0, 4.0, 0.25]])
+WINDOW = ((1, 3), (1, 1), "SAME")
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("initial", [0.0, 1.0, 2.5, -np.inf])
+def test_initial_values(name, initial):
+    computation, of_jax = getattr(lax, name), getattr(jax.lax, name)
+    with jax.enable_x64(True):
+        expected = jax.lax.reduce_window(X, initial, of_jax, *WINDOW)
+    np.testing.assert_array_equal(lax.reduce_window(X, initial, computation, *WINDOW), expected)
+    array = tnp.asarray(initial, np.float64)
+    np.testing.assert_array_equal(lax.reduce_window(X, array, computation, *WINDOW), expected)
+    jitted = tl.jit(lambda x, v: lax.reduce_window(x, v, computation, *WINDOW))
+    np.testing.assert_array_equal(jitted(X, np.asarray(initial)), expected)
+
+
+def test_an_initial_value_has_a_derivative():
+    total = lambda v, f: lax.reduce_window(X, v, f, *WINDOW).sum()  # noqa: E731
+    gradient = lambda v, f: tl.grad(total)(np.asarray(v), f)  # noqa: E731
+    assert gradient(0.0, lax.add) == X.size
+    assert gradient(1.0, lax.mul) == lax.reduce_window(X, 1.0, lax.mul, *WINDOW).sum()
+    assert gradient(3.5, lax.max) == 5
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(1), np.zeros((), np.float32)])
+def test_initial_values_are_scalars_of_the_dtype(wrong):
+    with pytest.raises(
+        TypeError, match="reduce_window: init_value must be a scalar of float64, as operand is, not float"
+    ):
+        lax.reduce_window(X, wrong, lax.add, *WINDOW)
