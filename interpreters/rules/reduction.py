@@ -11,8 +11,9 @@ from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
-from tapeless.tracer.primitives.bits import bitwise_or
+from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, exp, mul, select_n, sub
+from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import cummax, linear_recurrence, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, full, pad, reshape, split
 from tapeless.tracer.primitives.shape import transpose as permute
@@ -102,11 +103,11 @@ jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp
 
 
 def _extreme_jvp(t: Any, y: Any, x: Any, *, axes: Axes) -> Any:
-    """The mean of the tangents of those elements that are the extreme."""
+    """The mean of the tangents of those elements that are the extreme; 0 if that is nan, which equals none."""
     if not axes or not aval_of(x).size:
         return reduce_sum(t, axes)
     at = convert_element_type(eq(x, _over(y, x, axes)), aval_of(x).dtype)
-    return div(reduce_sum(mul(t, at), axes), reduce_sum(at, axes))
+    return div(reduce_sum(mul(t, at), axes), e.max(reduce_sum(at, axes), constant(1, aval_of(y))))
 
 
 jvp.partials_of_result(r.reduce_max_p, _extreme_jvp)
@@ -148,7 +149,8 @@ def _running_extreme_jvp(cumulate: Callable[..., Any]) -> Callable[..., Any]:
             return t
         places = broadcasted_iota(np.int32, aval.shape, axis)
         first = full(aval.shape, aval.shape[axis] - 1 if reverse else 0, np.int32)
-        new = e.ne(y, _shifted(y, axis, 0, reverse=reverse))
+        before = _shifted(y, axis, 0, reverse=reverse)
+        new = bitwise_and(e.ne(y, before), eq(before, before))  # after nan there is nothing new
         advance = r.cummin if reverse else cummax
         return take_along_axis(t, advance(select_n(new, first, places), axis, reverse), axis)
 

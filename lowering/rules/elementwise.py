@@ -250,6 +250,8 @@ def _convert(f: Function, outs: Any, x: Value, *, dtype: Any, weak_type: bool) -
         return (f.compare(x, f.constant(0, x.aval), "NE"),)
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(dtype):
         x = f.op("real", [x], x.aval.update(dtype=dtypes.real_part_dtype(x.aval.dtype)))
+    if dtypes.is_bool(x.aval.dtype) and dtypes.is_inexact(dtype):
+        return (f.op("select", [x, f.constant(1, outs[0]), f.constant(0, outs[0])], outs[0]),)
     return (f.convert(x, dtype),)
 
 

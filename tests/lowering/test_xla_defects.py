@@ -171,6 +171,19 @@ DEFECTS = {
         right=np.float32([[0], [1], [1]]),
         wrong=np.float32([[0], [1], [2]]),
     ),
+    # A product with a truth value, made a number, is a choice of the other factor or 0, which nan * 0 is not.
+    "product_with_a_mask": Defect(
+        """
+        !x = tensor<2xf32>
+        module @product_with_a_mask { func.func public @main(%x: !x, %p: tensor<2xi1>) -> !x {
+          %0 = stablehlo.convert %p : (tensor<2xi1>) -> !x
+          %1 = stablehlo.multiply %x, %0 : !x
+          return %1 : !x
+        } }""",
+        (np.float32([np.nan, 2]), np.array([False, True])),
+        right=np.float32([np.nan, 2]),
+        wrong=np.float32([0, 2]),
+    ),
     # Of elements whose index vectors are empty, so that all are written to the same place, only one is.
     "scatter_without_indices": Defect(
         """
