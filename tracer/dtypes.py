@@ -160,8 +160,8 @@ def real_part_dtype(dtype: DType) -> DType:
 
 
 def complex_of(dtype: DType) -> DType:
-    """The complex type that holds `dtype`: complex128 for float64, complex64 for lesser floats, else the default."""
-    return _COMPLEX.get(dtype) or default_dtype("c")
+    """The complex type that holds `dtype`: complex128 for float64, else complex64; of integers as `inexact_of` says."""
+    return _COMPLEX[inexact_of(dtype)]
 
 
 def inexact_of(dtype: DType) -> DType:

@@ -1,6 +1,7 @@
 """Arithmetic, elementwise: NumPy's ufuncs on numbers, with powers, rounding, extremes and complex parts."""
 
 import builtins
+import operator
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ divide = true_divide
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest integer not above x1 / x2, elementwise, in the operands' dtype."""
+    """The largest integer not above x1 / x2, elementwise, in the operands' dtype; of integers by 0 it is 0."""
     x, y = _numbers("floor_divide", x1, x2)
     return _floor_divide(x, y) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)[0]
 
@@ -92,6 +93,14 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 
 @core.compound
 def _floor_divide(x: Any, y: Any) -> Array:
+    """0 where y is, as by NumPy; XLA gives -1."""
+    if isinstance(y, Array) or not np.all(y):
+        by_zero = lax.eq(y, 0)
+        return select(by_zero, 0, _rounded_down(x, select(by_zero, 1, y)))
+    return _rounded_down(x, y)
+
+
+def _rounded_down(x: Any, y: Any) -> Array:
     quotient = lax.div(x, y)
     if dtypes.kind(x.dtype) == "u":
         return quotient
@@ -201,14 +210,16 @@ conj = conjugate
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Argument of complex numbers in radians, or degrees, elementwise."""
-    z = inexact("angle", z)
+    z = _default_float("angle", z)
     result = lax.atan2(lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else _angle_of_real(z)
     return lax.mul(result, 180 / np.pi) if deg else result
 
 
 @core.compound
 def _angle_of_real(x: Any) -> Array:
-    return select(lax.ne(x, x), x, select(lax.lt(x, 0), np.pi, full(x.shape, 0, x.dtype)))
+    """pi for -0.0, too, whose reciprocal is negative."""
+    below = bits.bitwise_or(lax.lt(x, 0), bits.bitwise_and(lax.eq(x, 0), lax.lt(lax.div(1.0, x), 0)))
+    return select(lax.ne(x, x), x, select(below, np.pi, full(x.shape, 0, x.dtype)))
 
 
 # ---- powers --------------------------------------------------------------------------------------------------
@@ -322,20 +333,23 @@ fix = trunc
 
 
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integer, ties to the even one, elementwise; floating point."""
-    return round(inexact("rint", x))
+    """The nearest integer, ties to the even one, elementwise; of integers as the default float."""
+    return round(_default_float("rint", x))
+
+
+def _default_float(name: str, x: ArrayLike) -> Array:
+    """x if it is floating point or complex, else as the default float: so JAX takes integers in some functions."""
+    x = array_operand(name, x)
+    return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.default_dtype("f"), x.weak_type)
 
 
 def round(a: ArrayLike, decimals: int = 0) -> Array:
-    """x to so many decimals, ties to the even digit, elementwise.
-
-    Raises: NotImplementedError for integers to the left of the point, `decimals` below 0.
-    """
-    a = number_operand("round", a)
+    """x to so many decimals, ties to the even digit, elementwise; below 0, to the left of the point."""
+    a, decimals = number_operand("round", a), operator.index(decimals)
     if dtypes.is_complex(a.dtype):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     if dtypes.is_integer(a.dtype) and decimals < 0:
-        raise NotImplementedError(f"round: integers to {decimals} decimals.")
+        return _round_integers(a, decimals=decimals)
     return _round(a, decimals=decimals) if dtypes.is_float(a.dtype) else a
 
 
@@ -350,6 +364,19 @@ def _round(x: Any, *, decimals: int) -> Array:
     there, back = (lax.mul, lax.div) if decimals > 0 else (lax.div, lax.mul)
     rounded = back(lax.round(there(x, scale), lax.RoundingMethod.TO_NEAREST_EVEN), scale)
     return select(lax.is_finite(rounded), rounded, x)
+
+
+@core.compound
+def _round_integers(x: Any, *, decimals: int) -> Array:
+    """0 if even the greatest of the dtype is nearer to that; what leaves the dtype on the way up wraps, as in NumPy."""
+    if 10**-decimals > dtypes.iinfo(x.dtype).max:
+        return full(x.shape, 0, x.dtype)
+    scale = np.asarray(10**-decimals, x.dtype)
+    whole, rest = _rounded_down(x, scale), _remainder(x, scale)
+    other = lax.sub(scale, rest)
+    odd = lax.ne(bits.bitwise_and(whole, 1), 0)
+    up = bits.bitwise_or(lax.gt(rest, other), bits.bitwise_and(lax.eq(rest, other), odd))
+    return lax.mul(lax.add(whole, lax.convert_element_type(up, x.dtype)), scale)
 
 
 def _rounded(name: str, function: Any, x: ArrayLike) -> Array:
@@ -416,7 +443,7 @@ def clip(
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Greatest common divisor of integers, elementwise; not negative."""
+    """Greatest common divisor of integers, elementwise; not negative, unless it is the absolute value that wraps."""
     return _gcd(*_integers("gcd", x1, x2))
 
 
@@ -435,13 +462,17 @@ def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 
 @core.compound
 def _gcd(x: Any, y: Any) -> Array:
-    """Euclid's algorithm; its longest run is that of consecutive Fibonacci numbers, 1.44 steps a bit."""
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    x, y = (filled(absolute(v), shape) for v in (x, y))
-    for _ in range(int(1.45 * 8 * x.dtype.itemsize) + 2):
+    """Euclid's algorithm; its longest run is that of consecutive Fibonacci numbers, 1.44 steps a bit.
+
+    Without signs: the absolute value of the least integer is none of its dtype.
+    """
+    shape, dtype = np.broadcast_shapes(x.shape, y.shape), x.dtype
+    unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
+    x, y = (lax.convert_element_type(filled(absolute(v), shape), unsigned) for v in (x, y))
+    for _ in range(int(1.45 * 8 * dtype.itemsize) + 2):
         over = lax.eq(y, 0)
         x, y = select(over, x, y), select(over, 0, lax.rem(x, select(over, 1, y)))
-    return x
+    return lax.convert_element_type(x, dtype)
 
 
 @core.compound

@@ -248,8 +248,8 @@ def polymul(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial, a vector of coefficients with the highest power first."""
-    x = array_operand("polyder", p)
+    """The m-th derivative of a polynomial, a vector of coefficients with the highest power first; floating point."""
+    x = inexact("polyder", array_operand("polyder", p))
     for _ in range(operator.index(m)):
         n = x.shape[0]
         powers = np.arange(n - 1, 0, -1)

@@ -153,17 +153,28 @@ def vecdot(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of matrices x1 [.., m, n] and vectors x2 [.., n]."""
-    y = array_operand("matvec", x2)
-    found = matmul(x1, reshape(y, (*y.shape, 1)))
+    """Products of matrices x1 [.., m, n] and vectors x2 [.., n]. Raises: ValueError if there are not as many axes."""
+    x, y = array_operand("matvec", x1), array_operand("matvec", x2)
+    _check_ndims("matvec", (x, 2), (y, 1))
+    found = matmul(x, reshape(y, (*y.shape, 1)))
     return reshape(found, found.shape[:-1])
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of vectors x1 [.., m], conjugated, and matrices x2 [.., m, n]."""
-    x = arithmetic.conjugate(x1)
-    found = matmul(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), x2)
+    """Products of vectors x1 [.., m], conjugated, and matrices x2 [.., m, n].
+
+    Raises: ValueError if there are not as many axes.
+    """
+    x, y = arithmetic.conjugate(x1), array_operand("vecmat", x2)
+    _check_ndims("vecmat", (x, 1), (y, 2))
+    found = matmul(reshape(x, (*x.shape[:-1], 1, x.shape[-1])), y)
     return reshape(found, (*found.shape[:-2], found.shape[-1]))
+
+
+def _check_ndims(name: str, *operands: tuple[Array, int]) -> None:
+    for x, least in operands:
+        if x.ndim < least:
+            raise ValueError(f"{name}: {x.aval} must have {least} axes at least.")
 
 
 def tensordot(

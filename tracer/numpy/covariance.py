@@ -42,6 +42,8 @@ def cov(
         x = concatenate([x, other], 0)
     if dtype is not None:
         x = cast(x, _checked_inexact("cov", dtype))
+    elif aweights is not None:
+        x, aweights = promoted_inexact_dtypes("cov", x, array_operand("cov", aweights))
     less = (0 if bias else 1) if ddof is None else ddof
     if fweights is None and aweights is None:
         found = _cov(x, ddof=less)

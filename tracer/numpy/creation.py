@@ -12,6 +12,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
@@ -292,7 +293,7 @@ def linspace(
 
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
-    low, high = promoted_inexact_dtypes("linspace", start, stop)
+    low, high = _ends("linspace", start, stop, dtype)
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
@@ -300,6 +301,13 @@ def linspace(
     found = _linspace(low, high, num=count, endpoint=bool(endpoint), dtype=dtype, axis=axis)
     gaps = count - 1 if endpoint else count
     return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
+
+
+def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> list[Any]:
+    """Both ends in one floating-point dtype: float64 at least if results of 64 bits are asked for."""
+    if dtype is None or dtypes.bits_of(dtypes.real_part_dtype(dtypes.canonical(dtype))) < 64:
+        return promoted_inexact_dtypes(name, start, stop)
+    return promoted_inexact_dtypes(name, start, stop, np.zeros(0))[:2]
 
 
 @core.compound
@@ -340,8 +348,9 @@ def logspace(
     axis: int = 0,
 ) -> Array:
     """`num` numbers from base^start to base^stop, in equal ratios."""
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    found = lax.pow(cast(base, exponents.dtype), exponents)
+    low, high = _ends("logspace", start, stop, dtype)
+    exponents = linspace(low, high, num, endpoint, axis=axis)
+    found = power(cast(base, exponents.dtype), exponents)
     return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
 
 
@@ -349,7 +358,7 @@ def geomspace(
     start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Array:
     """`num` numbers from start to stop in equal ratios; both of one sign."""
-    low, high = promoted_inexact_dtypes("geomspace", start, stop)
+    low, high = _ends("geomspace", start, stop, dtype)
     found = _geomspace(low, high, num=num, endpoint=endpoint, axis=axis)
     return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
 
@@ -357,7 +366,8 @@ def geomspace(
 @core.compound
 def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> Array:
     sign = lax.sign(low)
-    ratios = linspace(lax.log(lax.mul(low, sign)), lax.log(lax.mul(high, sign)), num, endpoint)
+    exponents = [lax.log(lax.div(v, sign)) for v in (low, high)]
+    ratios = linspace(exponents[0], exponents[1], num, endpoint)
     sign = stretched(stretched(sign, np.broadcast_shapes(low.shape, high.shape)), ratios.shape)
     return _moved_first(lax.mul(sign, lax.exp(ratios)), canonical_axis(axis, ratios.ndim))
 

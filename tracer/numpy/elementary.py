@@ -51,7 +51,14 @@ def log10(x: ArrayLike, /) -> Array:
 
 @core.compound
 def _scaled_log(x: Any, *, base: float) -> Array:
-    return lax.div(lax.log(x), float(np.log(base)))
+    return _divided(lax.log(x), float(np.log(base)))
+
+
+def _divided(x: Any, divisor: float) -> Array:
+    """x / divisor, of complex numbers by parts: as a complex divisor it would make nan beside what is infinite."""
+    if not dtypes.is_complex(x.dtype):
+        return lax.div(x, divisor)
+    return lax.complex(lax.div(lax.real(x), divisor), lax.div(lax.imag(x), divisor))
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -92,7 +99,7 @@ def _wrapped(angle: Array) -> Array:
 @core.compound
 def _logaddexp2(x: Any, y: Any) -> Array:
     scale = float(np.log(2.0))
-    return lax.div(_logaddexp(lax.mul(x, scale), lax.mul(y, scale)), scale)
+    return _divided(_logaddexp(*(_divided(v, 1 / scale) for v in (x, y))), scale)
 
 
 # ---- trigonometric -------------------------------------------------------------------------------------------

@@ -13,10 +13,11 @@ from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, sel
 from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.creation import arange, linspace, meshgrid
 from tapeless.tracer.numpy.joining import stack
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, promoted_all
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_operands, concrete, promoted_all
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, static_ints
+from tapeless.tracer.types import aval_of
 
 s_, index_exp = np.s_, np.index_exp
 
@@ -26,12 +27,22 @@ s_, index_exp = np.s_, np.index_exp
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors as an open grid: each along an axis of its own, so that `x[ix_(rows, columns)]` is a block of x.
 
-    Raises: ValueError if an operand is no vector.
+    A vector of booleans, known, stands for the positions where it is true.
+
+    Raises: ValueError if an operand is no vector; ConcretizationTypeError for booleans that are traced.
     """
-    xs = [array_operand("ix_", a) for a in args]
+    xs = [_positions_or_mask(a) for a in args]
     if any(x.ndim != 1 for x in xs):
         raise ValueError(f"ix_: operands must be vectors, not {', '.join(str(x.aval) for x in xs)}.")
     return tuple(reshape(x, [x.size if a == d else 1 for a in range(len(xs))]) for d, x in enumerate(xs))
+
+
+def _positions_or_mask(a: ArrayLike) -> Array:
+    check_operands("ix_", a)
+    if not dtypes.is_bool(aval_of(a).dtype):
+        return array_operand("ix_", a)
+    known = concrete("ix_", a, "Use positions.")
+    return as_array(np.flatnonzero(known).astype(dtypes.default_dtype("i")) if known.ndim == 1 else known)
 
 
 class Grid:
@@ -63,7 +74,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     """Positions along each axis of `shape` of positions in the flat array.
 
     Negative ones count from the end, and what is outside is moved to the ends. The dtype is that of indices if it holds
-    the positions, else the default integer.
+    the results, else the default integer.
 
     Raises: TypeError if indices are not integers.
     """
@@ -75,7 +86,8 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     if size > dtypes.iinfo(own).max:
         x = lax.convert_element_type(x, dtypes.default_dtype("i") if size < 2**31 else np.int64)
     found = _unravel(x, sizes=sizes)
-    return tuple(cast(i, own) for i in found) if max(sizes, default=0) <= dtypes.iinfo(own).max else found
+    fits = max(sizes, default=0) <= dtypes.iinfo(own).max or not dtypes.is_signed(own)  # then none exceeds its operand
+    return tuple(cast(i, own) for i in found) if fits else found
 
 
 @core.compound
@@ -102,9 +114,9 @@ def ravel_multi_index(
     """
     sizes = static_ints(dims, "ravel_multi_index", "dims")
     xs = [array_operand("ravel_multi_index", i) for i in multi_index]
-    _check_positions(xs, sizes, mode, order)
-    wanted = dtypes.result_type(np.zeros(0, dtypes.default_dtype("i")), *xs)[0]
-    wanted = wanted if dtype is None else dtypes.canonical(dtype)
+    _check_positions(multi_index, sizes, mode, order)
+    common = dtypes.result_type(np.zeros(0, dtypes.default_dtype("i")), *xs)[0]  # of uint64 and others none
+    wanted = dtypes.canonical(dtype if dtype is not None else common if dtypes.is_integer(common) else np.int64)
     if not dtypes.is_integer(wanted) or math.prod(sizes) - 1 > dtypes.iinfo(wanted).max:
         raise ValueError(f"ravel_multi_index: {wanted} does not hold positions in an array of shape {sizes}.")
     given = [_inside(x, n, mode) for x, n in zip(promoted_all("ravel_multi_index", *xs), sizes, strict=True)]
@@ -115,14 +127,14 @@ def ravel_multi_index(
     return flat
 
 
-def _check_positions(xs: Sequence[Array], sizes: tuple[int, ...], mode: str, order: str) -> None:
+def _check_positions(xs: Sequence[ArrayLike], sizes: tuple[int, ...], mode: str, order: str) -> None:
     if mode not in ("raise", "clip", "wrap", "ignore") or order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: there is no mode {mode!r} with order {order!r}.")
     if len(xs) != len(sizes):
         raise ValueError(f"ravel_multi_index: positions along {len(xs)} axes, and {len(sizes)} dims.")
     for axis, (x, n) in enumerate(zip(xs, sizes, strict=True)):
-        if not dtypes.is_integer(x.dtype):
-            raise TypeError(f"ravel_multi_index: positions must be integers, not {x.aval}.")
+        if not dtypes.is_integer(aval_of(x).dtype):
+            raise TypeError(f"ravel_multi_index: positions must be integers, not {aval_of(x)}.")
         if mode == "raise":
             known = concrete("ravel_multi_index", x, "Use the mode 'clip' or 'wrap'.")
             if np.any((known < 0) | (known >= n)):

@@ -190,7 +190,9 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the first axis."""
+    """`split` along the first axis. Raises: ValueError if there are fewer than two; what `split` raises."""
+    if np.ndim(ary) < 2:
+        raise ValueError("vsplit: an array is split into rows if it has at least two axes. Use split.")
     return split(ary, indices_or_sections, 0)
 
 
@@ -358,6 +360,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
     gone = obj if isinstance(obj, slice) else concrete("delete", obj, "Use tnp.where to mask elements instead.")
+    gone = gone if isinstance(gone, slice) or gone.size else gone.astype(int)
     kept = np.delete(np.arange(x.shape[axis]), gone)
     return getitem(x, (slice(None),) * axis + (kept,))
 
@@ -370,7 +373,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     if trim.lower() not in ("fb", "bf", "f", "b"):
         raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', not {trim!r}.")
     x = array_operand("trim_zeros", filt)
-    places = np.nonzero(concrete("trim_zeros", x, "Its length depends on the elements."))
+    known = concrete("trim_zeros", filt, "Its length depends on the elements.")
+    places = np.nonzero(known) if known.ndim else ()
     for d in canonical_axes(axis, x.ndim):
         first, last = (int(places[d].min()), int(places[d].max()) + 1) if places[d].size else (0, 0)
         front, back = (places[d].size == 0 or side in trim.lower() for side in "fb")

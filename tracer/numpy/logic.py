@@ -280,8 +280,8 @@ def isclose(
     """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
     a, b = promoted("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
-        float_ = dtypes.inexact_of(a.dtype)
-        a, b = cast(a, float_), cast(b, float_)
+        dtype = dtypes.inexact_of(a.dtype)
+        return _integers_close(a, b, cast(rtol, dtype), cast(atol, dtype))
     dtype = dtypes.real_part_dtype(a.dtype)
     return _isclose(a, b, cast(rtol, dtype), cast(atol, dtype), equal_nan=equal_nan)
 
@@ -292,6 +292,18 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
     finite = bits.bitwise_and(isfinite(a), isfinite(b))
     close = bits.bitwise_or(bits.bitwise_and(near, finite), lax.eq(a, b))
     return bits.bitwise_or(close, bits.bitwise_and(isnan(a), isnan(b))) if equal_nan else close
+
+
+@core.compound
+def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
+    """Their distance is computed as an unsigned integer: as floating point, large ones that differ may be the same."""
+    a, b = (lax.convert_element_type(v, np.int8) if dtypes.is_bool(v.dtype) else v for v in (a, b))
+    less = lax.lt(a, b)
+    unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")
+    there, back = (lax.convert_element_type(lax.sub(*v), unsigned) for v in ((b, a), (a, b)))
+    distance = lax.convert_element_type(lax.select_n(less, back, there), rtol.dtype)
+    size = lax.abs(lax.convert_element_type(b, rtol.dtype))
+    return lax.le(distance, lax.add(atol, lax.mul(rtol, size)))
 
 
 def allclose(

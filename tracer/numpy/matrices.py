@@ -1,5 +1,6 @@
 """Matrices by their structure: identity, triangles, diagonals, Vandermonde."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import Place
+from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -24,6 +26,7 @@ from tapeless.tracer.primitives.shape import (
     slice_in_dim,
     transpose,
 )
+from tapeless.tracer.types import aval_of
 
 # ---- identity and triangles ----------------------------------------------------------------------------------
 
@@ -99,17 +102,27 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`tril_indices` for a matrix of the shape of arr."""
-    return tril_indices(arr.shape[-2], k, arr.shape[-1])
+    """`tril_indices` for matrices in the last two axes of arr. Raises: ValueError if it has fewer."""
+    rows, columns = _lengths("tril_indices_from", arr)
+    return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`triu_indices` for a matrix of the shape of arr."""
-    return triu_indices(arr.shape[-2], k, arr.shape[-1])
+    """`triu_indices` for matrices in the last two axes of arr. Raises: ValueError if it has fewer."""
+    rows, columns = _lengths("triu_indices_from", arr)
+    return triu_indices(rows, k, columns)
+
+
+def _lengths(name: str, arr: Array) -> tuple[int, int]:
+    if len(arr.shape) < 2:
+        raise ValueError(f"{name}: a matrix has at least two axes, {aval_of(arr)} has {len(arr.shape)}.")
+    return arr.shape[-2], arr.shape[-1]
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
-    """`diag_indices` for an array of the shape of arr."""
+    """`diag_indices` for an array of the shape of arr. Raises: ValueError unless its axes are several of one length."""
+    if arr.ndim < 2 or len(set(arr.shape)) > 1:
+        raise ValueError(f"diag_indices_from: the axes must be two or more of one length, not those of {aval_of(arr)}.")
     return diag_indices(arr.shape[0], arr.ndim)
 
 
@@ -197,13 +210,24 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False) -> Array:
-    """a with its main diagonal replaced by `val`. Raises: ValueError if `inplace`: arrays are never changed."""
+    """a with its main diagonal replaced by the elements of `val`, repeated as often as need be.
+
+    Args:
+      wrap: below the last square of a matrix with more rows than columns a diagonal begins anew, a row further down.
+    Raises: ValueError if `inplace`: arrays are never changed; if there are more than two axes, of different lengths.
+    """
     if inplace:
         raise ValueError("fill_diagonal: arrays are never changed in place; pass inplace=False and use the result.")
     x = _matrices("fill_diagonal", a)
-    n = min(x.shape)
-    places = np.arange(n)
-    return Place(x, (places,) * x.ndim).set(val)
+    if x.ndim > 2 and len(set(x.shape)) > 1:
+        raise ValueError(f"fill_diagonal: axes of different lengths have no diagonal: {x.aval}.")
+    step = x.shape[1] + 1 if x.ndim == 2 else sum(math.prod(x.shape[d + 1 :]) for d in range(x.ndim))
+    end = x.size if wrap or x.ndim > 2 else min(x.shape) * x.shape[1]
+    places = np.arange(0, end, step)
+    v = reshape(array_operand("fill_diagonal", val), (np.size(val),))
+    if v.size > 1:
+        v = take(v, np.arange(places.size) % v.size)
+    return reshape(Place(reshape(x, (x.size,)), places).set(v), x.shape)
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:

@@ -133,7 +133,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     """Whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
-    return builtins.bool(dtypes.can_cast(from_.dtype if hasattr(from_, "dtype") else from_, to, casting))
+    return builtins.bool(dtypes.can_cast(aval_of(from_).dtype if is_arraylike(from_) else from_, to, casting))
 
 
 def finfo(dtype: Any) -> Any:

@@ -29,6 +29,7 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     slice_in_dim,
 )
+from tapeless.tracer.types import aval_of
 
 _SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fills it up."
 
@@ -59,7 +60,7 @@ def unique(
     x, index = array_operand("unique", ar), dtypes.default_dtype("i")
     wanted = (True, return_index, return_inverse, return_counts)
     if size is None:
-        known = _comparable(concrete("unique", x, _SIZE_HELP))
+        known = _comparable(concrete("unique", ar, _SIZE_HELP))
         found = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
         found = [found[0].astype(x.dtype), *(places.astype(index) for places in found[1:])]
     else:
@@ -221,7 +222,8 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Ar
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
-    return _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
+    found = _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
+    return lax.convert_element_type(found, aval_of(ar1).dtype)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:

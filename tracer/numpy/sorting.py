@@ -20,7 +20,15 @@ from tapeless.tracer.numpy.index_plan import index_dtype
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import unstack
 from tapeless.tracer.numpy.logic import choose_between, truth
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, concrete, operand, promoted_dtypes
+from tapeless.tracer.numpy.promotion import (
+    array_operand,
+    as_array,
+    cast,
+    check_operands,
+    concrete,
+    operand,
+    promoted_dtypes,
+)
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis, known_elements
@@ -96,14 +104,23 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """a with the element at `kth` along `axis` where sorting would put it, lesser ones before and others behind.
 
-    Computed by sorting, which is one way to do so.
+    Computed by sorting, which is one way to do so. Raises: ValueError if `kth` is out of range.
     """
+    _check_place("partition", a, kth, axis)
     return sort(a, axis)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Positions that partition a along `axis`: see `partition`."""
+    _check_place("argpartition", a, kth, axis)
     return argsort(a, axis)
+
+
+def _check_place(name: str, a: ArrayLike, kth: Any, axis: int) -> None:
+    x, axis = _along(name, a, axis)
+    n = x.shape[axis]
+    if not all(-n <= operator.index(k) < n for k in np.atleast_1d(kth)):
+        raise ValueError(f"{name}: kth {kth} is out of range for {n} elements, those of {x.aval} along axis {axis}.")
 
 
 def sort_complex(a: ArrayLike) -> Array:
@@ -147,7 +164,12 @@ def _searchsorted(x: Array, y: Array, *, left: bool, dtype: np.dtype[Any]) -> Ar
 
 
 def _precedes(x: Array, y: Array) -> Array:
-    less = lax.lt(x, y)
+    """Whether x comes before y when sorted: complex numbers by their real, then their imaginary parts."""
+    if dtypes.is_complex(x.dtype):
+        same = bits.bitwise_and(lax.eq(lax.real(x), lax.real(y)), lax.lt(lax.imag(x), lax.imag(y)))
+        less = bits.bitwise_or(lax.lt(lax.real(x), lax.real(y)), same)
+    else:
+        less = lax.lt(x, y)
     if not dtypes.is_inexact(x.dtype):
         return less
     return bits.bitwise_or(less, bits.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
@@ -185,7 +207,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     if not x.ndim:
         raise ValueError("nonzero: an array without axes has no positions. Use tnp.atleast_1d(x).")
     if size is None:
-        found = np.nonzero(concrete("nonzero", x, _SIZE_HELP))
+        found = np.nonzero(concrete("nonzero", a, _SIZE_HELP))
         return tuple(as_array(i.astype(dtypes.default_dtype("i"))) for i in found)
     fill_value = 0 if fill_value is None else fill_value
     fills = tuple(map(operator.index, (fill_value,) * x.ndim if np.ndim(fill_value) == 0 else fill_value))
@@ -215,17 +237,17 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Positions in the flat array of the elements that are not 0; see `nonzero`."""
-    x = array_operand("flatnonzero", a)
-    return nonzero(reshape(x, (x.size,)), size=size, fill_value=fill_value)[0]
+    flat = np.ravel(a) if isinstance(a, np.ndarray) else array_operand("flatnonzero", a)
+    return nonzero(flat if flat.ndim == 1 else reshape(flat, (flat.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Positions of the elements that are not 0, as the rows of a matrix; see `nonzero`."""
-    x = array_operand("argwhere", a)
-    if not x.ndim:
-        x = reshape(x, (1,))
+    if not np.ndim(a):
+        check_operands("argwhere", a)
+        x = reshape(a, (1,)) if isinstance(a, Array) else np.reshape(a, (1,))
         return slice_in_dim(argwhere(x, size=size, fill_value=fill_value), 0, 0, axis=1)
-    return concatenate([expand_dims(i, (1,)) for i in nonzero(x, size=size, fill_value=fill_value)], 1)
+    return concatenate([expand_dims(i, (1,)) for i in nonzero(a, size=size, fill_value=fill_value)], 1)
 
 
 def where(

@@ -1,6 +1,7 @@
 """Statistics over axes: means, variances, quantiles. Covariances are in covariance.py, histograms in sorting.py."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.numpy.reductions import Axis, count_nonzero
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axes
+from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, transpose
 from tapeless.tracer.primitives.sorting import sort
@@ -93,7 +94,7 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """Mean over axes weighted by `weights`, which have the shape of a, or are a vector along `axis`.
+    """Mean over axes weighted by `weights`, which have the shape of a, or that of the axes, in their order.
 
     Returns: the average, and with `returned` the sum of weights too.
     Raises: ValueError if weights have another shape.
@@ -113,10 +114,12 @@ def average(
 
 
 def _weights_along(x: Array, w: Array, axis: Axis) -> Array:
-    axes = canonical_axes(axis, x.ndim) if axis is not None else ()
-    if w.ndim != 1 or len(axes) != 1 or w.shape[0] != x.shape[axes[0]]:
-        raise ValueError(f"average: weights {w.aval} must have the shape of {x.aval}, or be a vector along one axis.")
-    return broadcast_in_dim(w, x.shape, axes)
+    named = () if axis is None else axis if isinstance(axis, Sequence) else (axis,)
+    axes = [canonical_axis(d, x.ndim) for d in named]
+    if not axes or w.shape != tuple(x.shape[d] for d in axes):
+        raise ValueError(f"average: weights {w.aval} must have the shape of {x.aval}, or that of the axes {axis}.")
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    return broadcast_in_dim(transpose(w, order), x.shape, sorted(axes))
 
 
 def nanmean(

@@ -315,19 +315,19 @@ def matrix_rank(
       rtol: max(m, n) times the dtype's eps if None; an array has the shape of the result.
       hermitian: M is Hermitian, which is not checked: its eigenvalues are computed.
       tol: another name of `rtol`.
-    Returns: [..], int32.
+    Returns: [..], the default integer.
     Raises: ValueError if `rtol` has not the shape of the result, TypeError if M is a matrix of half precision.
     """
     x = matrix_operand("matrix_rank", M)
     if x.ndim < 2:
-        return lax.convert_element_type(reduce_or(lax.ne(x, 0), tuple(range(x.ndim))), np.int32)
+        return lax.convert_element_type(reduce_or(lax.ne(x, 0), tuple(range(x.ndim))), dtypes.default_dtype("i"))
     values = lax.abs(spectral.eigvalsh(x)) if hermitian else svdvals(x)
     batch, last = values.shape[:-1], (values.ndim - 1,)
     least = tol if rtol is None else rtol
     relative = stretched(cast(array_operand("matrix_rank", _noise(x) if least is None else least), values.dtype), batch)
     bound = lax.mul(reduce_max(values, last) if values.size else reduce_sum(values, last), relative)
     bound = broadcast_in_dim(bound, values.shape, range(values.ndim - 1))
-    return reduce_sum(lax.convert_element_type(lax.gt(values, bound), np.int32), last)
+    return reduce_sum(lax.convert_element_type(lax.gt(values, bound), dtypes.default_dtype("i")), last)
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
