@@ -13,7 +13,10 @@ from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.primitives import custom_vmap as primitives
+from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
+
+_REMEMBERED = 256  # programs of one function
 
 
 class custom_vmap:
@@ -44,7 +47,7 @@ class custom_vmap:
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
-        self._remembered: dict[Any, Body] = {}
+        self._remembered: Recent[Any, Body] = Recent(_REMEMBERED)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
@@ -73,12 +76,12 @@ class custom_vmap:
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> Body:
         """The function as a program, for all calls with arguments of these types."""
         key = tree.snapshot(), avals, config.trace_key()
-        body = self._remembered.get(key)
+        body = self._remembered.get(key) or self._remembered.recall(key)
         if body is None:
             body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals, True)
             body = body._replace(result=_types(body))
             if not any(isinstance(x, Tracer) for x in body.consts):
-                self._remembered[key] = body
+                self._remembered.enter(key, body)
         return body
 
 

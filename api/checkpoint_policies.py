@@ -21,6 +21,8 @@ from tapeless.lowering import devices
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p
 
+_REMEMBERED = 512  # policies: equal ones are one object, so that programs traced for it are found again
+
 
 def dots_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
     """Save the results of matrix products and convolutions: what is dear to compute again."""
@@ -32,19 +34,19 @@ def dots_with_no_batch_dims_saveable(primitive: Any, *operands: Any, **params: A
     return primitive is dot_general_p and not any(params["dimension_numbers"][1])
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Save the values that `checkpoint_name` gives one of these names."""
     return _named(lambda name: name in names_which_can_be_saved, "save_only_these_names", names_which_can_be_saved)
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """Save the values that have a name, unless it is one of these."""
     return _named(lambda name: name not in names_not_to_save, "save_any_names_but_these", names_not_to_save)
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """Save all that is needed, except the values that have one of these names."""
 
@@ -54,7 +56,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     return _titled(policy, "save_anything_except_these_names", names_not_to_save)
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Policy:
     """Save what either policy saves: where it is, if one of them does; else where the first one moves it.
 
@@ -72,7 +74,7 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
     return _titled(policy, "save_from_both_policies", (policy_1, policy_2))
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def save_if(predicate: Callable[..., Any]) -> Policy:
     """Save the results of operations of which `predicate(primitive, *operand_types, **params)` is true.
 
@@ -132,7 +134,7 @@ def save_and_offload_only_these_names(
     return _offloading_names(tuple(sorted(saved)), tuple(sorted(moved)), offload_src, offload_dst)
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, dst: str) -> Policy:
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         if primitive is name_p and params["name"] in moved:
@@ -145,7 +147,7 @@ def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, 
 _OFFLOAD_NAMES = "save_and_offload_only_these_names"
 
 
-@functools.cache
+@functools.lru_cache(_REMEMBERED)
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Like `dots_with_no_batch_dims_saveable`, moving the results from memory `offload_src` to `offload_dst`.
 

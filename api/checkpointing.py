@@ -11,6 +11,7 @@ from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.primitives import checkpoint as primitives
+from tapeless.tracer.recency import Recent
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of, is_arraylike
 
@@ -86,6 +87,7 @@ def optimization_barrier(operand: Any) -> Any:
 
 
 _ADVICE = "\n  Make it static (static_argnums or static_argnames)."
+_PROGRAMS_LIMIT = 256  # of one function
 
 
 class _Traced:
@@ -93,7 +95,7 @@ class _Traced:
 
     def __init__(self, fun: Callable[..., Any], static: Arguments) -> None:
         self._fun, self._static = fun, static
-        self._programs: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+        self._programs: Recent[Any, tuple[ClosedJaxpr, Any]] = Recent(_PROGRAMS_LIMIT)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, list[Any], Any]:
         """The program, the arguments it is called with, and the structure of its results."""
@@ -107,11 +109,11 @@ class _Traced:
             traced = self._trace(leaves, tree, statics)  # they may have changed since they were compared last
             return traced[0], leaves, traced[1]
         key = (tuple(map(aval_of, leaves)), tree.snapshot(), statics, config.trace_key())
-        found = self._programs.get(key)
+        found = self._programs.get(key) or self._programs.recall(key)
         if found is None:
             found = self._trace(leaves, tree, statics)
             if not found[0].consts:  # what it closes over may be another array next time
-                self._programs[key] = found
+                self._programs.enter(key, found)
         return found[0], leaves, found[1]
 
     def _trace(self, leaves: Sequence[Any], tree: Any, statics: Any) -> tuple[ClosedJaxpr, Any]:

@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from contextvars import ContextVar
 from typing import Any
 
 from tapeless import closures
@@ -13,8 +14,14 @@ from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.recency import Recent
+from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+_PROGRAMS_LIMIT = 256  # of one function
+_CHECKED_LIMIT = 4096
+_checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=frozenset())
 
 
 class Known:
@@ -23,7 +30,7 @@ class Known:
     __slots__ = ("checked", "constant", "programs")
 
     def __init__(self) -> None:
-        self.programs: dict[Any, Any] = {}
+        self.programs: Recent[Any, Any] = Recent(_PROGRAMS_LIMIT)
         self.checked: set[Any] = set()  # types for which the rule was found to be right
         self.constant: dict[Any, Sequence[int]] = {}  # which tangents a JVP rule makes of nothing
 
@@ -189,17 +196,18 @@ class FlatCall:
         It does if there are arguments without a derivative, or if a constant is traced.
         """
         whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.known.programs
-        if whole in cache and not self.nondiff.positions:
-            return cache[whole]
+        found = None if self.nondiff.positions else cache.get(whole) or cache.recall(whole)
+        if found is not None:
+            return found
         made = make()
         if not self.nondiff.positions and not any(isinstance(x, Tracer) for x in made[1]):
-            cache[whole] = made
+            cache.enter(whole, made)
         return made
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The user's rule. Raises: TypeError if what it returns does not fit, or is not linear in the tangents."""
         avals = tuple([aval_of(x) for x in primals])
-        if self._types is None and self.key(avals) not in self.custom.known.checked:
+        if self._types is None and not self.is_checked(self.key(avals)):
             attempt(lambda: self.traced(avals))
         values, pushed = self.push(primals, tangents)
         self.first_time(self.key(avals), lambda: self.check_linear(avals))
@@ -226,15 +234,18 @@ class FlatCall:
 
     def first_time(self, key: Any, check: Callable[[], None]) -> None:
         """Make a check that depends on types only, unless it was made before; the check may come here again."""
-        checked = self.custom.known.checked
-        if key in checked:
+        known = self.custom.known
+        if self.is_checked(key):
             return
-        checked.add(key)
-        try:
-            check()
-        except BaseException:
-            checked.discard(key)
-            raise
+        if len(known.checked) >= _CHECKED_LIMIT:
+            known.constant.clear()  # after the next check it is known again
+            known.checked.clear()
+        scoped(_checking, {*_checking.get(), (id(known), key)}, check)
+        known.checked.add(key)
+
+    def is_checked(self, key: Any) -> bool:
+        """Whether the check was made, or is being made around here: another thread's counts when it is over."""
+        return key in self.custom.known.checked or (id(self.custom.known), key) in _checking.get()
 
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
         """What calls of the same types have in common."""

@@ -19,6 +19,7 @@ from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.recency import Recent
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -89,12 +90,15 @@ def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], own
     return tuple(found.call(bufs))
 
 
+_EAGER_LIMIT = 1024  # operations, of which each holds machine code
+
+
 class Evaluator:
     """Fills the slot at the bottom of `tracer.core`."""
 
     def __init__(self) -> None:
-        self._primitives: dict[Any, Executable] = {}
-        self._functions: dict[Any, _Compiled] = {}
+        self._primitives: Recent[Any, Executable] = Recent(_EAGER_LIMIT)
+        self._functions: Recent[Any, _Compiled] = Recent(_EAGER_LIMIT)
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
@@ -103,9 +107,9 @@ class Evaluator:
             return rule(*args, **params)
         avals, bufs, device = _operands(args)
         key = (primitive, device, avals, *params.items())
-        found = self._primitives.get(key)
+        found = self._primitives.get(key) or self._primitives.recall(key)
         if found is None:
-            found = self._primitives[key] = executable(_program(primitive, avals, params), device)
+            found = self._primitives.enter(key, executable(_program(primitive, avals, params), device))
         outs = found.call(bufs)
         if config.debug_nans and has_nan(outs):
             raise _nan_error(primitive)
@@ -115,9 +119,9 @@ class Evaluator:
         """Compute a function of arrays, made of several primitives, as one program."""
         avals, bufs, device = _operands(args)
         key = (f, device, config.trace_key(), avals, *params.items())
-        found = self._functions.get(key)
+        found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
-            found = self._functions[key] = _compile_function(f, avals, params, device)
+            found = self._functions.enter(key, _compile_function(f, avals, params, device))
         outs = found.run([*found.consts, *bufs])
         if found.checked is not None:
             consts = map(wrapped, found.consts, found.checked.in_avals)

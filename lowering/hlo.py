@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.lowering.dataflow import VIEWS, Dataflow
 from tapeless.tracer import dtypes
+from tapeless.tracer.recency import bounded
 from tapeless.tracer.types import ShapedArray
 
 _ELEMENTS = {
@@ -196,13 +197,15 @@ class Function:
 
 
 _tensors: dict[ShapedArray, str] = {}
+_TENSORS_LIMIT = 4096
 
 
 def tensor(aval: ShapedArray) -> str:
     """`tensor<3x2xf32>`."""
     found = _tensors.get(aval)
     if found is None:
-        found = _tensors[aval] = f"tensor<{''.join(f'{n}x' for n in aval.shape)}{element(aval.dtype)}>"
+        sizes = "".join([f"{n}x" for n in aval.shape])
+        found = bounded(_tensors, _TENSORS_LIMIT)[aval] = f"tensor<{sizes}{element(aval.dtype)}>"
     return found
 
 

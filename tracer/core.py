@@ -9,7 +9,7 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -388,6 +388,40 @@ def describe_function(f: Any) -> str:
     return f"{name} at {source.Source(code, 0).file_line()}" if code else str(name)
 
 
-def program_cache() -> MutableMapping[Any, dict[Any, Any]]:
-    """A place for what is derived from programs, remembered for as long as the program lives."""
-    return weakref.WeakKeyDictionary()
+class ProgramCache:
+    """What is derived from programs, remembered for as long as the program lives.
+
+    It is kept by the program itself: a table of weak references would hold for ever what refers back to its key, as a
+    program that is derived from another often does.
+    """
+
+    __slots__ = ("_programs",)
+
+    def __init__(self) -> None:
+        self._programs: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __contains__(self, jaxpr: Any) -> bool:
+        return self in jaxpr.derived
+
+    def get(self, jaxpr: Any) -> dict[Any, Any] | None:
+        """What is remembered of a program, or None."""
+        return jaxpr.derived.get(self)
+
+    def setdefault(self, jaxpr: Any, default: dict[Any, Any]) -> dict[Any, Any]:
+        """What is remembered of a program: from now on `default` if nothing is."""
+        found = jaxpr.derived.get(self)
+        if found is None:
+            found = jaxpr.derived.setdefault(self, default)
+            self._programs.add(jaxpr)
+        return found
+
+    def clear(self) -> None:
+        """Forget what is remembered of any program."""
+        for jaxpr in list(self._programs):
+            jaxpr.derived.pop(self, None)
+        self._programs.clear()
+
+
+def program_cache() -> ProgramCache:
+    """A place for what is derived from programs."""
+    return ProgramCache()

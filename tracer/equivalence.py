@@ -33,7 +33,7 @@ def form_of(jaxpr: Jaxpr) -> Form:
     if found is None:
         key = _key_of(jaxpr)
         form = _known.get(key) or _known.setdefault(key, Form(key))
-        found = _forms[jaxpr] = {"form": form}
+        found = _forms.setdefault(jaxpr, {"form": form})
     return found["form"]
 
 

@@ -97,14 +97,18 @@ class Equation:
 
 
 class Jaxpr:
-    """A program: `invars` to `outvars` by `eqns`, in order. Immutable once built; compared by identity."""
+    """A program: `invars` to `outvars` by `eqns`, in order. Immutable once built; compared by identity.
 
-    __slots__ = ("__weakref__", "eqns", "invars", "name", "outvars")
+    `derived` is where caches keep what they know of the program, see `core.ProgramCache`.
+    """
+
+    __slots__ = ("__weakref__", "derived", "eqns", "invars", "name", "outvars")
 
     def __init__(
         self, invars: Sequence[Var], eqns: Sequence[Equation], outvars: Sequence[Atom], name: str = "f"
     ) -> None:
         self.invars, self.eqns, self.outvars, self.name = tuple(invars), tuple(eqns), tuple(outvars), name
+        self.derived: dict[Any, dict[Any, Any]] = {}
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from types import CodeType
 
+from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
 _LONGEST = 160  # characters of a line that messages quote: who has longer ones finds them by the number
@@ -20,6 +21,7 @@ _FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _ours: dict[int, tuple[CodeType, bool]] = {}
 _known: dict[tuple[int, int], "Source"] = {}  # one object for each place, so that programs can share what it costs
+_LIMIT = 16384  # entries of each, of which only a program that makes code as it runs has so many
 override: ContextVar["Source | None"] = ContextVar("source", default=None)  # the place of all equations, if set
 
 
@@ -71,10 +73,10 @@ def current() -> Source | None:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
     while frame is not None:
         code = frame.f_code
-        _, ours = _ours.get(id(code)) or _ours.setdefault(id(code), (code, _is_ours(code)))
+        _, ours = _ours.get(id(code)) or bounded(_ours, _LIMIT).setdefault(id(code), (code, _is_ours(code)))
         if not ours:
             key = id(code), frame.f_lasti
-            return _known.get(key) or _known.setdefault(key, Source(code, frame.f_lasti))
+            return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, frame.f_lasti))
         frame = frame.f_back
     return None
 

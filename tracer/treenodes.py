@@ -8,6 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from tapeless.tracer.keypath import DictKey, FlattenedIndexKey, GetAttrKey, KeyEntry, SequenceKey
+from tapeless.tracer.recency import bounded
 from tapeless.tracer.treedef import Node, NodeType, classes_lock, declare, node_of, node_types
 
 T = TypeVar("T", bound=type)
@@ -59,6 +60,7 @@ _tuple, _list, _none = node_of(_TUPLE, None), node_of(_LIST, None), node_of(_NON
 # compared because keys of different types can be equal (1 and True, "a" and a StrEnum's "a") and must come back as is.
 _DictForm: TypeAlias = tuple[tuple[type, ...], Callable[[Any], Sequence[Any]], Node]
 _dict_forms: dict[tuple[Any, ...], _DictForm] = {}
+_DICT_FORMS_LIMIT = 4096
 
 
 def _open_dict(tree: dict[Any, Any]) -> tuple[Sequence[Any], Node]:
@@ -72,9 +74,7 @@ def _dict_form(tree: dict[Any, Any]) -> _DictForm:
     keys = _sorted_keys(tree)
     form = tuple(map(type, tree)), _values_of(keys), node_of(_DICT, keys)
     if form[2].interned:
-        if len(_dict_forms) >= 4096:
-            _dict_forms.clear()
-        _dict_forms[tuple(tree)] = form
+        bounded(_dict_forms, _DICT_FORMS_LIMIT)[tuple(tree)] = form
     return form
 
 

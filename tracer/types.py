@@ -4,12 +4,15 @@ Types are interned, so `is` compares them and hashing is one pointer: typing rul
 """
 
 import math
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.recency import bounded
 
 
 class ShapedArray:
@@ -29,7 +32,7 @@ class ShapedArray:
         cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, sharding: Any = None
     ) -> "ShapedArray":
         key = (shape, dtype, weak_type, sharding)
-        found = _interned.get(key)
+        found = _recent.get(key)
         return ShapedArray._intern(key) if found is None else found
 
     @staticmethod
@@ -38,13 +41,12 @@ class ShapedArray:
         shape, dtype, weak_type, sharding = key
         exact_dtype = dtype if dtypes.is_key(dtype) else np.dtype(dtype)
         exact = (tuple(int(n) for n in shape), exact_dtype, bool(weak_type), sharding)
-        found = _interned.get(exact)
-        if found is None:
-            found = object.__new__(ShapedArray)
-            found.shape, found.dtype, found.weak_type, found.sharding = exact
-            found.ndim, found.size, found._tangent = len(exact[0]), math.prod(exact[0]), None
-            found = _interned.setdefault(exact, found)
-        return found
+        new = object.__new__(ShapedArray)
+        new.shape, new.dtype, new.weak_type, new.sharding = exact
+        new.ndim, new.size, new._tangent = len(exact[0]), math.prod(exact[0]), None
+        with _lock:
+            found = _interned.setdefault(exact, new)
+        return bounded(_recent, _RECENT_LIMIT).setdefault(exact, found)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
@@ -93,7 +95,10 @@ class ShapedArray:
         return f"ShapedArray({self}{weak})"
 
 
-_interned: dict[Any, ShapedArray] = {}
+_interned: weakref.WeakValueDictionary[Any, ShapedArray] = weakref.WeakValueDictionary()
+_lock = threading.RLock()  # reentrant: collecting garbage while it is held may run a finalizer that makes a type
+_recent: dict[Any, ShapedArray] = {}  # some of the interned types, where they are found at once and kept for a while
+_RECENT_LIMIT = 4096
 
 
 def holds_keys(aval: ShapedArray) -> bool:

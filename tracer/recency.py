@@ -1,0 +1,44 @@
+"""Tables that forget what has not been used for long, so that a process may run for ever."""
+
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """A table of the entries used last: at least `limit` of them, and at most twice as many. None is no value.
+
+    There are two generations. What is found in the old one moves to the new one; once that is full, it becomes the old
+    one, which is dropped. So finding what is used often costs what it costs in a dict: `get` is a dict's.
+    """
+
+    __slots__ = ("_limit", "_new", "_old", "get")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._new: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+        self.get = self._new.get
+
+    def __len__(self) -> int:
+        return len(self._new.keys() | self._old.keys())
+
+    def recall(self, key: K) -> V | None:
+        """The entry for a key that `get` does not find, or None if there is none."""
+        found = self._old.get(key)
+        return None if found is None else self.enter(key, found)
+
+    def enter(self, key: K, value: V) -> V:
+        """Remember `value` for `key`; it is returned, or what another thread has entered since."""
+        if len(self._new) >= self._limit:
+            self._old, self._new = self._new, {}
+            self.get = self._new.get
+        return self._new.setdefault(key, value)
+
+
+def bounded(table: dict[Any, Any], limit: int) -> dict[Any, Any]:
+    """`table`, emptied if it has as many entries: for what is found again as easily."""
+    if len(table) >= limit:
+        table.clear()
+    return table
