@@ -149,7 +149,9 @@ class _AskingPull(Pull):
 
 def _is_same(x: Any, y: Any) -> bool:
     """Programs hold copies of NumPy arrays."""
-    return x is y or (type(x) is type(y) is np.ndarray and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"))
+    if x is y or not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return x is y
+    return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
 
 
 # ---- what the rule returns -----------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ def settled(
     traced: Callable[[list[ShapedArray]], Body],
     carry_of: Callable[[Any], Any],
     first: int = 0,
+    others: Sequence[Any] = (),
 ) -> tuple[Body, list[Any]]:
     """The body of a loop, whose carry has one type for good, and the initial carry, flat and of that type.
 
@@ -116,6 +117,7 @@ def settled(
       traced: the body for types of the carry.
       carry_of: the carry in the result of the body.
       first: position of the carry's first leaf among those of the result.
+      others: what the body takes besides, for messages.
     Raises: TypeError if the body changes the structure of the carry, or the type of a leaf: every one is named.
     """
 
@@ -132,7 +134,7 @@ def settled(
     outs, end = body.jaxpr.out_avals, first + len(avals)
     fits = [gives_way(after, aval) for after, aval in zip(outs[first:end], avals)]
     if not all(fits):
-        raise carry_error(who, fun, init, avals, outs[first:end], fits)
+        raise carry_error(who, fun, init, avals, outs[first:end], fits, [*body.consts, *others])
     return body.giving([*outs[:first], *avals, *outs[end:]]), [as_type(x, aval) for x, aval in zip(leaves, avals)]
 
 
@@ -207,7 +209,8 @@ def joined(
     columns = list(zip(*[body.jaxpr.out_avals for body in bodies], strict=True)) if same_structure else []
     avals = [_strongest(column) for column in columns]
     if not same_structure or not all(gives_way(a, to) for column, to in zip(columns, avals) for a in column):
-        raise branches_error(who, names, functions, [body.result for body in bodies])
+        consts = [x for body in bodies for x in body.consts]
+        raise branches_error(who, names, functions, [body.result for body in bodies], consts)
     consts = {id(x): x for body in bodies for x in body.consts}
     return [_taking(body.giving(avals), consts) for body in bodies], list(consts.values())
 

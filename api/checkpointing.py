@@ -9,6 +9,7 @@ from tapeless.describing import check_arrays, check_callable
 from tapeless.interpreters.recompute import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
+from tapeless.tracer.incoming import incoming
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.primitives import checkpoint as primitives
 from tapeless.tracer.recency import Recent
@@ -153,4 +154,4 @@ def _check_name(name: Any) -> None:
 def _array(x: Any, who: str) -> Any:
     if not is_arraylike(x):
         raise TypeError(f"{who}: {x!r} of type {type(x).__name__} is not an array.")
-    return x
+    return incoming(x)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.tracer import axes, dtypes, pytree
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
 from tapeless.tracer.primitives import reduction
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -269,7 +270,7 @@ def _received(x: Any, over: _Axis, pairs: tuple[tuple[int, int], ...]) -> Any:
     for start, to in pairs:
         sender[to] = start
     everything = all_gather(x, over.names)
-    padded = pad(everything, np.zeros((), aval_of(x).dtype), [(0, 1, 0), *[(0, 0, 0)] * ndim(x)])
+    padded = pad(everything, exact(0, aval_of(x).dtype), [(0, 1, 0), *[(0, 0, 0)] * ndim(x)])
     mine = dynamic_index_in_dim(sender, axis_index(over.names), keepdims=False)
     return dynamic_index_in_dim(padded, mine, keepdims=False)
 

@@ -22,6 +22,7 @@ from tapeless.placement import check_device
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -281,6 +282,8 @@ class Jitted:
         if leaves is None:
             leaves, tree = pytree.flatten(given)
             self._programs.tree = tree.snapshot()
+        if config.numpy_bits == 32:
+            leaves = [*map(incoming_number, leaves)]
         for i, x in enumerate(leaves):
             if not isinstance(x, DeviceArray) and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun, self._who))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tapeless.tracer import pytree
+from tapeless.tracer import pytree, widths
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
@@ -20,9 +20,18 @@ def structure_error(who: str, fun: Any, before: Any, after: Any) -> TypeError:
 
 
 def carry_error(
-    who: str, fun: Any, init: Any, before: Sequence[ShapedArray], after: Sequence[ShapedArray], same: Sequence[bool]
+    who: str,
+    fun: Any,
+    init: Any,
+    before: Sequence[ShapedArray],
+    after: Sequence[ShapedArray],
+    same: Sequence[bool],
+    others: Sequence[Any] = (),
 ) -> TypeError:
-    """For a body that returns a carry of other types; `same` says which leaves are as they should be."""
+    """For a body that returns a carry of other types; `same` says which leaves are as they should be.
+
+    `others` are values that the body reads besides, to tell where a width may come from.
+    """
     paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(init)]
     lines = [
         f"  carry{path} comes in as {x}, goes out as {y}.\n"
@@ -33,22 +42,33 @@ def carry_error(
         f"{who}: {describe_function(fun)} changes the type of the carry.\n"
         + "".join(lines)
         + "  Convert what the body returns (astype, reshape), or begin with the type that it gives."
+        + (widths.advice([*pytree.leaves(init), *others]) if _differ_in_width(before, after) else "")
     )
 
 
-def branches_error(who: str, names: Sequence[str], functions: Sequence[Any], results: Sequence[Any]) -> TypeError:
-    """For branches whose results differ in structure or type."""
+def _differ_in_width(before: Sequence[ShapedArray], after: Sequence[ShapedArray]) -> bool:
+    return any(x.shape == y.shape and widths.are_mixed([x.dtype, y.dtype]) for x, y in zip(before, after))
+
+
+def branches_error(
+    who: str, names: Sequence[str], functions: Sequence[Any], results: Sequence[Any], others: Sequence[Any] = ()
+) -> TypeError:
+    """For branches whose results differ in structure or type; `others` are values that they read."""
+    mixed = False
     which = ", ".join(f"{name} is {describe_function(f)}" for name, f in zip(names, functions))
     other = next((i for i, x in enumerate(results) if pytree.structure(x) != pytree.structure(results[0])), None)
     if other is None:
         kind, lines = "types", _type_lines(names, results)
+        columns = zip(*map(pytree.leaves, results), strict=True)
+        mixed = any(widths.are_mixed([aval_of(x).dtype for x in column]) for column in columns)
     else:
         kind = "structures"
         lines = [
             f"  result{path} is {x} from {names[0]}, {y} from {names[other]}.\n"
             for path, x, y in structure_differences(results[0], results[other])
         ]
-    return TypeError(f"{who}: the branches return different {kind}: {which}.\n{''.join(lines)}{_SAME}")
+    told = f"{who}: the branches return different {kind}: {which}.\n{''.join(lines)}{_SAME}"
+    return TypeError(told + (widths.advice(others) if mixed else ""))
 
 
 _SAME = "  All branches must return the same, whichever is taken."

@@ -58,7 +58,7 @@ def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, leng
     def traced(avals: Sequence[ShapedArray]) -> Body:
         return trace(who, fun, step, [*avals, *elements])
 
-    body, carry = settled(who, fun, init, traced, lambda out: out[0])
+    body, carry = settled(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     outs = invariants.scan(body, carry, pytree.leaves(xs), length=length, **how)
     return pytree.unflatten(pytree.structure(body.result), outs)
 

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tapeless.describing import check_arrays
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering.array import device_put
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, widths
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import constant
@@ -35,7 +37,9 @@ def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     if have.weak_type and have.shape == want.shape and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype):
         return t if have.dtype == want.dtype else convert_element_type(t, want.dtype)
     if have.shape != want.shape or have.dtype != want.dtype:
-        raise TypeError(f"{who} is {have}, but {of} asks for {want}.")
+        told = f"{who} is {have}, but {of} asks for {want}."
+        from_numpy = isinstance(t, np.ndarray) and widths.are_mixed([have.dtype, want.dtype])
+        raise TypeError(told + (widths.advice([t]) if from_numpy else ""))
     return t
 
 

@@ -17,12 +17,11 @@ from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-import numpy as np
-
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -177,7 +176,7 @@ class Writer:
 def literal(value: Any, aval: ShapedArray) -> Literal:
     """A number as a scalar of a type's dtype and weakness."""
     scalar = aval.update(shape=())
-    return Literal(scalar.dtype.type(value) if scalar.weak_type else np.asarray(value, scalar.dtype), scalar)
+    return Literal(scalar.dtype.type(value) if scalar.weak_type else exact(value, scalar.dtype), scalar)
 
 
 def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:

@@ -13,6 +13,7 @@ from tapeless.lowering import compat, devices
 from tapeless.lowering.devices import Device
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.incoming import incoming_number, narrowed
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -240,6 +241,8 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """A copy of NumPy's elements. The dtype of `aval` is native: that is what a big-endian array is made, too."""
+    if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
+        host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
@@ -290,6 +293,7 @@ def device_put(value: Any, device: Device | None = None) -> DeviceArray:
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         imported = from_dlpack(value, copy=True)
         return imported.placed(imported.aval, device)
+    value = incoming_number(value)
     return to_device(value, aval_of(value), device)
 
 
@@ -332,7 +336,7 @@ def _copied(x: Any) -> DeviceArray:
     if isinstance(x, DeviceArray):
         return duplicate(x)
     if isinstance(x, np.ndarray):
-        return to_device(x, aval_of(x), devices.devices("cpu")[0])
+        return _in_its_own_dtype(x)
     # Copying may go on after the call, and while it does the owner of the memory must not write to it.
     return duplicate(_shared(x, None)).block_until_ready()
 
@@ -361,7 +365,12 @@ def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError):
         raise _unshareable(x, reason) from None
-    return to_device(host, aval_of(host), devices.devices("cpu")[0])
+    return _in_its_own_dtype(host)
+
+
+def _in_its_own_dtype(host: np.ndarray[Any, Any]) -> DeviceArray:
+    """A copy of NumPy's elements on the CPU, whatever `config.numpy_bits`: dlpack shares arrays as they are."""
+    return _put(host, ShapedArray(host.shape, dtypes.canonical(host.dtype)), devices.devices("cpu")[0])
 
 
 def _unshareable(x: Any, reason: str) -> BufferError:
@@ -374,7 +383,8 @@ def _unshareable(x: Any, reason: str) -> BufferError:
 def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:
     """The type of an imported buffer, which does not know it: on the CPU that of its elements, else what `x` says."""
     if device.platform == "cpu":
-        return aval_of(compat.to_numpy(buf))
+        host = compat.to_numpy(buf)
+        return ShapedArray(host.shape, dtypes.canonical(host.dtype))
     return ShapedArray(tuple(x.shape), dtypes.canonical(str(x.dtype).rpartition(".")[2]))
 
 

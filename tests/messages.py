@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+# What errors end with where 64 bits meet 32 that may have come of NumPy's arrays.
+WIDTHS = (
+    "\n  NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too: convert where data come "
+    "in, or set tl.config.numpy_bits = 32 for all of them."
+)
+
 
 @contextmanager
 def raises(kind: type[Exception], message: str) -> Iterator[None]:

@@ -4,6 +4,7 @@ A field has one value for the process (`config.update`, or assignment) and may h
 config.scope(...)`), which belongs to the current thread or task and goes before the value of the process.
 """
 
+import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
@@ -54,10 +55,20 @@ class Field(Generic[T]):
             self.scoped.set(before)
 
 
+def _bits_in_environment(variable: str, default: int) -> int:
+    """The width that an environment variable gives. Raises: ValueError if it gives none."""
+    given = os.environ.get(variable, str(default)).strip()
+    if given not in ("32", "64"):
+        raise ValueError(f"the environment variable {variable} must be 32 or 64, not {given!r}.")
+    return int(given)
+
+
 class Config:
     """The settings of Tapeless.
 
     default_bits: width of Python scalars, random numbers and what `zeros`, `arange`, ... create: 32 or 64.
+    numpy_bits: the width of NumPy arrays of 64 bits: theirs, or 32 for programs that come from JAX. TAPELESS_NUMPY_BITS
+      in the environment sets it, too.
     debug_nans: whether a result that holds a NaN is an error that names the operation.
     check_programs: whether every program that is built is type-checked; the tests do.
     """
@@ -65,6 +76,7 @@ class Config:
     __slots__ = ()
 
     default_bits = Field(32, (32, 64))
+    numpy_bits = Field(_bits_in_environment("TAPELESS_NUMPY_BITS", 64), (32, 64))
     debug_nans = Field(False, (False, True))
     check_programs = Field(False, (False, True))
 

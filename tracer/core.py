@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from tapeless.tracer import dtypes, source
+from tapeless.tracer import dtypes, source, widths
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
@@ -65,7 +65,11 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
         """Apply to values, as the current trace understands it."""
-        return current.get().process(self, args, params)
+        try:
+            return current.get().process(self, args, params)
+        except TypeError as error:
+            widths.explain(error, args)
+            raise
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Types of the results. Raises: whatever the typing rule finds wrong."""

@@ -149,6 +149,21 @@ def scalar_dtype(scalar_type: type) -> DType:
     return _DEFAULTS[config.default_bits][_KIND_OF_PYTHON[scalar_type]]
 
 
+def numpy_dtype(dtype: DType) -> DType:
+    """Type of the elements of a user's NumPy array: its own, or 32 bits for 64 where `config.numpy_bits` is 32."""
+    return dtype if config.numpy_bits == 64 else _OF_32_BITS.get(dtype, dtype)
+
+
+def has_32_bit_form(dtype: DType) -> bool:
+    """Whether `numpy_dtype` may take a dtype as another."""
+    return dtype.newbyteorder("=") in _OF_32_BITS
+
+
+def is_narrower(dtype: DType, other: DType) -> bool:
+    """Whether `dtype` is the type of 32 bits that one of 64 is taken as, see `numpy_dtype`."""
+    return dtype != other and _OF_32_BITS.get(other.newbyteorder("=")) == dtype
+
+
 def tangent_dtype(dtype: DType) -> DType:
     """Type of the tangents of `dtype`: itself, or float0 for integers and booleans."""
     return dtype if _KINDS[dtype] in "fc" else float0
@@ -175,6 +190,7 @@ _DEFAULTS: dict[int, dict[str, DType]] = {
     32: {k: np.dtype(n) for k, n in zip("biufc", ("bool", "int32", "uint32", "float32", "complex64"), strict=True)},
     64: {k: np.dtype(n) for k, n in zip("biufc", ("bool", "int64", "uint64", "float64", "complex128"), strict=True)},
 }
+_OF_32_BITS = {wide: _DEFAULTS[32][kind] for kind, wide in _DEFAULTS[64].items() if wide != _DEFAULTS[32][kind]}
 _REAL_PARTS = {_named("complex64"): _named("float32"), _named("complex128"): _named("float64")}
 _COMPLEX = {
     **{dtype: _named("complex64") for dtype, kind in _KINDS.items() if kind == "f"},
@@ -335,6 +351,7 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
 # float a weak float of the default width. Only booleans are strong either way.
 _TypeOf: TypeAlias = DType | type
 _results: dict[int, dict[tuple[_TypeOf, ...], tuple[DType, bool]]] = {32: {}, 64: {}}
+_WIDE_NUMBERS: dict[type, type] = {wide.type: narrow.type for wide, narrow in _OF_32_BITS.items()}
 _NUMBERS: frozenset[type] = frozenset(
     [*_KIND_OF_PYTHON, *(dtype.type for dtype, kind in _KINDS.items() if kind in "biufc")]
 )
@@ -343,9 +360,9 @@ _NUMBERS: frozenset[type] = frozenset(
 def _type_of(x: Any) -> _TypeOf:
     kind = type(x)
     if kind in _NUMBERS:
-        return kind
+        return _WIDE_NUMBERS.get(kind, kind) if config.numpy_bits == 32 else kind
     if kind is np.ndarray:
-        return x.dtype
+        return numpy_dtype(x.dtype)
     aval = getattr(x, "aval", x)
     weak = getattr(aval, "weak_type", None)
     if weak is None:

@@ -17,6 +17,7 @@ import numpy as np
 from tapeless.tracer import printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.incoming import exact, incoming
 from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -49,12 +50,16 @@ class Literal:
 
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
         self.aval = aval_of(value) if aval is None else aval
-        self.value: Any = value
-        if not isinstance(value, Array):
-            self.value = value.copy() if isinstance(value, (np.ndarray, np.generic)) else self.aval.dtype.type(value)
+        self.value = value if isinstance(value, Array) else _kept(value, self.aval)
 
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"
+
+
+def _kept(value: Any, aval: ShapedArray) -> Any:
+    if isinstance(value, np.generic):
+        return value.copy()
+    return exact(incoming(value)).copy() if isinstance(value, np.ndarray) else aval.dtype.type(value)
 
 
 Atom = Var | Literal

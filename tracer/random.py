@@ -15,6 +15,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys import children, encrypted, words_of
 from tapeless.tracer.primitives.bits import bitcast_convert_type
 from tapeless.tracer.primitives.elementwise import complex as complex_of
@@ -87,7 +88,7 @@ def _unit(words: Any, shape: Shape, dtype: Any) -> Array:
     drawn = 8 if mantissa < 8 else width
     unsigned = _unsigned(width)
     random = convert_element_type(_bits(words, shape=shape, dtype=_unsigned(drawn)), unsigned)
-    number = random >> (drawn - mantissa) | np.ones((), dtype).view(unsigned)
+    number = random >> (drawn - mantissa) | exact(np.ones((), dtype).view(unsigned))
     return bitcast_convert_type(number, dtype) - 1
 
 
@@ -122,7 +123,7 @@ def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) 
     first = _clipped(minval, dtype)
     last = tnp.maximum(first, _clipped(_predecessor(maxval), dtype))
     n = convert_element_type(last - first, unsigned) + 1
-    half = rem(np.array(2 ** (4 * wide.itemsize), unsigned), n)
+    half = rem(exact(2 ** (4 * wide.itemsize), unsigned), n)
     n, power = tnp.broadcast_to(n, shape), tnp.broadcast_to(rem(half * half, n), shape)
     high, low = (_bits(key, shape=shape, dtype=unsigned) for key in _two(children(words, (2,))))
     offset = rem(rem(high, n) * power + rem(low, n), n)
@@ -328,9 +329,9 @@ def _normal(words: Any, *, shape: Shape, dtype: Any) -> Array:
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
         parts = (_normal(key, shape=shape, dtype=part) for key in _two(children(words, (2,))))
-        return complex_of(*parts) / np.array(np.sqrt(2), dtype)
+        return complex_of(*parts) / exact(np.sqrt(2), dtype)
     lowest = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
-    return erf_inv(_uniform(words, lowest, np.array(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
+    return erf_inv(_uniform(words, lowest, exact(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
 
 
 def truncated_normal(
@@ -355,8 +356,8 @@ def _truncated_normal(words: Any, lower: Any, upper: Any, *, shape: Shape, dtype
     """The inverse of the distribution function; rounding must not carry it out of the open interval."""
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
     u = _uniform(words, erf(lower / _sqrt2(dtype)), erf(upper / _sqrt2(dtype)), shape=shape, dtype=dtype)
-    first = tnp.nextafter(stop_gradient(lower), np.array(np.inf, dtype))
-    last = tnp.nextafter(stop_gradient(upper), np.array(-np.inf, dtype))
+    first = tnp.nextafter(stop_gradient(lower), exact(np.inf, dtype))
+    last = tnp.nextafter(stop_gradient(upper), exact(-np.inf, dtype))
     return tnp.clip(_sqrt2(dtype) * erf_inv(u), first, last)
 
 
@@ -392,7 +393,7 @@ def _gumbel(words: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
     if mode == "low":
         return -tnp.log(-tnp.log(_from(info.tiny, words, shape, dtype)))
     coarse, fine = _two(_unit(words, (2, *shape), dtype))
-    u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + np.array(info.tiny, dtype))
+    u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + exact(info.tiny, dtype))
     return -tnp.log(-tnp.log1p(-u))
 
 
@@ -428,12 +429,12 @@ def cauchy(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
 
 @compound
 def _cauchy(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.tan(np.array(np.pi, dtype) * (_from(dtypes.finfo(dtype).eps, words, shape, dtype) - 0.5))
+    return tnp.tan(exact(np.pi, dtype) * (_from(dtypes.finfo(dtype).eps, words, shape, dtype) - 0.5))
 
 
 def _from(low: Any, words: Any, shape: Shape, dtype: Any) -> Array:
     """Uniform from `low`, where a logarithm or a tangent is finite, up to 1."""
-    return _uniform(words, np.array(low, dtype), np.array(1, dtype), shape=shape, dtype=dtype)
+    return _uniform(words, exact(low, dtype), exact(1, dtype), shape=shape, dtype=dtype)
 
 
 # ---- parts of samplers --------------------------------------------------------------------------------------------
@@ -448,4 +449,4 @@ def _unsigned(width: int) -> Any:
 
 
 def _sqrt2(dtype: Any) -> Any:
-    return np.array(np.sqrt(2), dtype)
+    return exact(np.sqrt(2), dtype)

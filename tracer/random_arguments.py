@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.keys import shape_of_result, words_of
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import shape_of
@@ -70,7 +71,7 @@ def bound(name: str, x: Any, dtype: Any) -> Any:
         return x if isinstance(x, Array) else np.asarray(x)
     for candidate in (drawn_as(dtype), np.dtype("int64"), np.dtype("uint64")):
         if dtypes.iinfo(candidate).min <= x <= dtypes.iinfo(candidate).max:
-            return np.array(x, candidate)
+            return exact(x, candidate)
     raise OverflowError(f"randint: {name} {x} does not fit 64 bits.")
 
 

@@ -14,6 +14,7 @@ from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.incoming import exact, incoming
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.marking import mark_linear
 from tapeless.tracer.rules import Rules
@@ -72,7 +73,7 @@ class StagingTrace(WritingTrace):
     def __init__(self, parent: Trace, function: Any, what: str) -> None:
         super().__init__(parent, function)
         self.what = what
-        self._consts: dict[int, tuple[Var, Any]] = {}
+        self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
 
     def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
         """A new input."""
@@ -108,12 +109,12 @@ class StagingTrace(WritingTrace):
     def _constant(self, x: Any) -> Var:
         found = self._consts.get(id(x))
         if found is None:
-            found = self._consts[id(x)] = (Var(aval_of(x)), x)
+            found = self._consts[id(x)] = (Var(aval_of(x)), x, incoming(x))
         return found[0]
 
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """The program, its dead code gone, with its constants first."""
-        consts = list(self._consts.values())
+        consts = [(v, taken) for v, _, taken in self._consts.values()]
         jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)
         kept = [(v, x) for v, x in consts if v in used]
@@ -124,7 +125,7 @@ class StagingTrace(WritingTrace):
 
 def _own(x: Any) -> Any:
     """A NumPy array that the user cannot change any more: programs outlive the call that traced them."""
-    return x.copy() if type(x) is np.ndarray else x
+    return exact(x.copy()) if type(x) is np.ndarray else x
 
 
 rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.incoming import Exact
 from tapeless.tracer.recency import bounded
 
 
@@ -146,7 +147,8 @@ def aval_of(value: Any) -> ShapedArray:
         found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
         return _numpy_scalar_types.setdefault(kind, found)
     if isinstance(value, np.ndarray) and not is_masked(value):
-        return ShapedArray(value.shape, dtypes.canonical(value.dtype))
+        dtype = dtypes.canonical(value.dtype)
+        return ShapedArray(value.shape, dtype if isinstance(value, Exact) else dtypes.numpy_dtype(dtype))
     for base in _PYTHON_SCALARS:
         if isinstance(value, base):
             return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)

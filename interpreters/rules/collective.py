@@ -13,6 +13,7 @@ import numpy as np
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, mul
 from tapeless.tracer.primitives.indexing import index_take
@@ -125,7 +126,7 @@ def _psum(size: int, x: Any, d: Dim, others: c.Names) -> tuple[Any, Dim]:
 def _sum(size: int, x: Any, d: Dim) -> Any:
     if d is not None:
         return reduce_sum(x, (d,))
-    number = np.asarray(size).astype(aval_of(x).dtype)  # wraps, as the sum would
+    number = exact(np.asarray(size).astype(aval_of(x).dtype))  # wraps, as the sum would
     return mul(x, number[()] if aval_of(x).weak_type else number)
 
 
@@ -177,7 +178,7 @@ def _ppermute(size: int, x: Any, d: Dim, perm: Permutation, **_: Any) -> tuple[A
         return x, None
     rows = vmap.materialized(x, d, size)
     if len(sender) < size:  # row `size` is of zeros
-        zero = np.zeros((), aval_of(x).dtype)
+        zero = exact(0, aval_of(x).dtype)
         rows = pad(rows, zero, [(0, 1, 0), *[(0, 0, 0)] * (aval_of(rows).ndim - 1)])
     return _rows(rows, np.asarray([sender.get(to, size) for to in range(size)], np.int32)), 0
 

@@ -15,6 +15,7 @@ from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.rules.linalg import matmul
 from tapeless.interpreters.zero import zero_of
 from tapeless.tracer import dtypes
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, tril, triu
@@ -50,14 +51,14 @@ def _lu_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def _rest_of_identity(n: int, k: int, dtype: Any) -> Any:
-    return pad(eye(n - k, dtype=dtype), np.zeros((), dtype), [(k, 0, 0), (k, 0, 0)])
+    return pad(eye(n - k, dtype=dtype), exact(0, dtype), [(k, 0, 0), (k, 0, 0)])
 
 
 def _padded(x: Any, more: tuple[int, int]) -> Any:
     """x with rows and columns of zeros after its own."""
     if not any(more):
         return x
-    return pad(x, np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 2) + [(0, n, 0) for n in more])
+    return pad(x, exact(0, x.dtype), [(0, 0, 0)] * (x.ndim - 2) + [(0, n, 0) for n in more])
 
 
 # ---- qr: with A = Q R, dA R^-1 = dQ + Q dR R^-1, of which Q^H dQ is antihermitian and dR R^-1 upper triangular, its
@@ -129,7 +130,7 @@ def _largest(x: Any) -> Any:
 def _around_zero(aval: ShapedArray) -> Any:
     """Points on the unit circle, more than the degree of the polynomial, and as far from -1 as can be."""
     n = max(aval.shape[-1] - 1, 1)
-    return np.exp(2j * np.pi * (np.arange(n) + 0.5 + n / 2) / n).astype(dtypes.complex_of(aval.dtype))
+    return exact(np.exp(2j * np.pi * (np.arange(n) + 0.5 + n / 2) / n), dtypes.complex_of(aval.dtype))
 
 
 @lru_cache(maxsize=256)

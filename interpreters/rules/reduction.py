@@ -9,6 +9,7 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
@@ -94,7 +95,7 @@ def _shifted(x: Any, axis: int, fill: float, *, reverse: bool) -> Any:
     if not aval.shape[axis]:
         return x
     move = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(x, np.asarray(fill, aval.dtype), [move if i == axis else (0, 0, 0) for i in range(aval.ndim)])
+    return pad(x, exact(fill, aval.dtype), [move if i == axis else (0, 0, 0) for i in range(aval.ndim)])
 
 
 jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp

@@ -14,6 +14,7 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.rules.reduction import joined_last, product_of_last
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import windows as w
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, gather
 from tapeless.tracer.primitives.reduction import argmax, argmin
@@ -106,7 +107,7 @@ def _laid_out(
     """The elements of every window along a new first axis, in row-major order of the window."""
     aval = aval_of(x)
     edges = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, base_dilation)]
-    padded = pad(x, np.asarray(fill, aval.dtype), edges)
+    padded = pad(x, exact(fill, aval.dtype), edges)
     out = _windows_shape(aval, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     offsets = itertools.product(*[range(0, k * e, e) for k, e in zip(window_dimensions, window_dilation)])
     return concatenate([expand_dims(_every(padded, o, out, window_strides), (0,)) for o in offsets], 0)

@@ -7,6 +7,7 @@ import numpy as np
 from tapeless.lowering import emit, lapack
 from tapeless.lowering.composition import composed, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, triu
 from tapeless.tracer.numpy.triangles import determinant, diagonal_of, lu_solve
@@ -80,7 +81,7 @@ def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool) -> Any:
 
 def _columns(x: Any, k: int, n: int) -> Any:
     """The first k columns, and zeros up to n."""
-    return pad(slice_in_dim(x, 0, k, axis=-1), np.zeros((), x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, n - k, 0)])
+    return pad(slice_in_dim(x, 0, k, axis=-1), exact(0, x.dtype), [(0, 0, 0)] * (x.ndim - 1) + [(0, n - k, 0)])
 
 
 # ---- what follows

@@ -8,7 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer.jaxpr import eval_jaxpr
-from tests.messages import dotted, place, raises
+from tests.messages import WIDTHS, dotted, place, raises
 
 # ---- a traced value where Python needs a number ---------------------------------------------------------------
 
@@ -215,7 +215,7 @@ DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 
         (lambda x: tl.lax.add(x, B), ValueError, "add: operands differ in shape: float64[2,3] and float64[4,5]. "
                                                  "Broadcast them first."),
         (lambda x: tl.lax.add(x, np.ones((2, 3), "float32")), TypeError,
-         "add: operands differ in dtype: float64[2,3] and float32[2,3]. Convert with astype."),
+         f"add: operands differ in dtype: float64[2,3] and float32[2,3]. Convert with astype.{WIDTHS}"),
         (lambda x: tnp.stack([x, x]) @ np.ones((5, 3, 2)), ValueError,
          "@: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2) and (5)."),
         (lambda x: tnp.concatenate(x, tnp.asarray(B)), TypeError,
@@ -403,7 +403,8 @@ def test_arguments_by_name_are_not_differentiated():
         (
             (np.float32(1.0),),
             (np.array(1.0),),
-            "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].",
+            "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].\n  float64[] is a NumPy array, "
+            "and NumPy's width is kept: convert where data come in, or set tl.config.numpy_bits = 32 for all of them.",
         ),
         ((3,), (1,), "jvp: tangent 0 belongs to a primal of integer type, int32[]: it must be of dtype float0, not 1."),
     ],

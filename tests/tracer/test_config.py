@@ -11,14 +11,14 @@ from tapeless.tracer.config import Field, config, enable_x64
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
-    before = config.default_bits, config.debug_nans
+    before = config.default_bits, config.debug_nans, config.numpy_bits
     yield
-    config.default_bits, config.debug_nans = before
+    config.default_bits, config.debug_nans, config.numpy_bits = before
 
 
 def test_defaults():
     assert (config.default_bits, config.debug_nans) == (32, False)
-    assert repr(config).startswith("config(default_bits=32, debug_nans=False")
+    assert repr(config).startswith("config(default_bits=32, numpy_bits=64, debug_nans=False")
 
 
 def test_update_and_assignment_are_for_the_process():

@@ -12,6 +12,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.incoming import exact, incoming_number, narrowed
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
     array_operand,
@@ -81,11 +82,9 @@ def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
         found = x if dtype is None else lax.convert_element_type(x, wanted)
         return lax.copy(found) if copy and x.dtype == wanted else found
     if dtype is None:
-        return as_array(x)
+        return as_array(incoming_number(x))
     dtype = dtypes.canonical(dtype)
-    if not isinstance(x, np.ndarray):
-        return as_array(converted(x, dtype))
-    return as_array(x.astype(dtype))
+    return as_array(exact(x.astype(dtype) if isinstance(x, np.ndarray) else converted(x, dtype)))
 
 
 def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
@@ -103,7 +102,8 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     if values.size and values.dtype.kind in "iuO" and dtypes.is_integer(dtype):
         dtypes.check_fits(int(values.min()), dtype)
         dtypes.check_fits(int(values.max()), dtype)
-    return as_array(values.astype(dtype))
+    narrows = dtypes.is_narrower(dtype, values.dtype) and any(isinstance(x, np.generic | np.ndarray) for x in leaves)
+    return as_array(narrowed(values, dtype) if narrows else exact(values.astype(dtype)))
 
 
 def _leaves(items: Sequence[Any]) -> Iterator[Any]:
@@ -118,7 +118,7 @@ def _list_dtype(values: np.ndarray[Any, Any], leaves: list[Any]) -> np.dtype[Any
     if all(type(x) in _PYTHON for x in leaves):
         return dtypes.default_dtype("f" if not leaves else "i" if values.dtype.kind in "uO" else values.dtype.kind)
     distinct = {(type(x), getattr(x, "dtype", None)): x for x in leaves}
-    return dtypes.result_type(*distinct.values())[0]
+    return dtypes.numpy_dtype(dtypes.result_type(*distinct.values())[0])
 
 
 def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
@@ -137,7 +137,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
     """The vector of elements of `dtype` in a buffer of bytes."""
-    return as_array(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset))
+    return as_array(exact(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset)))
 
 
 def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = float, **kwargs: Any) -> Any:
@@ -203,7 +203,7 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    like = a if hasattr(a, "shape") and hasattr(a, "dtype") else aval_of(a)
+    like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
     return size, like.dtype if dtype is None else dtypes.canonical(dtype)
 

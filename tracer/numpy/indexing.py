@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     Cut,
@@ -82,7 +83,7 @@ def _read_window(x: Array, plan: Plan) -> Array:
 @core.compound
 def _window(x: Array, *starts: Any, axes: tuple[int, ...], sizes: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     dtype = starts[0].dtype if starts else np.dtype("int32")
-    places: list[Any] = [np.zeros((), dtype)] * len(sizes)
+    places: list[Any] = [exact(0, dtype)] * len(sizes)
     for axis, start in zip(axes, starts, strict=True):
         places[axis] = start
     return reshape(dynamic_slice(x, places, sizes, allow_negative_indices=False), shape)
@@ -128,7 +129,7 @@ def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMo
 
 def _places(ndim: int, taken: tuple[int, ...], positions: Sequence[Any]) -> list[Any]:
     same = _same_dtype(positions)
-    zero = np.zeros((), same[0].dtype)
+    zero = exact(0, same[0].dtype)
     return [same[taken.index(axis)] if axis in taken else zero for axis in range(ndim)]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import Place
 from tapeless.tracer.numpy.indexing import take
@@ -85,7 +86,7 @@ def _matrices(name: str, m: ArrayLike, operand: Callable[[str, Any], Array] = ar
 def _triangle(x: Array, *, k: int, lower: bool) -> Array:
     below = lax.ge(*_rows_and_columns(x.shape, k))
     below = broadcast_in_dim(below, x.shape, (x.ndim - 2, x.ndim - 1))
-    zero = np.zeros((), x.dtype)
+    zero = exact(0, x.dtype)
     return select(below, x, zero) if lower else select(below, zero, x)
 
 
@@ -179,7 +180,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 @core.compound
 def _diag(x: Array, *, k: int) -> Array:
     n = x.shape[0]
-    zero = np.zeros((), x.dtype)
+    zero = exact(0, x.dtype)
     on = lax.eq(*_rows_and_columns((n, n), 0))
     square = select(on, broadcast_in_dim(x, (n, n), (0,)), zero)
     return pad(square, zero, [(max(-k, 0), max(k, 0), 0), (max(k, 0), max(-k, 0), 0)])

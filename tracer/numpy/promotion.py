@@ -13,6 +13,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.incoming import exact, incoming, incoming_number
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -99,14 +100,15 @@ def operand(name: str, x: Any) -> Any:
     if isinstance(x, Array):
         return x
     check_operands(name, x)
-    aval = aval_of(x)
-    return x if isinstance(x, np.ndarray) else constant(x, aval)
+    x = incoming_number(x)
+    return x if isinstance(x, np.ndarray) else constant(x, aval_of(x))
 
 
 def as_array(x: ArrayLike) -> Array:
     """x as an array of ours: its elements go to the device, or into the program being traced."""
     if isinstance(x, Array):
         return x
+    x = incoming_number(x)
     return copy_p.bind(x if isinstance(x, np.ndarray) else constant(x, aval_of(x)))[0]
 
 
@@ -140,7 +142,8 @@ def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
             x = convert_element_type_p.bind(x, dtype=dtype, weak_type=True)[0]
         return convert_element_type_p.bind(x, dtype=dtype, weak_type=weak_type)[0]
     if isinstance(x, np.ndarray):
-        return x if x.dtype == dtype else x.astype(dtype)
+        taken = incoming(x)
+        return taken if taken.dtype == dtype else exact(taken.astype(dtype))
     return constant(x, ShapedArray((), dtype, weak_type))
 
 

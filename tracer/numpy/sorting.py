@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract, true_divide
 from tapeless.tracer.numpy.at import Place
@@ -288,7 +289,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     if length is None:
         known = concrete("bincount", v, "Give `length`, the length of the result.")
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
-    counted = np.ones((), dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
+    counted = exact(1, dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
     empty = full((length,), 0, counted.dtype)
     return Place(empty, maximum(v, 0)).add(counted, mode="drop")
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, widths
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
@@ -105,7 +105,7 @@ def dot(
     if not 1 <= x.ndim <= 2 or not 1 <= y.ndim <= 2:
         raise TypeError(f"dot: operands must be vectors or matrices, not {x} and {y}. Use dot_general.")
     dims = (((x.ndim - 1,), (0,)), ((), ()))
-    check_contraction("dot", x, y, dims)
+    check_operands("dot", lhs, rhs, dims)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
 
@@ -124,15 +124,24 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
         raise TypeError(f"batch_matmul: operands must have one rank, at least 2, not {x} and {y}.")
     batch = tuple(range(x.ndim - 2))
     dims = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
-    check_contraction("batch_matmul", x, y, dims)
+    check_operands("batch_matmul", lhs, rhs, dims)
     return _dot_general(lhs, rhs, dims, precision, None)
 
 
-def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> None:
-    """Raises: TypeError if x and y cannot be contracted so; `name` is the function the user called.
+def check_operands(name: str, lhs: ArrayLike, rhs: ArrayLike, dims: Dims) -> None:
+    """Raises: TypeError if two operands cannot be contracted so; `name` is the function the user called.
 
     For callers of `dot_general` that users know by another name, such as matmul.
     """
+    try:
+        check_contraction(name, aval_of(lhs), aval_of(rhs), dims)
+    except TypeError as error:
+        widths.explain(error, (lhs, rhs))
+        raise
+
+
+def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> None:
+    """Raises: TypeError if operands of these types cannot be contracted so."""
     (cx, cy), (bx, by) = dims
     for what, axes_x, axes_y in (("contracted", cx, cy), ("batch", bx, by)):
         for i, j in zip(axes_x, axes_y):
@@ -142,7 +151,7 @@ def check_contraction(name: str, x: ShapedArray, y: ShapedArray, dims: Dims) -> 
                     f"axis {j} of {y} has {y.shape[j]}."
                 )
     if x.dtype != y.dtype:
-        raise TypeError(f"{name}: operands differ in dtype: {x} and {y}. Convert with astype.")
+        raise widths.mismatch(f"{name}: operands differ in dtype: {x} and {y}. Convert with astype.", x, y)
 
 
 def _canonical_dims(name: str, lhs: Any, rhs: Any, dimension_numbers: Any) -> Dims:
@@ -419,7 +428,9 @@ def _conv_general_dilated_type(
     preferred_element_type: np.dtype[Any] | None,
 ) -> tuple[ShapedArray, ...]:
     if x.dtype != y.dtype:
-        raise TypeError(f"conv_general_dilated: operands differ in dtype: {x} and {y}. Convert with astype.")
+        raise widths.mismatch(
+            f"conv_general_dilated: operands differ in dtype: {x} and {y}. Convert with astype.", x, y
+        )
     _check_groups(x, y, dimension_numbers, feature_group_count, batch_group_count)
     lhs, rhs, out = dimension_numbers
     space, kernel = [x.shape[i] for i in lhs[2:]], [y.shape[i] for i in rhs[2:]]

@@ -29,6 +29,7 @@ from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt
 from tapeless.tracer.primitives.operands import canonical_axis, matched, ndim, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, squeeze, static_shape
 from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.widths import mismatch
 
 # ---- one window, of a known size -----------------------------------------------------------------------------
 
@@ -93,7 +94,8 @@ def _dynamic_update_slice_type(
     given = f"operand {x}, update {update}"
     _check_window("dynamic_update_slice", x, update.shape, start_indices, given)
     if x.dtype != update.dtype:
-        raise TypeError(f"dynamic_update_slice: dtypes differ: {given}, {_listed(start_indices)}. Convert with astype.")
+        told = f"dynamic_update_slice: dtypes differ: {given}, {_listed(start_indices)}. Convert with astype."
+        raise mismatch(told, x, update)
     return (x.update(weak_type=x.weak_type and update.weak_type),)
 
 
@@ -455,7 +457,8 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True, takes_keys: bool
     ) -> tuple[ShapedArray, ...]:
         given = f"operand {operand}, indices {indices}, updates {updates}, {named(dimension_numbers)}"
         if operand.dtype != updates.dtype:
-            raise TypeError(f"{name}: operand and updates differ in dtype: {given}. Convert with astype.")
+            told = f"{name}: operand and updates differ in dtype: {given}. Convert with astype."
+            raise mismatch(told, operand, updates)
         if numbers_only and dtypes.is_bool(operand.dtype):
             raise TypeError(f"{name}: the operand must be a number: {given}.")
         check_indices(name, indices, given)

@@ -12,6 +12,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import TypingRule
 from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.widths import mismatch
 
 BOOL = np.dtype(bool)
 
@@ -58,7 +59,7 @@ def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> S
     dtype, shape, weak = avals[0].dtype, avals[0].shape, avals[0].weak_type
     for aval in avals[1:]:
         if aval.dtype != dtype:
-            raise TypeError(f"{name}: operands differ in dtype: {listed(avals)}. Convert with astype.")
+            raise mismatch(f"{name}: operands differ in dtype: {listed(avals)}. Convert with astype.", *avals)
         if aval.shape != shape:
             shape = joint_shape(name, avals)
         weak = weak and aval.weak_type

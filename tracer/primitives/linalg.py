@@ -9,6 +9,7 @@ from tapeless.tracer.primitives.elementwise import add, conj, mul
 from tapeless.tracer.primitives.operands import constant, ndim
 from tapeless.tracer.primitives.shape import transpose
 from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.widths import mismatch
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
@@ -76,7 +77,7 @@ def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, *
     given = f"{a} and {b}"
     check_square("triangular_solve", a, given)
     if a.dtype != b.dtype:
-        raise TypeError(f"triangular_solve: the operands differ in dtype: {given}. Convert with astype.")
+        raise mismatch(f"triangular_solve: the operands differ in dtype: {given}. Convert with astype.", a, b)
     if b.ndim != a.ndim or b.shape[:-2] != a.shape[:-2]:
         raise ValueError(f"triangular_solve: the operands differ in their leading axes: {given}.")
     axis = -2 if left_side else -1

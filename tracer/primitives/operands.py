@@ -10,6 +10,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -55,7 +56,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     if number.dtype.kind == "c" and dtype.kind != "c":
         number = number.real
     with np.errstate(all="ignore"):
-        return number.astype(dtype)
+        return exact(number.astype(dtype))
 
 
 def matched(x: Any, y: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, converted, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.widths import mismatch
 
 PaddingConfig = Sequence[tuple[int, int, int]]
 
@@ -232,7 +233,7 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
 def _concatenate_type(*xs: ShapedArray, dimension: int) -> tuple[ShapedArray, ...]:
     first, listed = xs[0], ", ".join(map(str, xs))
     if any(x.dtype != first.dtype for x in xs):
-        raise TypeError(f"concatenate: operands differ in dtype: {listed}. Convert with astype.")
+        raise mismatch(f"concatenate: operands differ in dtype: {listed}. Convert with astype.", *xs)
     if not all(0 <= dimension < x.ndim for x in xs) or len({_less(x.shape, dimension) for x in xs}) > 1:
         raise ValueError(f"concatenate: operands must agree in shape but along axis {dimension}: {listed}.")
     total = sum(x.shape[dimension] for x in xs)
@@ -277,7 +278,7 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: PaddingCon
 
 def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig) -> tuple[ShapedArray, ...]:
     if value.shape or value.dtype != x.dtype:
-        raise TypeError(f"pad: the padding value must be a scalar of the dtype of {x}, not {value}.")
+        raise mismatch(f"pad: the padding value must be a scalar of the dtype of {x}, not {value}.", x, value)
     given = f"operand {x}, padding value {value}, padding_config {padding_config}"
     if len(padding_config) != x.ndim or any(len(t) != 3 or t[2] < 0 for t in padding_config):
         raise ValueError(f"pad: every axis needs (low, high, interior), interior not negative: {given}.")

@@ -1,0 +1,63 @@
+"""NumPy arrays as they come in: of their own width, or, where `config.numpy_bits` is 32, of 32 bits.
+
+A user's array of 64 bits is of a 32-bit type then (`types.aval_of`), and is converted where its elements are read:
+put on a device, or made a constant of a program. NumPy arrays that we make are `Exact`: they have the dtype that was
+meant.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.config import config
+
+
+class Exact(np.ndarray[Any, Any]):
+    """A NumPy array whose dtype is meant, whatever `config.numpy_bits` is."""
+
+
+def exact(values: Any, dtype: Any = None) -> Exact:
+    """Make a NumPy array of this dtype, one of ours."""
+    return np.asarray(values, dtype).view(Exact)
+
+
+def incoming(x: Any) -> Any:
+    """Take a user's value: NumPy's arrays of 64 bits as `config.numpy_bits` says, anything else as it is.
+
+    Raises: OverflowError if an element does not fit.
+    """
+    if config.numpy_bits == 64 or not isinstance(x, np.ndarray) or isinstance(x, Exact):
+        return x
+    wide = dtypes.canonical(x.dtype)
+    dtype = dtypes.numpy_dtype(wide)
+    return x if dtype == wide else narrowed(x, dtype)
+
+
+def incoming_number(x: Any) -> Any:
+    """`incoming`, for values that are used for themselves: NumPy's scalars are taken in the same way."""
+    if config.numpy_bits == 64 or not isinstance(x, np.generic):
+        return incoming(x)
+    return incoming(np.asarray(x))[()]
+
+
+def narrowed(x: np.ndarray[Any, Any], dtype: Any) -> Exact:
+    """Convert a NumPy array to a narrower dtype of its kind. Raises: OverflowError if an element does not fit."""
+    try:
+        with np.errstate(over="raise"):
+            found = x.astype(dtype)
+    except FloatingPointError:
+        raise _unfit(x, dtype, x.flat[np.argmax(np.abs(np.where(np.isfinite(x), x, 0)))]) from None
+    if dtypes.is_integer(dtype) and x.size:
+        for extreme in (x.min(), x.max()):
+            if not dtypes.iinfo(dtype).min <= int(extreme) <= dtypes.iinfo(dtype).max:
+                raise _unfit(x, dtype, extreme)
+    return found.view(Exact)
+
+
+def _unfit(x: np.ndarray[Any, Any], dtype: Any, element: Any) -> OverflowError:
+    array = f"{x.dtype}[{','.join(map(str, x.shape))}]"
+    return OverflowError(
+        f"config.numpy_bits is 32, so a NumPy array {array} is taken as {dtype}, which {element} does not fit.\n"
+        f"  Keep its width with tnp.asarray(x, {x.dtype.name!r}), or convert it where it is read."
+    )

@@ -1,0 +1,58 @@
+"""Errors that come of NumPy's 64 bits: what is said where an array of 64 bits meets types of 32.
+
+NumPy makes arrays of 64 bits unless told otherwise, and they keep their width here (JAX truncates them). A typing rule
+knows types only, so it marks its error as one of widths (`mismatch`); where the primitive was applied the operands are
+known, and the error is told which of them are NumPy's (`explain`).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.config import config
+from tapeless.tracer.incoming import Exact
+from tapeless.tracer.types import ShapedArray
+
+
+def mismatch(message: str, *avals: ShapedArray) -> TypeError:
+    """The error for operands that differ in dtype; `explain` adds to it if 64 bits are among them, and 32."""
+    error = TypeError(message)
+    if are_mixed(aval.dtype for aval in avals):
+        vars(error)[_MARK] = True
+    return error
+
+
+def explain(error: TypeError, operands: Iterable[Any]) -> None:
+    """Add to the message of an error of widths which operands are NumPy's, and what to do; to others nothing."""
+    if vars(error).pop(_MARK, False):
+        error.args = (f"{error.args[0]}{advice(operands)}",)
+
+
+def advice(values: Iterable[Any]) -> str:
+    """What to do about 64 bits that NumPy brought, as a line of its own; names those among `values`."""
+    if config.numpy_bits == 32:
+        return ""
+    found = dict.fromkeys(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in values if _is_wide(x))
+    if found:
+        arrays = " and ".join(found)
+        what = f"{arrays} {'is a NumPy array' if len(found) == 1 else 'are NumPy arrays'}, and NumPy's width is kept"
+    else:
+        what = "NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too"
+    return f"\n  {what}: convert where data come in, or set tl.config.numpy_bits = 32 for all of them."
+
+
+def are_mixed(given: Iterable[Any]) -> bool:
+    """Whether there are numbers of 64 bits among dtypes, and of fewer; parts of complex numbers count."""
+    wide = [dtypes.bits_of(dtypes.real_part_dtype(d)) == 64 for d in given if dtypes.kind(d) in "iufc"]
+    return any(wide) and not all(wide)
+
+
+def _is_wide(x: Any) -> bool:
+    if not isinstance(x, np.ndarray) or (isinstance(x, Exact) and not x.ndim):  # constants of ours have no axes
+        return False
+    return dtypes.has_32_bit_form(x.dtype)
+
+
+_MARK = "mixed_widths"
