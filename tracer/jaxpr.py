@@ -50,7 +50,7 @@ class Literal:
 
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
         self.aval = aval_of(value) if aval is None else aval
-        self.value = value if isinstance(value, Array) else _kept(value, self.aval)
+        self.value: Any = value if isinstance(value, Array) else _kept(value, self.aval)
 
     def __repr__(self) -> str:
         return f"Literal({self.value!r})"

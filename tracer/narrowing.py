@@ -7,7 +7,7 @@ that the program computes from others, and the bodies of loops and branches; the
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,14 @@ from tapeless.tracer.primitives.custom import custom_jvp_p, custom_vjp_p
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p, stop_gradient_p
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
-from tapeless.tracer.source import Source
+
+
+class Line(Protocol):
+    """A line of a user's program, of this process or of the one that a program was loaded from."""
+
+    def describe(self) -> str:
+        """`model.py:12, x = y + n`."""
+        ...
 
 
 class Narrowing(NamedTuple):
@@ -26,7 +33,7 @@ class Narrowing(NamedTuple):
 
     what: int | Literal
     dtype: np.dtype[Any]
-    source: Source | None
+    source: Line | None
 
 
 def narrowings(jaxpr: Jaxpr) -> tuple[Narrowing, ...]:
@@ -70,7 +77,7 @@ def _found(jaxpr: Jaxpr) -> list[Narrowing]:
     return found
 
 
-def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], Source | None]]:
+def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], Line | None]]:
     """What an equation converts to a narrower dtype."""
     if eqn.primitive is convert_element_type_p:
         (x,), dtype = eqn.invars, eqn.params["dtype"]

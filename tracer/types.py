@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.extended_dtypes import KEY, WORDS
 from tapeless.tracer.incoming import Exact
 from tapeless.tracer.recency import bounded
 
@@ -123,7 +123,7 @@ def keys_of_words(words: ShapedArray) -> ShapedArray:
     """
     if words.dtype != _WORD or words.shape[-1:] != (WORDS,):
         raise TypeError(f"the words of a key are uint32[{WORDS}], those of keys uint32[..., {WORDS}], not {words}.")
-    return ShapedArray(words.shape[:-1], dtypes.KEY)
+    return ShapedArray(words.shape[:-1], KEY)
 
 
 _WORD = np.dtype("uint32")
