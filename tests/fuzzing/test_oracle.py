@@ -20,8 +20,12 @@ from tests.test_primitives import bind, converted, rows_by_primitive
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "complex64": 1e-5, "float64": 1e-9, "complex128": 1e-9}
 
 
+# Keys are no NumPy arrays: operations on them move their words, which tests/test_primitives.py compares.
+OF_KEYS = {"random_wrap", "random_unwrap"}
+
+
 def test_every_primitive_has_a_meaning():
-    assert sorted(p.name for p in core.all_primitives() if p.name not in oracle.meanings) == []
+    assert {p.name for p in core.all_primitives() if p.name not in oracle.meanings} == OF_KEYS
 
 
 def test_every_meaning_is_of_a_primitive():
@@ -34,6 +38,8 @@ def test_every_meaning_is_of_a_primitive():
 def cases(rows: Sequence[Sample]) -> Iterator[tuple[Sample, list[Any]]]:
     """The rows with their operands as they are, and in all of their dtypes that these do not have."""
     for row in rows:
+        if row.primitive.name in OF_KEYS or any(dtypes.is_key(aval_of(x).dtype) for x in row.args):
+            continue
         args = [np.asarray(x) for x in row.args]
         yield row, args
         others = [dtypes.canonical(name) for name in row.dtypes if not any(x.dtype.name == name for x in args)]

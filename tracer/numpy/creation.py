@@ -399,9 +399,14 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """Arrays of indices along each axis of `dimensions`, stacked; a tuple of thin ones if `sparse`."""
+    """Arrays of indices along each axis of `dimensions`, stacked; a tuple of thin ones if `sparse`.
+
+    Raises: OverflowError if the last index does not fit `dtype`.
+    """
     dtype = dtypes.default_dtype("i") if dtype is None else dtypes.canonical(dtype)
     shape = tuple(dimensions)
+    if dtypes.is_integer(dtype) and shape:
+        dtypes.check_fits(builtins.max(0, builtins.max(shape) - 1), dtype)
     if sparse:
         thin = [tuple(n if a == d else 1 for a in range(len(shape))) for d, n in enumerate(shape)]
         return tuple(broadcasted_iota(dtype, s, d) for d, s in enumerate(thin))

@@ -90,9 +90,9 @@ def test_filling_converts_to_the_dtype_of_an_array():
 
 
 def test_ranges_that_do_not_fit():
-    for f in (tnp.indices, lambda shape, dtype: tl.lax.iota(dtype, shape[0])):
-        with pytest.raises(OverflowError, match="the integer 299 does not fit int8"):
-            f((300,), np.int8)
+    with pytest.raises(OverflowError, match="the integer 299 does not fit int8"):
+        tnp.indices((300,), np.int8)
+    assert tl.lax.iota(np.int8, 300)[299] == 43  # which wraps around, as in JAX
     for under in (lambda f: f, tl.jit):
         with pytest.raises(OverflowError, match="the integer 128 does not fit int8"):
             under(lambda: tnp.arange(129, dtype=np.int8))()
