@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning, meanings, plain
-from tests.fuzzing.oracle.values import Values, bits_of, kind_of
+from tests.fuzzing.oracle.values import Values, bits_of, keys_of, kind_of, words_of
 
 # ---- logic and shifts ------------------------------------------------------------------------------------------
 
@@ -117,3 +117,13 @@ def _threefry2x32(run: Run, eqn: Any, key0: Values, key1: Values, count0: Values
             right = (right + keys[(k + 1) % 3] + np.uint64(k)) & _WORD
     shape = eqn.outvars[0].aval.shape
     return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+
+
+@meaning("random_wrap")
+def _random_wrap(run: Run, eqn: Any, words: Values) -> Any:
+    return keys_of(words[..., 0], words[..., 1])
+
+
+@meaning("random_unwrap")
+def _random_unwrap(run: Run, eqn: Any, keys: Values) -> Any:
+    return np.stack(words_of(keys), -1)

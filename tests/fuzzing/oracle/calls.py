@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning
-from tests.fuzzing.oracle.values import Values, kind_of, widened
+from tests.fuzzing.oracle.values import Values, kind_of, widened, zeros
 
 
 @meaning("jit", "checkpoint", "custom_jvp", "custom_vjp", "custom_vmap")
@@ -74,14 +74,14 @@ def _custom_linear(run: Run, eqn: Any, *xs: Values) -> Any:
 def _transposed(run: Run, jaxpr: Any, residuals: Sequence[Values], given: Sequence[Values]) -> list[Values]:
     """For every element of every input of the linear program, the result of a one there, paired with what is given."""
     avals = [v.aval for v in jaxpr.invars[len(residuals) :]]
-    zeros = [widened(np.zeros(aval.shape, aval.dtype)) for aval in avals]
+    nothing = [zeros(aval.shape, aval.dtype) for aval in avals]
     outs: list[Values] = []
-    for k, zero in enumerate(zeros):
+    for k, zero in enumerate(nothing):
         column = np.zeros(zero.shape, np.result_type(zero, *[x for x in given if np.iscomplexobj(x)]))
         for at in np.ndindex(zero.shape):
             one = zero.copy()
             one[at] = 1
-            pulled = run.program(jaxpr, [*residuals, *zeros[:k], one, *zeros[k + 1 :]])
+            pulled = run.program(jaxpr, [*residuals, *nothing[:k], one, *nothing[k + 1 :]])
             column[at] = sum(np.sum(a * b) for a, b in zip(pulled, given))
         outs.append(column)
     return outs

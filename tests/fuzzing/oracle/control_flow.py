@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tests.fuzzing.oracle.interpreter import Run, meaning
-from tests.fuzzing.oracle.values import Values, widened
+from tests.fuzzing.oracle.values import Values, zeros
 
 MOST_STEPS = 100_000  # of a while loop: more are taken for a loop that does not end
 
@@ -44,4 +44,4 @@ def _stacked(rows: list[Any], avals: list[Any]) -> list[Values]:
     """What the steps gave, one after the other; of none the empty arrays."""
     if rows:
         return [np.stack(ys) for ys in zip(*rows)]
-    return [widened(np.zeros((0, *aval.shape), aval.dtype)) for aval in avals]
+    return [zeros((0, *aval.shape), aval.dtype) for aval in avals]

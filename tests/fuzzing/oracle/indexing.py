@@ -69,6 +69,8 @@ def _fill(x: Values, dtype: Any, value: Any) -> Any:
     kind = kind_of(dtype)
     if kind in "fc":
         return np.nan
+    if kind == "k":  # both words as those of unsigned integers
+        return np.uint64(2**64 - 1)
     return True if kind == "b" else limits(dtype)[0 if kind == "i" else 1]
 
 

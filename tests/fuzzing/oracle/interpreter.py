@@ -94,7 +94,7 @@ def plain(f: Callable[..., Any]) -> Meaning:
 
 def read(env: dict[Any, Values], v: Any) -> Values:
     """The value of a variable or literal."""
-    return widened(v.value) if hasattr(v, "value") else env[v]
+    return widened(np.asarray(v.value)) if hasattr(v, "value") else env[v]
 
 
 def is_stepped(*xs: Any) -> bool:
@@ -108,7 +108,7 @@ def taken(args: Sequence[Any], avals: Sequence[Any]) -> list[Values]:
         raise ValueError(f"the program has {len(avals)} inputs, {len(args)} arguments are given.")
     found: list[Values] = []
     for x, aval in zip(args, avals):
-        x = np.asarray(x)
+        x = x if hasattr(x, "dtype") else np.asarray(x)
         if x.shape != aval.shape:
             raise ValueError(f"the input is {aval}, the argument has shape {x.shape}.")
         if kind_of(x.dtype) != kind_of(aval.dtype):

@@ -1,7 +1,8 @@
 """What a value is inside the oracle: float64, complex128, int64, uint64 or bool, whatever width is declared.
 
 Integers are kept modulo the range of their declared dtype. Floating point is rounded to the declared dtype, or not at
-all in exact runs. A value declared real may be complex: its imaginary part is then the tangent of a complex step.
+all in exact runs. A value declared real may be complex: its imaginary part is then the tangent of a complex step. A key
+of random numbers is its two words in one, the first above the second.
 """
 
 from typing import Any
@@ -12,11 +13,14 @@ import numpy as np
 Values = np.ndarray[Any, Any]
 
 _SUB_BYTE = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4}
-_WIDE = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.uint64, "b": np.bool_}
+_WIDE = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.uint64, "b": np.bool_, "k": np.uint64}
+KEYS = np.dtype([("word0", np.uint32), ("word1", np.uint32)])  # as the outside gets them
 
 
 def kind_of(dtype: Any) -> str:
-    """f, c, i, u or b: the kind of numbers that a dtype has."""
+    """f, c, i, u or b: the kind of numbers that a dtype has; k: keys."""
+    if getattr(dtype, "name", "") == "key<fry>" or dtype == KEYS:
+        return "k"
     dtype = np.dtype(dtype)
     if dtype.kind in "fciub":
         return dtype.kind
@@ -35,8 +39,26 @@ def bits_of(dtype: Any) -> int:
 
 def widened(x: Any) -> Values:
     """The same numbers in the widest dtype of their kind."""
+    if kind_of(x.dtype) == "k":
+        words = x if isinstance(x, np.ndarray) else np.asarray(x.words).view(KEYS)[..., 0]
+        return keys_of(words["word0"], words["word1"])
     x = np.asarray(x)
     return x.astype(_WIDE[kind_of(x.dtype)])
+
+
+def zeros(shape: tuple[int, ...], dtype: Any) -> Values:
+    """Zeros as values of a declared dtype."""
+    return np.zeros(shape, _WIDE[kind_of(dtype)])
+
+
+def keys_of(first: Values, second: Values) -> Values:
+    """Keys from their words."""
+    return np.asarray(first).astype(np.uint64) << np.uint64(32) | np.asarray(second).astype(np.uint64)
+
+
+def words_of(keys: Values) -> tuple[Values, Values]:
+    """The words of keys."""
+    return keys >> np.uint64(32), keys & np.uint64(2**32 - 1)
 
 
 def rounded(x: Values, dtype: Any) -> Values:
@@ -60,14 +82,18 @@ def settled(x: Any, dtype: Any, exact: bool) -> Values:
     x, kind = np.asarray(x), kind_of(dtype)
     if kind in "iu":
         return wrapped(x, dtype)
-    if kind == "b":
-        return x.astype(np.bool_)
+    if kind in "bk":
+        return x.astype(_WIDE[kind])
     wide = x if np.iscomplexobj(x) else x.astype(_WIDE[kind])
     return wide if exact else rounded(wide, dtype)
 
 
 def declared(x: Values, dtype: Any, exact: bool) -> Values:
-    """A value as the outside gets it: in the declared dtype; floating point in the widest if `exact`."""
+    """A value as the outside gets it: as declared; floating point in the widest if `exact`, keys as records."""
+    if kind_of(dtype) == "k":
+        out = np.empty(x.shape, KEYS)
+        out["word0"], out["word1"] = words_of(x)
+        return out
     return x if exact and kind_of(dtype) in "fc" else x.astype(dtype)
 
 
