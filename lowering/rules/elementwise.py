@@ -47,8 +47,6 @@ _OPERATIONS = {
     e.add_p: "add",
     e.sub_p: "subtract",
     e.mul_p: "multiply",
-    e.div_p: "divide",
-    e.rem_p: "remainder",
     e.floor_p: "floor",
     e.ceil_p: "ceil",
     e.nextafter_p: "chlo.next_after",
@@ -122,6 +120,30 @@ emit.rules[e.abs_p] = _abs
 emit.rules[e.max_p] = _extreme("maximum")
 emit.rules[e.min_p] = _extreme("minimum")
 emit.rules[e.round_p] = _round
+
+
+def _divided(name: str, by_zero: Callable[[Function, Value], Value]) -> Callable[..., Any]:
+    """Never by an integer 0: XLA ends the process where it divides constants by it (docs/xla_defects.md)."""
+    divide = operation(name)
+
+    def rule(f: Function, outs: Any, x: Value, y: Value) -> Any:
+        out = outs[0]
+        if not dtypes.is_integer(out.dtype) or f.number(y):
+            return divide(f, outs, x, y)
+        x, y = f.broadcast(x, out.shape), f.broadcast(y, out.shape)
+        is_zero = f.compare(y, f.constant(0, out), "EQ")
+        divisor = f.op("select", [is_zero, f.constant(1, out), y], out)
+        return (f.op("select", [is_zero, by_zero(f, x), f.op(name, [x, divisor], out)], out),)
+
+    return rule
+
+
+def _all_bits(f: Function, x: Value) -> Value:
+    return f.constant(-1 if dtypes.is_signed(x.aval.dtype) else dtypes.iinfo(x.aval.dtype).max, x.aval)
+
+
+emit.rules[e.div_p] = _divided("divide", _all_bits)
+emit.rules[e.rem_p] = _divided("remainder", lambda f, x: x)
 
 # ---- powers --------------------------------------------------------------------------------------------------
 

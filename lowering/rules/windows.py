@@ -114,6 +114,8 @@ def _select_and_scatter_add(
     window_strides: tuple[int, ...],
     padding: w.Padding,
 ) -> Any:
+    if not x.aval.shape:  # one window of one element; XLA ends the process here, too
+        return (source,)
     if not source.aval.size:  # XLA ends the process at windows that are longer than what they move over
         return (f.constant(0, outs[0]),)
     scalar = x.aval.strong().update(shape=())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.tracer.primitives import elementwise as e
 
@@ -59,3 +60,19 @@ def test_complex_functions_far_out(name: str):
 def test_complex_powers_of_zero():
     y = np.array([1, 2 + 1j, 0.5 - 3j, 0])
     np.testing.assert_array_equal(lax.pow(np.zeros(4, complex), y), [0, 0, 0, 1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64"])
+def test_constants_divided_by_zero(dtype: Any):
+    """XLA computes them as it compiles, and ends the process at that of StableHLO (as JAX does)."""
+    x, zero = np.array([7, 0, 3], dtype), np.array(0, dtype)
+
+    def f() -> Any:
+        seven = np.array(7, dtype)
+        nothing = lax.sub(seven, seven)
+        return lax.div(seven, zero), lax.rem(seven, nothing), tnp.floor_divide(seven, zero), lax.div(x, nothing)
+
+    all_bits = np.array(-1).astype(dtype)
+    for found, wanted in zip(tl.jit(f)(), (all_bits, 7, 0, [all_bits] * 3)):
+        np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(tl.jit(lax.rem)(x, np.zeros(3, dtype)), x)

@@ -41,3 +41,13 @@ def test_gradient_of_windows_longer_than_what_they_move_over(padding: Any):
 
     np.testing.assert_array_equal(tl.grad(f)(X), np.zeros(5))
     np.testing.assert_array_equal(tl.jit(tl.grad(f))(X), np.zeros(5))
+
+
+def test_gradient_of_a_window_without_axes():
+    """It holds the one element that there is: XLA ends the process at its scatter, too."""
+
+    def f(x: Any) -> Any:
+        return 3.0 * lax.reduce_window(x, -np.inf, lax.max, (), (), ())
+
+    assert tl.grad(f)(2.0) == 3.0
+    assert tl.jit(tl.grad(f))(2.0) == 3.0
