@@ -28,7 +28,7 @@ class Programs:
         self.compiled: dict[Any, Any] = {}
         self.traces: dict[Any, Any] = {}
         self.tree = tree
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def clear(self) -> None:
         """Forget all programs."""
@@ -63,12 +63,13 @@ def programs_of(fun: Any, options: Hashable, make: Callable[[], Programs]) -> Pr
 def clear_programs() -> None:
     """Forget what `jit` traced and compiled, of all functions."""
     with _lock:
-        for programs in list(_all):
-            programs.clear()
+        for programs in [ref() for ref in list(_all)]:
+            if programs is not None:
+                programs.clear()
 
 
 _FUNCTIONS_LIMIT = 1024
 _PROGRAMS_LIMIT = 1024
 _functions: weakref.WeakKeyDictionary[Any, dict[Any, Programs]] = weakref.WeakKeyDictionary()
-_all: weakref.WeakSet[Programs] = weakref.WeakSet()
+_all: set[weakref.ref[Programs]] = set()
 _lock = threading.RLock()  # reentrant: collecting garbage while it is held may run a finalizer that calls jit

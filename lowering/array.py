@@ -14,6 +14,7 @@ from tapeless.lowering.devices import Device
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.incoming import incoming_number, narrowed
+from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -262,8 +263,7 @@ def duplicate(x: DeviceArray) -> DeviceArray:
     return with_type(type(x)(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
 
 
-_SCALARS_LIMIT = 512
-_scalars: dict[Any, DeviceArray] = {}
+_scalars: Recent[Any, DeviceArray] = Recent(256)
 
 
 def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
@@ -271,14 +271,13 @@ def scalar_constant(value: Any, aval: ShapedArray, device: Device) -> DeviceArra
     # Equal numbers share an entry, for `aval` says what they become; but 0.0 == -0.0, also as parts of complex numbers.
     plain = aval.dtype.kind in "iu" or (value and not isinstance(value, (complex, np.complexfloating)))
     key = (value if plain else repr(value), aval, device)
-    found = _scalars.pop(key, None)
+    found = _scalars.get(key)
+    if found is None:
+        found = _scalars.recall(key)
     if found is None or found.is_deleted():
         if type(value) is int and dtypes.is_integer(aval.dtype):
             dtypes.check_fits(value, aval.dtype)
-        found = _put(value, aval, device)
-        if len(_scalars) >= _SCALARS_LIMIT:
-            _scalars.pop(next(iter(_scalars), None), None)
-    _scalars[key] = found  # the newest is last, the first to go is first
+        found = _scalars.enter(key, _put(value, aval, device))
     return found
 
 

@@ -113,7 +113,8 @@ def only_one() -> bool:
 
 def only() -> Device | None:
     """The one device there is, or None if there are several: asked before every eager operation."""
-    return next(iter(_by_handle.values())) if len(_by_handle) == 1 else None
+    there = tuple(_by_handle.values())  # in one step, for another thread may be using another platform first
+    return there[0] if len(there) == 1 else None
 
 
 def config_cpu_devices(n: int) -> None:
@@ -204,8 +205,9 @@ def _connect(name: str) -> tuple[Device, ...]:
         client = _clients[name]()
         _install_hooks()
         found = tuple(map(Device, client.devices()))
-        _by_handle.update((d.handle, d) for d in found)
-        _found[name] = found
+        handles = {d.handle: d for d in found}
+        _found[name] = found  # whatever interrupts this, both are done or neither is
+        _by_handle.update(handles)
         return found
 
 

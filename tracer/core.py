@@ -402,7 +402,7 @@ class ProgramCache:
     __slots__ = ("_programs",)
 
     def __init__(self) -> None:
-        self._programs: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._programs: set[weakref.ref[Any]] = set()
 
     def __contains__(self, jaxpr: Any) -> bool:
         return self in jaxpr.derived
@@ -416,14 +416,14 @@ class ProgramCache:
         found = jaxpr.derived.get(self)
         if found is None:
             found = jaxpr.derived.setdefault(self, default)
-            self._programs.add(jaxpr)
+            self._programs.add(weakref.ref(jaxpr, self._programs.discard))
         return found
 
     def clear(self) -> None:
         """Forget what is remembered of any program."""
-        for jaxpr in list(self._programs):
-            jaxpr.derived.pop(self, None)
-        self._programs.clear()
+        for jaxpr in [ref() for ref in list(self._programs)]:
+            if jaxpr is not None:
+                jaxpr.derived.pop(self, None)
 
 
 def program_cache() -> ProgramCache:

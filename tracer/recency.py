@@ -30,11 +30,12 @@ class Recent(Generic[K, V]):
         return None if found is None else self.enter(key, found)
 
     def enter(self, key: K, value: V) -> V:
-        """Remember `value` for `key`; it is returned, or what another thread has entered since."""
+        """Remember `value` for `key`, and return it."""
         if len(self._new) >= self._limit:
             self._old, self._new = self._new, {}
             self.get = self._new.get
-        return self._new.setdefault(key, value)
+        self._new[key] = value
+        return value
 
 
 def bounded(table: dict[Any, Any], limit: int) -> dict[Any, Any]:

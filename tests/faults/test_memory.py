@@ -69,10 +69,10 @@ def test_recent_keeps_what_is_used():
     assert table.get(50) is None and table.recall(50) is None
 
 
-def test_recent_keeps_the_first_of_two_entries():
+def test_recent_keeps_the_last_of_two_entries():
     table: recency.Recent[str, object] = recency.Recent(2)
-    first = table.enter("a", object())
-    assert table.enter("a", object()) is first
+    table.enter("a", 1)
+    assert table.enter("a", 2) == table.get("a") == 2
 
 
 def test_types_are_bounded():

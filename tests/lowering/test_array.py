@@ -340,11 +340,11 @@ def test_equal_numbers_that_differ(one: complex, other: complex):
 
 def test_constants_are_bounded():
     cpu, aval = devices.current_device(), ShapedArray((), "float32", True)
-    for i in range(2 * array._SCALARS_LIMIT):
+    kept = scalar_constant(-1.0, aval, cpu)
+    for i in range(1000):
         scalar_constant(float(i), aval, cpu)
-        scalar_constant(-1.0, aval, cpu)
-    assert len(array._scalars) <= array._SCALARS_LIMIT
-    assert (-1.0, aval, cpu) in array._scalars and (1.0, aval, cpu) not in array._scalars
+        assert scalar_constant(-1.0, aval, cpu) is kept
+    assert len(array._scalars) <= 512 and array._scalars.get((1.0, aval, cpu)) is None
 
 
 def test_constants_in_many_threads():
