@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import compat, devices
+from tapeless.lowering import compat, devices, forking
 from tapeless.lowering.devices import Device
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
@@ -62,6 +62,7 @@ class DeviceArray(Array):
 
     def block_until_ready(self) -> "DeviceArray":
         """Itself, once it is computed. Raises: what went wrong while computing it."""
+        self._await()
         self.live().block_until_ready()
         return self
 
@@ -83,11 +84,18 @@ class DeviceArray(Array):
             return with_type(self, aval)
         if self.device.client is not device.client:
             return _put(np.asarray(self), aval, device)
+        forking.check()
         return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
+
+    def _await(self) -> None:
+        """Raise RuntimeError for an array that never gets ready: this process was forked while it was computed."""
+        if forking.forked and not self.is_ready():
+            raise forking.refusal()
 
     # ---- out: NumPy and Python
 
     def _host(self) -> np.ndarray[Any, Any]:
+        self._await()
         return compat.to_numpy(self.live())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -244,6 +252,7 @@ def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     """A copy of NumPy's elements. The dtype of `aval` is native: that is what a big-endian array is made, too."""
     if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
+    forking.check()
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
@@ -259,6 +268,7 @@ def with_type(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
 
 def duplicate(x: DeviceArray) -> DeviceArray:
     """An array equal to `x` in memory of its own, on the same device."""
+    forking.check()
     device = x.device
     return with_type(type(x)(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
 

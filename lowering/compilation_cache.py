@@ -147,7 +147,7 @@ def _write(path: Path, content: bytes) -> None:
         with open(handle, "wb") as file:
             file.write(content)
         os.replace(partial, path)
-    except OSError:
+    except BaseException:  # an interrupt, too
         with suppress(OSError):
             os.unlink(partial)
         raise

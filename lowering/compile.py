@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tapeless.lowering import compat, host
+from tapeless.lowering import compat, forking, host
 from tapeless.lowering.array import DeviceArray, deleted_error
 from tapeless.lowering.compat import XlaRuntimeError, xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
@@ -71,6 +71,7 @@ def compile_module(
     Raises: ValueError for an option that XLA does not have or a value that it refuses; XlaRuntimeError, a
       RuntimeError, for a module that it does.
     """
+    forking.check()
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
     if callbacks and device.platform != "cpu":
         raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
@@ -93,7 +94,12 @@ class Executable:
         self.in_avals = None if in_avals is None else tuple(in_avals)
         self.restored = False
         self._execute = loaded.execute_sharded
+        forking.refuse_in_children(self)
         self._handlers = [_handler(aval, device) for aval in self.out_avals]
+
+    def refuse(self) -> None:
+        """Raise RuntimeError whenever it is called from now on: this process is a fork of the one that compiled it."""
+        self._execute = forking.refuse
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""

@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
 
 
@@ -202,7 +203,9 @@ def _connect(name: str) -> tuple[Device, ...]:
             return _found[name]
         if name not in _clients:
             raise RuntimeError(f"there is no platform {name!r}; there are {', '.join([*_clients, *_ALIASES])}.")
+        forking.check()
         client = _clients[name]()
+        forking.prepare(client)
         _install_hooks()
         found = tuple(map(Device, client.devices()))
         handles = {d.handle: d for d in found}
@@ -358,17 +361,7 @@ _clients = {"cpu": _cpu_client, "cuda": _cuda_client, "tpu": _tpu_client}
 
 @functools.cache
 def _install_hooks() -> None:
-    os.register_at_fork(before=_warn_of_fork)
     gc.callbacks.append(_Collection)
-
-
-def _warn_of_fork() -> None:
-    warnings.warn(
-        "os.fork() after Tapeless was used: its threads do not exist in the child, where computing will hang. "
-        "Start processes with multiprocessing's 'spawn' or 'forkserver'.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
 
 
 class _Collection(Exception):

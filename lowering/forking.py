@@ -1,0 +1,81 @@
+"""What is promised of a process that was forked from one that computes: clear errors, and what is there can be read.
+
+Of the threads of XLA's client none exists in the child. Compiling and computing would wait for them for ever, and
+giving up the client would join them: the child ends by a segmentation fault on its way out. So the child refuses to
+compute, and keeps its clients for good. Arrays that were computed before the fork can be read. A process that forks
+before anything is computed may compute in both.
+"""
+
+import ctypes
+import functools
+import os
+import warnings
+import weakref
+from typing import Any, NoReturn, Protocol
+
+
+class Refusing(Protocol):
+    """What is not to be used in a child."""
+
+    def refuse(self) -> None:
+        """Raise `refusal()` from now on, whenever it is used."""
+        ...
+
+
+forked = False  # whether this process is such a child
+_clients: list[Any] = []
+_refusing: set["weakref.ref[Refusing]"] = set()
+
+
+def prepare(client: Any) -> None:
+    """Let processes forked from now on know what they cannot do with `client`."""
+    _clients.append(client)
+    _install_hooks()
+
+
+def refuse_in_children(used: Refusing) -> None:
+    """Have `used.refuse()` called in every process that is forked."""
+    _refusing.add(weakref.ref(used, _refusing.discard))
+
+
+def check() -> None:
+    """Raise RuntimeError in a child."""
+    if forked:
+        raise refusal()
+
+
+def refusal() -> RuntimeError:
+    """The error for computing in a child."""
+    return RuntimeError(
+        "this process was forked after Tapeless was used: XLA's threads do not exist in it, and computing would hang.\n"
+        "  Start processes with multiprocessing's 'spawn' or 'forkserver', or fork before anything is computed."
+    )
+
+
+def refuse(*_: Any) -> NoReturn:
+    """Raise RuntimeError: what stands in the place of a function that computes."""
+    raise refusal()
+
+
+@functools.cache
+def _install_hooks() -> None:
+    os.register_at_fork(before=_warn, after_in_child=_become_a_child)
+
+
+def _warn() -> None:
+    warnings.warn(
+        "os.fork() after Tapeless was used: the child can read arrays and not compute. "
+        "Start processes with multiprocessing's 'spawn' or 'forkserver'.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _become_a_child() -> None:
+    global forked
+    forked = True
+    for client in _clients:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))  # one reference that nobody gives up
+    for used in [ref() for ref in list(_refusing)]:
+        if used is not None:
+            used.refuse()
