@@ -130,13 +130,13 @@ def jitted(text: str) -> str:
 
 
 def mapped_values(case: Case) -> Any:
-    """Row 0 of a batch in which only some arguments are mapped."""
+    """The row of a batch that holds the case's arguments; only some of them are mapped, along any axis."""
     axes = batch_axes(case)
     if all(a is None for a in axes):
         return case.f(*case.args)
-    args = [x if a is None else np.stack([x, *other_rows(np.asarray(x))], a) for x, a in zip(case.args, axes)]
+    args = [x if a is None else np.stack(rows(case, x), a) for x, a in zip(case.args, axes)]
     out = tl.jit(tl.vmap(case.f, in_axes=tuple(axes)))(*args)
-    return [y[0] for y in out]
+    return [y[case.seed % ROWS] for y in out]
 
 
 def batch_axes(case: Case) -> list[int | None]:
@@ -144,18 +144,18 @@ def batch_axes(case: Case) -> list[int | None]:
     return [None if rng.random() < 0.3 else int(rng.integers(0, x.ndim + 1)) for x in case.args]
 
 
-def other_rows(x: np.ndarray) -> list[np.ndarray]:
-    """What the rest of a batch holds: other numbers of the same range, so that other branches are taken."""
-    return [(np.asarray(x[..., ::-1] if x.ndim else x) * (-1 if x.dtype.kind == "f" else 1)).astype(x.dtype)] * (
-        ROWS - 1
-    )
+def rows(case: Case, x: Any) -> Arrays:
+    """x in its row, and in the other numbers of the same range, so that branches and loops go other ways there."""
+    x = np.asarray(x)
+    other = (x[..., ::-1] if x.ndim else x) * (-1 if x.dtype.kind == "f" else 1)
+    return [x, other.astype(x.dtype)][:: 1 if case.seed % ROWS == 0 else -1]
 
 
 def mapped_pulled(case: Case) -> Any:
-    """Row 0 of the cotangents, mapped over points and cotangents."""
-    xs, cts = ([np.stack([x, *other_rows(np.asarray(x))]) for x in each] for each in (case.xs, case.cts))
+    """The case's cotangents, out of those mapped over points and cotangents."""
+    xs, cts = ([np.stack(rows(case, x)) for x in each] for each in (case.xs, case.cts))
     out = tl.jit(tl.vmap(lambda xs, cts: case.of(PULLED)(xs, case.ts, cts)))(xs, cts)
-    return [y[0] for y in out]
+    return [y[case.seed % ROWS] for y in out]
 
 
 MODES: tuple[Mode, ...] = (

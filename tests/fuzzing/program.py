@@ -149,6 +149,8 @@ def drawn(v: Var, rng: np.random.Generator) -> np.ndarray:
         return rng.random(v.shape) < 0.5
     if v.kind in "iu":
         low = 0 if v.kind == "u" else -int(v.bound)
+        if v.ndim == 0 and rng.random() < 0.15:  # as an index: far out of range
+            return np.asarray(rng.choice([np.iinfo(v.dtype).min, np.iinfo(v.dtype).max]), v.dtype)
         return rng.integers(low, int(v.bound) + 1, v.shape).astype(v.dtype)
     reals = rng.uniform(-v.bound, v.bound, v.shape).round(3)
     if v.kind == "c":
