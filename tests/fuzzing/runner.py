@@ -172,6 +172,7 @@ def run(profile: str, seed: int, minutes: float, every: bool, jax: bool, write: 
     tally, until = Tally(), time.monotonic() + 60 * minutes
     while time.monotonic() < until:
         seed = _one_worker(Worker(profile, seed, every, jax), seed, until, tally, write)
+        write(f"up to seed {seed - 1}: {tally.programs} programs, {len(tally.disagreements)} that disagree")
     return tally
 
 
