@@ -92,11 +92,6 @@ class Dataflow:
             waiting += [(source, stays) for source in self._sources.get(each, ())]
         return False
 
-    def may_be_window(self, name: str) -> bool:
-        """Whether a value may be a window of an array, without more done to it."""
-        arrays = self._arrays(name)
-        return ARGUMENTS in arrays or not arrays.isdisjoint(self._windows)
-
     def _place(self, array: str, starts: Sequence[str | int]) -> tuple[Any, ...]:
         return array, *[self._root.get(i, i) if isinstance(i, str) else i for i in starts]
 

@@ -177,6 +177,13 @@ def wait(f: Function, eqn: Equation, operands: Sequence[Value], values: Iterable
     return found
 
 
+def apart(f: Function, x: Value) -> Value:
+    """x, which XLA does not compute where it is read: out of a branch in loops, as there is no kernel with barriers."""
+    if f.looping:
+        return _out_of_a_branch(f, x, [x, _last(f, x)])
+    return f.op("optimization_barrier", [x], x.aval)
+
+
 def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value:
     """x, out of a branch that is always taken, which cannot be known before some values are."""
     conditions = [_always(f, each) for each in looked_at if each.aval.size]
@@ -212,6 +219,11 @@ def _first(f: Function, x: Value) -> Value:
         return x
     element = f.slice(x, [0] * x.aval.ndim, [1] * x.aval.ndim)
     return f.op("reshape", [element], x.aval.update(shape=()))
+
+
+def _last(f: Function, x: Value) -> Value:
+    """The last element, with axes of length 1."""
+    return f.slice(x, [n - 1 for n in x.aval.shape], x.aval.shape) if x.aval.shape else x
 
 
 # ---- branches that update ------------------------------------------------------------------------------------

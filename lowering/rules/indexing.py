@@ -75,31 +75,19 @@ def _is_one(indices: Value) -> bool:
     return 0 < indices.aval.size == indices.aval.shape[-1]
 
 
-def _not_a_window(f: Function, x: Value) -> Value:
-    """An array, behind a barrier if XLA could merge a window of it with another around it (`nested_windows`)."""
-    if f.dataflow is None or not f.dataflow.may_be_window(x.name):
-        return x
-    return f.op("optimization_barrier", [x], x.aval)
-
-
 # ---- one window ----------------------------------------------------------------------------------------------
 
 
 def _dynamic_slice(f: Function, outs: Any, x: Value, *starts: Value, slice_sizes: tuple[int, ...]) -> Any:
-    inside = _starts(f, starts, x.aval.shape, slice_sizes)
-    part = f.op("dynamic_slice", [x, *inside], outs[0], f"slice_sizes = {hlo.array(slice_sizes)}")
+    return (_read(f, x, _starts(f, starts, x.aval.shape, slice_sizes), slice_sizes),)
+
+
+def _read(f: Function, x: Value, starts: Sequence[Value], sizes: tuple[int, ...]) -> Value:
+    """The window of these sizes that begins at `starts`, which is inside."""
+    part = f.op("dynamic_slice", [x, *starts], x.aval.update(shape=sizes), f"slice_sizes = {hlo.array(sizes)}")
     if f.dataflow is not None:
-        f.dataflow.window(part.name, x.name, _places(f, inside))
-    return (part,)
-
-
-def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *starts: Value) -> Any:
-    inside = _starts(f, starts, x.aval.shape, update.aval.shape)
-    if update.aval.size > 1:  # what one element is computed from is read before that is written
-        places = _places(f, inside)
-        update = _apart(f, update, x, places)
-        inside = [_apart(f, i, x, ()) for i in inside]
-    return (f.op("dynamic_update_slice", [x, update, *inside], outs[0]),)
+        f.dataflow.window(part.name, x.name, _places(f, starts))
+    return part
 
 
 def _places(f: Function, starts: Sequence[Value]) -> list[str | int]:
@@ -107,11 +95,21 @@ def _places(f: Function, starts: Sequence[Value]) -> list[str | int]:
     return [i.name if (known := f.number(i)) is None else int(known) for i in starts]
 
 
-def _apart(f: Function, v: Value, target: Value, starts: Sequence[str | int]) -> Value:
-    """A value, behind a barrier if XLA could compute it while it overwrites what it is computed from."""
-    if f.dataflow is None or not f.dataflow.may_read(v.name, target.name, starts):
-        return v
-    return f.op("optimization_barrier", [v], v.aval)
+def _dynamic_update_slice(f: Function, outs: Any, x: Value, update: Value, *starts: Value) -> Any:
+    return (_replaced(f, x, update, _starts(f, starts, x.aval.shape, update.aval.shape)),)
+
+
+def _replaced(f: Function, x: Value, update: Value, starts: Sequence[Value]) -> Value:
+    """x with the window that begins at `starts`, which is inside, replaced.
+
+    What XLA could compute while it overwrites what that is computed from stands apart. One element is read before.
+    """
+    flow = f.dataflow
+    if flow is not None and update.aval.size > 1:
+        places = _places(f, starts)
+        starts = [settling.apart(f, i) if flow.may_read(i.name, x.name) else i for i in starts]
+        update = settling.apart(f, update) if flow.may_read(update.name, x.name, places) else update
+    return f.op("dynamic_update_slice", [x, update, *starts], x.aval)
 
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice
@@ -202,13 +200,13 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
     ) -> Any:
         d, scalar = dimension_numbers, x.aval.update(shape=())
         indices = _signed(f, indices, _wide(indices.aval.dtype))
+        if _is_one(indices) and updates.aval.size:
+            return (_scatter_of_one(f, combine, x, indices, updates, d, mode),)
         if not d.scatter_dims_to_operand_dims:
             d, x, indices = _with_an_index(f, d, x, indices)
         if mode is GatherScatterMode.CLIP:
             window = window_sizes(x.aval, updates.aval, d)
             indices = _all_inside(f, indices, d.scatter_dims_to_operand_dims, x.aval.shape, window)
-        elif mode is GatherScatterMode.FILL_OR_DROP and _is_one(indices):
-            x = _not_a_window(f, x)
         names = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims")
         numbers = _numbers((*names, "scatter_indices_batching_dims"), d, indices)
         attributes = (
@@ -220,6 +218,32 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
         return (written if x.aval.shape == outs[0].shape else f.op("reshape", [written], outs[0]),)
 
     return rule
+
+
+def _scatter_of_one(
+    f: Function,
+    combine: Operation,
+    x: Value,
+    indices: Value,
+    updates: Value,
+    d: i.ScatterDimensionNumbers,
+    mode: GatherScatterMode,
+) -> Value:
+    """A scatter of one index vector, as XLA writes it, but for starts that are moved inside before they are used."""
+    index_map, shape, window = d.scatter_dims_to_operand_dims, x.aval.shape, window_sizes(x.aval, updates.aval, d)
+    starts = [f.constant(0, indices.aval.update(shape=()))] * len(shape)
+    vector = f.op("reshape", [indices], indices.aval.update(shape=(len(index_map),)))
+    for k, axis in enumerate(index_map):
+        element = f.slice(vector, [k], [k + 1])
+        starts[axis] = f.op("reshape", [element], starts[axis].aval)
+    inside = _starts(f, starts, shape, window)
+    old = _read(f, x, inside, window)
+    new = combine(f, old, f.op("reshape", [updates], old.aval))
+    if mode is GatherScatterMode.FILL_OR_DROP:
+        hits = _inside(f, indices, index_map, shape, window)
+        hit = f.op("reshape", [hits], hits.aval.update(shape=()))
+        new = f.op("select", [f.broadcast(hit, window), new, old], old.aval)
+    return _replaced(f, x, new, inside)
 
 
 def _with_an_index(
