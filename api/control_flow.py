@@ -114,13 +114,14 @@ def _predicate(pred: Any) -> Any:
 
 
 def _index(index: Any, n: int) -> Any:
-    """The index of one of n branches as an int32."""
-    aval, int32 = _scalar("switch: the index", "an integer", index), np.dtype(np.int32)
+    """The index of one of n branches as an int32, moved inside: what masks compare is what chooses."""
+    aval = _scalar("switch: the index", "an integer", index)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"switch: the index must be an integer, not {aval}.")
-    if dtypes.bits_of(aval.dtype) >= 32 and aval.dtype != int32:
-        index = clamp(constant(0, aval), index, constant(n - 1, aval))
-    return convert_element_type(index, int32)
+    if dtypes.bits_of(aval.dtype) < 32:  # which may not hold n
+        index = convert_element_type(index, np.int32)
+    aval = aval_of(index)
+    return convert_element_type(clamp(constant(0, aval), index, constant(n - 1, aval)), np.int32)
 
 
 def _scalar(what: str, kind: str, x: Any, help: str = _CHOICE) -> ShapedArray:

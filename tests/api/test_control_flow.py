@@ -456,3 +456,19 @@ def test_kinds_of_loops_in_one_another():
     total, _ = tl.jit(lambda: lax.scan(outer, 1.0, length=2))()
     np.testing.assert_allclose(total, 7 + 8e-12, rtol=1e-15)
     assert len(seen) <= 6
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
+def test_gradients_of_a_switch_with_an_index_out_of_range(dtype):
+    """What is computed before the switch matters to the branch that is taken, which is the nearest there is."""
+    x, limits = np.array([1.0, 2.0, 3.0]), np.iinfo(dtype)
+
+    def f(x, i):
+        s = tnp.sum(tnp.abs(tnp.diag(tnp.outer(x, x))))
+        return lax.switch(i, [lambda: 0.0 * s, lambda: 3 * s, lambda: s])
+
+    gradient = tl.grad(f)
+    for i in (limits.min, 0, 1, 2, 15, limits.max):
+        index, expected = tnp.asarray(np.array(i, dtype)), (0, 6, 2)[min(max(i, 0), 2)] * x
+        for each in (gradient, tl.jit(gradient), lambda x, i: tl.vmap(gradient, (None, 0))(x, i[None])[0]):
+            np.testing.assert_array_equal(each(tnp.asarray(x), index), expected)
