@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from tapeless.lowering import hlo, memories, ordering, physical, settling
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.jaxpr import Jaxpr, Literal
+from tapeless.tracer import core
+from tapeless.tracer.jaxpr import Jaxpr, Literal, subjaxprs
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
@@ -32,8 +33,15 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
       donated: positions of inputs whose memory the results may take.
       platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`. Elsewhere
         what a program moves to other memories and gives is moved back; see `memories`.
-    Raises: NotImplementedError if a primitive has no emit rule; TypeError if a dtype has no StableHLO name.
+    Raises: NotImplementedError if a primitive has no emit rule, or if branches are nested too deeply for XLA; TypeError
+      if a dtype has no StableHLO name.
     """
+    nested = _height(jaxpr).branches
+    if nested > MOST_NESTED_BRANCHES:
+        raise NotImplementedError(
+            f"{name}: branches (cond, switch) are nested {nested} deep, and XLA's compiler ends the process of "
+            f"more than about {MOST_NESTED_BRANCHES}. Choose by a loop (while_loop), or by one switch."
+        )
     jaxpr = physical.program(jaxpr)
     for run in passes:
         jaxpr = run(jaxpr)
@@ -47,6 +55,37 @@ def module_text(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit") ->
     """The text of `module`, which depends on nothing but the program."""
     return module(jaxpr, donated, name).text
 
+
+# Functions that call one another, one in the other, in a module. XLA inlines calls by recursion: of 200 of them it ends
+# the process (jaxlib 0.10.2), with or without JAX.
+MOST_NESTED_CALLS = 64
+
+
+# Branches within branches: of 250 it does, too.
+MOST_NESTED_BRANCHES = 150
+
+
+class _Height(NamedTuple):
+    """How deeply programs are nested in a program, itself included, and how deeply branches."""
+
+    programs: int
+    branches: int
+
+
+def _height(jaxpr: Jaxpr) -> _Height:
+    """The height of a program, remembered for as long as it lives."""
+    found = _heights.setdefault(jaxpr, {})
+    if "height" not in found:
+        programs = branches = 0
+        for eqn in jaxpr.eqns:
+            for inner in map(_height, subjaxprs(eqn.params)):
+                programs = max(programs, inner.programs)
+                branches = max(branches, inner.branches + ("branches" in eqn.params))
+        found["height"] = _Height(programs + 1, branches)
+    return found["height"]
+
+
+_heights = core.program_cache()
 
 # Of a function that a loop calls: which of its arguments the loop overwrites.
 Looping = tuple[bool, ...] | None
@@ -88,7 +127,9 @@ class _Module:
         return "\n".join([f"  func.func {title}({head}) -> ({types}) {{", *f.lines, end, "  }"])
 
     def _call(self, f: Function, jaxpr: Jaxpr, operands: Sequence[Value]) -> Sequence[Value]:
-        """A call of the function of an inner program, written on first use."""
+        """A call of the function of an inner program, written on first use; where calls nest deeply, its equations."""
+        if _height(jaxpr).programs > MOST_NESTED_CALLS:
+            return lower(f, jaxpr, operands)
         looping = tuple([v.name in f.overwritten for v in operands]) if f.looping else None
         key = jaxpr, looping
         title = self._titles.get(key)

@@ -8,6 +8,7 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 """
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -70,6 +71,8 @@ class Primitive:
         except TypeError as error:
             widths.explain(error, args)
             raise
+        except RecursionError as error:
+            raise nested_too_deeply(error, current.get()) from None
 
     def type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Types of the results. Raises: whatever the typing rule finds wrong."""
@@ -354,6 +357,28 @@ def leak_error(tracer: Tracer) -> UnexpectedTracerError:
         f"a traced array escaped its function: {tracer.aval} of {tracer.owner.describe()}.{made}{_used_here()}\n"
         "  Return it from the function instead of storing it in a global, an attribute or a closure."
     )
+
+
+def nested_too_deeply(error: RecursionError, trace: Trace) -> RecursionError:
+    """The error for functions that are traced within one another until Python's stack ends; another is left as it is.
+
+    It is made where there is room to make it: asked again further out, it is the same.
+    """
+    if trace.depth < _NESTED or _EXPLAINED in vars(error):
+        return error
+    outermost = trace
+    while outermost.parent is not _bottom:
+        outermost = outermost.parent
+    told = RecursionError(
+        f"functions are traced within one another, {trace.depth} deep: Python's limit of {sys.getrecursionlimit()} "
+        f"nested calls is reached.\n  The outermost is {outermost.describe()}; the innermost {trace.describe()}.\n"
+        "  Raise the limit with sys.setrecursionlimit (each takes about ten calls), or call one function in a loop."
+    )
+    vars(told)[_EXPLAINED] = True
+    return told
+
+
+_NESTED, _EXPLAINED = 20, "nested_too_deeply"
 
 
 def inner_tracer_error(tracer: Tracer, trace: Trace) -> UnexpectedTracerError:

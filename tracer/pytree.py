@@ -21,7 +21,7 @@ from tapeless.tracer.keypath import (
     SequenceKey,
     keystr,
 )
-from tapeless.tracer.treedef import LEAF, PyTreeDef, classify, flatten_into, flatten_up_to, node_types
+from tapeless.tracer.treedef import LEAF, PyTreeDef, classify, flatten_deep, flatten_into, flatten_up_to, node_types
 from tapeless.tracer.treenodes import (
     Partial,
     is_tree_node,
@@ -88,7 +88,7 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     Args:
       tree: any object.
       is_leaf: makes a node a leaf where it says so.
-    Raises: ValueError if a dict's keys cannot be sorted; RecursionError if the tree is too deep or contains itself.
+    Raises: ValueError if a dict's keys cannot be sorted; RecursionError if the tree contains itself.
 
     >>> flatten({"b": [1, 2], "a": None})
     ([1, 2], PyTreeDef({'a': None, 'b': [*, *]}))
@@ -96,8 +96,10 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     found: list[Any] = []
     try:
         return found, flatten_into(tree, found) if is_leaf is None else _flatten_until(tree, found, is_leaf)
-    except RecursionError as error:
-        raise _too_deep(error) from None
+    except RecursionError:  # it is deep, or Python's stack nearly full
+        found = []
+        stops = None if is_leaf is None else lambda path, part: is_leaf(part)
+        return found, flatten_deep(tree, lambda path, leaf: found.append(leaf), stops)
 
 
 def _flatten_until(tree: Any, found: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
@@ -107,10 +109,6 @@ def _flatten_until(tree: Any, found: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
         return LEAF
     children, node = opened(tree)
     return node.nest([_flatten_until(child, found, is_leaf) for child in children])
-
-
-def _too_deep(error: RecursionError) -> RecursionError:
-    return RecursionError(f"the pytree is nested too deeply, or contains itself ({error}).")
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
@@ -180,8 +178,9 @@ def flatten_with_path(
 
     try:
         return pairs, visit((), tree)
-    except RecursionError as error:
-        raise _too_deep(error) from None
+    except RecursionError:  # it is deep, or Python's stack nearly full
+        pairs = []
+        return pairs, flatten_deep(tree, lambda path, leaf: pairs.append((path, leaf)), stops, paths=True)
 
 
 def leaves_with_path(

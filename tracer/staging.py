@@ -31,7 +31,10 @@ def trace_to_jaxpr(
     """
     trace = StagingTrace(core.current_trace(), function or f, what)
     args = [trace.input(aval) for aval in in_avals]
-    outs = core.under_new(trace, f, *args)
+    try:
+        outs = core.under_new(trace, f, *args)
+    except RecursionError as error:
+        raise core.nested_too_deeply(error, trace) from None
     return trace.finish([trace.atom(x) for x in outs], getattr(function or f, "__name__", "f"))
 
 

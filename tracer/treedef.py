@@ -8,7 +8,6 @@ types whose equality is exact are interned, because a structure must give back t
 """
 
 import copy
-import operator
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,7 +15,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
-from tapeless.tracer.keypath import GetAttrKey, KeyEntry, keystr
+from tapeless.tracer import deep_trees
+from tapeless.tracer.deep_trees import DEEP, Flattening, Recursion, trampoline
+from tapeless.tracer.keypath import GetAttrKey, KeyEntry, KeyPath, keystr
 from tapeless.tracer.treecode import builder, matcher
 
 # ---- nodes
@@ -58,6 +59,8 @@ class Node:
         num_leaves = sum([child.num_leaves for child in children])
         num_nodes = sum([child.num_nodes for child in children]) + 1
         made = PyTreeDef(self, tuple(children), num_leaves, num_nodes, interned)
+        if made.depth > DEEP:
+            hash(made)  # the children have theirs; asked later, it would be found by a deep recursion
         return _remember(self.nested, tuple(map(id, children)), made) if interned else made
 
     @property
@@ -159,6 +162,7 @@ class PyTreeDef:
         "_children",
         "_hash",
         "_match",
+        "depth",
         "interned",
         "node",
         "num_leaves",
@@ -170,6 +174,7 @@ class PyTreeDef:
     ) -> None:
         self.node, self._children, self.interned = node, children, interned
         self.num_leaves, self.num_nodes = num_leaves, num_nodes
+        self.depth: int = 1 + max([child.depth for child in children or ()], default=0)
         self._hash: int | None = None
         self._match: Callable[[Any], list[Any] | None] | None = None
         self._build: Callable[[Iterable[Any]], Any] | None = None
@@ -205,6 +210,8 @@ class PyTreeDef:
         return (self._build or self._walk)(given)
 
     def _walk(self, leaves: Iterable[Any]) -> Any:
+        if self.depth > DEEP:
+            return trampoline(deep_trees.unflatten(self, iter(leaves)))
         if self._children is not None:
             self._builds += 1
             if self._builds >= _WORTH_CODE:
@@ -221,6 +228,10 @@ class PyTreeDef:
 
     def match(self, tree: Any) -> list[Any] | None:
         """The leaves of `tree` if it has this structure, else None: much faster than `flatten`, for a good guess."""
+        if self.depth > DEEP:
+            found: list[Any] = []
+            same = flatten_deep(tree, lambda path, leaf: found.append(leaf)) == self
+            return found if same else None
         if self._match is None:
             self._match = matcher(self, leaf_types.issuperset, openers.__getitem__)
         return self._match(tree)
@@ -231,15 +242,11 @@ class PyTreeDef:
 
     def snapshot(self) -> "PyTreeDef":
         """Return this structure as it is now: with copies of auxiliary data that may change, for tables."""
-        if self.interned:
-            return self
-        node, children = self.node.snapshot(), [child.snapshot() for child in self.children]
-        same = node is self.node and all(map(operator.is_, children, self.children))
-        return self if same else node.nest(children)
+        return self if self.interned else trampoline(deep_trees.snapshot(self))
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
         """This structure with `inner` at each leaf."""
-        return inner if self is LEAF else self.node.nest([child.compose(inner) for child in self.children])
+        return trampoline(deep_trees.compose(self, inner))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -249,7 +256,7 @@ class PyTreeDef:
         counts = self.num_leaves == other.num_leaves and self.num_nodes == other.num_nodes
         if not counts or not self.node.same(other.node):
             return False
-        return self._children == other._children
+        return trampoline(deep_trees.are_equal(self, other)) if self.depth > DEEP else self._children == other._children
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -287,11 +294,13 @@ def _rebuilt(cls: type, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
     return node_of(node_types[cls], aux).nest(children)
 
 
-def text_of(treedef: PyTreeDef) -> str:
-    """As JAX prints structures: `{'a': *, 'b': (*, None)}`."""
+def text_of(treedef: PyTreeDef, levels: int = 50) -> str:
+    """As JAX prints structures: `{'a': *, 'b': (*, None)}`; what is beyond so many levels as `...`."""
     if treedef is LEAF:
         return "*"
-    cls, aux, parts = treedef.node.type.cls, treedef.aux, [text_of(child) for child in treedef.children]
+    if not levels:
+        return "..."
+    cls, aux, parts = treedef.node.type.cls, treedef.aux, [text_of(child, levels - 1) for child in treedef.children]
     if cls is type(None):
         return "None"
     if cls is tuple:
@@ -380,6 +389,24 @@ def flatten_into(tree: Any, leaves: list[Any]) -> PyTreeDef:
     return node.nested.get(tuple(map(id, parts))) or node.nest(parts)
 
 
+def flatten_deep(
+    tree: Any,
+    add: Callable[[KeyPath, Any], None],
+    stops: Callable[[KeyPath, Any], bool] | None = None,
+    paths: bool = False,
+) -> PyTreeDef:
+    """The structure of a tree of any depth; `add` is called with each leaf, and its path if there are to be `paths`.
+
+    Raises: RecursionError if the tree contains itself.
+    """
+
+    def opened(path: KeyPath, part: Any) -> Any:
+        found = None if stops is not None and stops(path, part) else classify(type(part))
+        return None if found is None else found(part)
+
+    return trampoline(deep_trees.flatten((), tree, Flattening(opened, LEAF, add, paths, {})))
+
+
 # ---- comparing a structure with a tree
 
 
@@ -404,13 +431,13 @@ def flatten_up_to(
     """
     found: list[Any] = []
     try:
-        _collect_up_to(treedef, tree, found)
+        trampoline(_collect_up_to(treedef, tree, found))
     except _Mismatch as mismatch:
         raise ValueError(_explained(mismatch, who, names, treedef, tree)) from None
     return found
 
 
-def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> None:
+def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> Recursion:
     if treedef is LEAF:
         found.append(tree)
         return
@@ -425,7 +452,7 @@ def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> None:
         return
     for i, part in enumerate(treedef.children):
         try:
-            _collect_up_to(part, children[i], found)
+            yield _collect_up_to(part, children[i], found)
         except _Mismatch as mismatch:
             mismatch.keys.append(list(node.type.keys(tree, node.aux, len(children)))[i])
             raise
@@ -438,11 +465,15 @@ def _explained(mismatch: _Mismatch, who: str, names: tuple[str, str], treedef: P
     return (
         f"{who}: {that} does not match {this} at {path}.\n"
         f"  There {this} has {_described(mismatch.treedef, 'leaf')},\n"
-        f"  and {that} has {_described(flatten_into(mismatch.tree, []), leaf)}.\n"
+        f"  and {that} has {_described(_structure(mismatch.tree), leaf)}.\n"
         f"  In full, {this} is {text_of(treedef)},\n"
-        f"  and {that} is {text_of(flatten_into(tree, []))}.\n"
+        f"  and {that} is {text_of(_structure(tree))}.\n"
         f"  They must have the same nodes; only where {this} has a leaf may {that} have anything."
     )
+
+
+def _structure(tree: Any) -> PyTreeDef:
+    return flatten_deep(tree, lambda path, leaf: None)
 
 
 def _described(treedef: PyTreeDef, leaf: str) -> str:
