@@ -110,7 +110,16 @@ def _has_hash(aux: Any) -> bool:
 
 
 def _copied(aux: Any) -> Any:
-    """A copy as deep as there can be one: modules and locks, for instance, cannot be copied."""
+    """Copy what may change, as deep as there can be a copy: modules and locks, for instance, cannot be copied.
+
+    What has a hash stays the same object, whose identity may be what it is for, as that of a marker is.
+    """
+    if _has_hash(aux):
+        return aux
+    if type(aux) in (tuple, list):
+        return type(aux)(map(_copied, aux))
+    if type(aux) is dict:
+        return {key: _copied(value) for key, value in aux.items()}
     for copied in (copy.deepcopy, copy.copy):
         with suppress(Exception):
             return copied(aux)

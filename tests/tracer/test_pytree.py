@@ -242,6 +242,18 @@ def test_snapshots_do_not_change_with_auxiliary_data():
         assert structure.snapshot() is structure
 
 
+def test_snapshots_keep_markers():
+    """What has a hash is the same object, also beside what has none."""
+    marker = object()
+
+    class Marked:
+        pass
+
+    pytree.register_pytree_node(Marked, lambda x: ((1,), (marker, [{"unset": marker}])), lambda aux, _: aux)
+    first, (second,) = pytree.structure(Marked()).snapshot().unflatten([0])
+    assert first is marker and second["unset"] is marker
+
+
 # ---- paths
 
 
