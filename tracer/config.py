@@ -123,7 +123,10 @@ class Config:
         return (settings, named) if named else settings
 
     def __getattr__(self, name: str) -> Any:
-        return _field(name)
+        """A field by JAX's name."""
+        if name == "jax_enable_x64":
+            return self.default_bits == 64
+        return _field(name.removeprefix("jax_") if name.startswith("jax_") else name).__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         _field(name).__set__(self, value)
