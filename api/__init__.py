@@ -3,6 +3,7 @@
 `import tapeless as tl; import tapeless.numpy as tnp`. Names and meanings follow JAX wherever JAX has a name.
 """
 
+import importlib as _importlib
 import typing as _typing
 
 from tapeless import (
@@ -12,6 +13,7 @@ from tapeless import (
     custom_derivatives,
     debug,
     dtypes,
+    errors,
     experimental,
     lax,
     numpy,
@@ -42,6 +44,7 @@ from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
 from tapeless.lowering.array import from_dlpack
 from tapeless.lowering.devices import (
+    Device,
     config_cpu_devices,
     default_backend,
     default_device,
@@ -53,10 +56,10 @@ from tapeless.lowering.devices import (
 from tapeless.placement import block_until_ready, device_get, device_put
 from tapeless.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
-from tapeless.tracer import errors
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.types import aval_of as typeof
 from tapeless.tracing import eval_shape, make_jaxpr
 from tapeless.vectorization import vmap
 
@@ -67,6 +70,7 @@ __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata wo
 
 __all__ = [
     "Array",
+    "Device",
     "ShapeDtypeStruct",
     "ad_checkpoint",
     "block_until_ready",
@@ -78,6 +82,7 @@ __all__ = [
     "closure_convert",
     "config",
     "config_cpu_devices",
+    "core",
     "cost",
     "custom_batching",
     "custom_derivatives",
@@ -98,6 +103,7 @@ __all__ = [
     "experimental",
     "explain",
     "explain_control_flow",
+    "flatten_util",
     "from_dlpack",
     "grad",
     "hessian",
@@ -112,6 +118,7 @@ __all__ = [
     "linearize",
     "local_devices",
     "make_jaxpr",
+    "nn",
     "numpy",
     "print_saved_residuals",
     "program_size",
@@ -119,6 +126,7 @@ __all__ = [
     "random",
     "remat",
     "saved_residuals",
+    "scipy",
     "set_default_device",
     "stages",
     "stop_gradient",
@@ -127,6 +135,8 @@ __all__ = [
     "testing",
     "tree",
     "tree_util",
+    "typeof",
+    "typing",
     "unzip",
     "value_and_grad",
     "vjp",
@@ -134,7 +144,12 @@ __all__ = [
     "work",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
+    from tapeless import core, flatten_util, nn, scipy, typing
+else:
+    _LATER = {"core", "flatten_util", "nn", "scipy", "typing"}
 
-    def __getattr__(name: str) -> _typing.NoReturn:
+    def __getattr__(name: str) -> _typing.Any:
+        if name in _LATER:
+            return _importlib.import_module(f"tapeless.{name}")
         raise _missing("tapeless", name)

@@ -1,0 +1,23 @@
+"""What can go wrong, as types: see `tapeless.tracer.errors`, and `JaxRuntimeError` for what the compiler raises."""
+
+from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
+from tapeless.tracer.errors import (
+    ConcretizationTypeError,
+    InternalError,
+    LinearityError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    UnexpectedTracerError,
+)
+
+__all__ = [
+    "ConcretizationTypeError",
+    "InternalError",
+    "JaxRuntimeError",
+    "LinearityError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]

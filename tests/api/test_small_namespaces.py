@@ -1,0 +1,60 @@
+"""`flatten_util`, `typing` and `core`: a few names each."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.flatten_util import ravel_pytree
+from tapeless.lowering.compile import compile_module
+from tests.messages import raises
+
+
+def test_ravel_pytree():
+    tree = {"w": tnp.arange(6.0).reshape(2, 3), "n": tnp.array(7), "none": None, "b": [np.ones(2, np.float16)]}
+    flat, unravel = ravel_pytree(tree)
+    assert flat.shape == (9,) and flat.dtype == np.float32
+    back = unravel(flat * 2)
+    assert tl.tree.structure(back) == tl.tree.structure(tree)
+    for x, y in zip(tl.tree.leaves(back), tl.tree.leaves(tree), strict=True):
+        assert (x.dtype, x.shape) == (y.dtype, y.shape)
+        np.testing.assert_array_equal(x, 2 * np.asarray(y))
+    for wrong in (flat[1:], flat.astype("float16"), 1.0):
+        with pytest.raises(TypeError, match=r"the inverse of ravel_pytree takes float32\[9\], not float"):
+            unravel(wrong)
+    empty, unravel = ravel_pytree({"nothing": ()})
+    assert empty.shape == (0,) and unravel(empty) == {"nothing": ()}
+    with raises(TypeError, "ravel_pytree: pytree['x'] is 'a' of type str, which is not an array."):
+        ravel_pytree({"x": "a"})
+
+
+def test_unraveling_is_differentiated_and_compiled():
+    tree = {"w": tnp.ones((2, 2)), "b": tnp.zeros(2)}
+    flat, unravel = ravel_pytree(tree)
+
+    def loss(v):
+        p = unravel(v)
+        return (p["w"] ** 2).sum() + p["b"].sum()
+
+    _, flat_of = ravel_pytree({"w": 2 * tree["w"], "b": tree["b"] + 1})
+    gradient = tl.jit(tl.grad(loss))(flat)
+    np.testing.assert_array_equal(flat_of(gradient)["w"], 2 * np.ones((2, 2)))
+    np.testing.assert_array_equal(flat_of(gradient)["b"], np.ones(2))
+
+
+def test_types():
+    assert isinstance(tnp.ones(2), tl.typing.ArrayLike) and isinstance(1.0, tl.typing.ArrayLike)
+    assert not isinstance("x", tl.typing.ArrayLike) and isinstance(np.dtype("f4"), tl.typing.DTypeLike)
+    assert tl.typeof(np.ones(2)) is tl.typeof(np.zeros(2)) and str(tl.typeof(1.0)) == "float32[]"
+    assert isinstance(tl.typeof(1), tl.core.ShapedArray)
+
+
+def test_programs_are_applied():
+    closed = tl.make_jaxpr(lambda x: (x * np.arange(3.0, dtype=np.float32), isinstance(x, tl.core.Tracer)))(2.0)
+    outs = tl.core.eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+    assert outs[0].tolist() == [0, 3, 6] and bool(outs[1])
+
+
+def test_errors_of_the_compiler():
+    with pytest.raises(tl.errors.JaxRuntimeError):
+        compile_module("nonsense", out_avals=[], device=tl.devices()[0], use_cache=False)

@@ -1,0 +1,107 @@
+"""`nn`, `scipy.special` and `scipy.stats.norm`: values, dtypes and derivatives are JAX's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+from tapeless import nn
+from tapeless.scipy import special
+from tapeless.scipy.stats import norm
+
+jax = pytest.importorskip("jax")
+
+X = np.array([-30.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.0, 3.0, 30.0], np.float32)
+TABLE = np.array([[1.0, -2.0, 0.5], [80.0, 100.0, -100.0]], np.float32)
+MASK = np.array([[True, False, True], [True, True, True]])
+POSITIVE = np.array([0.2, 0.9, 1.5, 4.0], np.float32)
+PROBABILITIES = np.array([0.01, 0.4, 0.9], np.float32)
+
+THEIR: dict[Any, Any] = {nn: jax.nn, special: jax.scipy.special, norm: jax.scipy.stats.norm}
+CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any]]] = [
+    *[
+        (nn, name, (X,), {})
+        for name in ("relu", "sigmoid", "softplus", "log_sigmoid", "silu", "swish", "tanh", "sparse_plus")
+    ],
+    *[(nn, "gelu", (X,), {"approximate": yes}) for yes in (True, False)],
+    *[(nn, name, (TABLE,), more) for name in ("softmax", "log_softmax") for more in ({}, {"axis": 0}, {"where": MASK})],
+    *[
+        (nn, "logsumexp", (TABLE,), more)
+        for more in (
+            {},
+            {"axis": 1},
+            {"axis": (0, 1), "keepdims": True},
+            {"axis": 1, "where": MASK},
+            {"axis": 1, "b": np.array([1.0, 0, 2], np.float32)},
+        )
+    ],
+    *[(special, name, (X,), {}) for name in ("erf", "erfc", "expit", "i0e", "i1e")],
+    *[(special, name, (POSITIVE,), {}) for name in ("gammaln", "digamma")],
+    *[(special, name, (POSITIVE, POSITIVE[::-1].copy()), {}) for name in ("gammainc", "gammaincc")],
+    (special, "zeta", (POSITIVE + 1, POSITIVE), {}),
+    *[(special, name, (PROBABILITIES,), {}) for name in ("logit", "erfinv")],
+    *[(norm, name, (X[1:-1], np.float32(0.5), np.float32(2)), {}) for name in ("logpdf", "pdf", "cdf")],
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]}-{list(case[3])}")
+def test_values_and_derivatives(case: Any):
+    namespace, name, args, more = case
+    ours, theirs = getattr(namespace, name), getattr(THEIR[namespace], name)
+    expected = theirs(*args, **more)
+    found = ours(*args, **more)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-7)
+    k = len(args) - 1 if name != "zeta" else 1
+    np.testing.assert_allclose(
+        gradient(tl, ours, args, k, more), gradient(jax, theirs, args, k, more), rtol=2e-5, atol=1e-6
+    )
+
+
+def gradient(library: Any, f: Callable[..., Any], args: Any, k: int, more: Any) -> Any:
+    """The derivative of the sum of the finite results in argument k."""
+
+    def total(x: Any) -> Any:
+        out = f(*args[:k], x, *args[k + 1 :], **more)
+        return library.numpy.sum(library.numpy.where(library.numpy.isfinite(out), out, 0))
+
+    return library.jit(library.grad(total))(args[k])
+
+
+def test_derivatives_at_kinks():
+    assert float(tl.grad(nn.relu)(0.0)) == 0 and np.isnan(float(nn.relu(np.nan)))
+
+
+def test_dtypes():
+    """Integers are floats of the default width, numbers weak, narrow and wide types stay."""
+    for dtype in ("bfloat16", "float16", "float64"):
+        x = tl.numpy.ones(3, dtype)
+        for f in (nn.relu, nn.sigmoid, nn.gelu, nn.softmax, nn.logsumexp, special.erf, norm.logpdf):
+            assert str(f(x).dtype) == dtype, f
+    for f in (nn.sigmoid, nn.softplus, nn.softmax, nn.gelu, special.erf, norm.logpdf):
+        assert str(f(np.arange(3, dtype=np.int32)).dtype) == "float32", f
+    assert nn.relu(np.arange(3)).dtype == np.int64 and norm.logpdf(0.0).weak_type
+
+
+def test_one_hot():
+    for more in ({}, {"axis": 0}, {"dtype": np.int32}):
+        expected = jax.nn.one_hot(np.array([[0, 2], [3, -1]], np.int32), 3, **more)
+        found = nn.one_hot(np.array([[0, 2], [3, -1]], np.int32), 3, **more)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_signs_of_sums():
+    b = np.array([1.0, -1.0, -3.0], np.float32)
+    for found, expected in zip(
+        nn.logsumexp(TABLE, 1, b, return_sign=True), jax.nn.logsumexp(TABLE, 1, b, return_sign=True), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert np.isnan(nn.logsumexp(TABLE[0], b=-np.ones(3)))
+
+
+def test_polygamma():
+    n = np.array([1, 2, 3, 1], np.int32)
+    np.testing.assert_allclose(special.polygamma(n, POSITIVE), jax.scipy.special.polygamma(n, POSITIVE), rtol=1e-5)
