@@ -73,6 +73,7 @@ __all__ = [
     "Device",
     "ShapeDtypeStruct",
     "ad_checkpoint",
+    "as_jax",
     "block_until_ready",
     "check_linear",
     "checkpoint",
@@ -128,6 +129,7 @@ __all__ = [
     "saved_residuals",
     "scipy",
     "set_default_device",
+    "sharding",
     "stages",
     "stop_gradient",
     "strict_form",
@@ -145,11 +147,15 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, flatten_util, nn, scipy, typing
+    from tapeless import core, flatten_util, nn, scipy, sharding, typing
+    from tapeless.jax_shim import as_jax
 else:
-    _LATER = {"core", "flatten_util", "nn", "scipy", "typing"}
+    _LATER = {"core", "flatten_util", "nn", "scipy", "sharding", "typing"}
 
     def __getattr__(name: str) -> _typing.Any:
         if name in _LATER:
             return _importlib.import_module(f"tapeless.{name}")
+        if name == "as_jax":
+            found = globals()[name] = _importlib.import_module("tapeless.jax_shim").as_jax
+            return found
         raise _missing("tapeless", name)

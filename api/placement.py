@@ -15,9 +15,11 @@ def device_put(x: Any, device: Any = None) -> Any:
 
     Args:
       x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
-      device: one of `tl.devices()`; by default arrays stay, and other values go to the default device.
+      device: one of `tl.devices()`, or the sharding of an array that is on it; by default arrays stay, and other values
+        go to the default device.
     Raises: TypeError if a leaf is not an array, or `device` not a device.
     """
+    device = device.device if isinstance(device, devices.SingleDeviceSharding) else device
     check_device("device_put", device)
     check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
     return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tapeless.lowering import compat, devices, forking
-from tapeless.lowering.devices import Device
+from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.incoming import incoming_number, narrowed
@@ -33,6 +33,11 @@ class DeviceArray(Array):
     def device(self) -> Device:
         """The device it is on."""
         return devices.device_of_handle(self.live()._sharding._internal_device_list[0])
+
+    @property
+    def sharding(self) -> SingleDeviceSharding:
+        """Where its elements are: on one device."""
+        return SingleDeviceSharding(self.device)
 
     def devices(self) -> set[Device]:
         """The devices it is on."""
@@ -74,7 +79,7 @@ class DeviceArray(Array):
         """Address of the elements on the device; valid for as long as the array is."""
         if self.device.platform == "cpu":
             return self._host().ctypes.data
-        return self.live().unsafe_buffer_pointer()
+        return compat.address(self.live())
 
     def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
         """It on `device`, under the type `aval`, converted if that has another dtype; itself if nothing changes."""

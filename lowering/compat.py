@@ -10,7 +10,8 @@ release is a change to this file. Three rules of jaxlib's bear on all of lowerin
 import functools
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 # Read once, when the extension is loaded: without it each client logs a line about its devices.
@@ -33,6 +34,18 @@ JAXLIB_VERSION: str = version.__version__
 def jaxlib_identity() -> str:
     """What tells one build of jaxlib from another: compiled programs of one are no programs of the other."""
     return f"jaxlib {JAXLIB_VERSION}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
+
+
+# What surrounds calls that import jax.core. As long as the process lives jaxlib keeps the classes that it finds there,
+# or that there are none: they must be JAX's own, whatever `import jax` means just then; see api/jax_shim.py.
+around_imports_of_jax: list[Callable[[], AbstractContextManager[None]]] = []
+
+
+def _importing_jax(call: Callable[..., Any], *args: Any) -> Any:
+    with ExitStack() as around:
+        for enter in around_imports_of_jax:
+            around.enter_context(enter())
+        return call(*args)
 
 
 # ---- buffers
@@ -76,7 +89,12 @@ if hasattr(xc.ArrayImpl, "_to_np_array_did_copy"):
 else:
 
     def _read_back(buf: Any) -> np.ndarray[Any, Any]:
-        return buf._single_device_array_to_np_array_did_copy()[0]
+        return _importing_jax(buf._single_device_array_to_np_array_did_copy)[0]
+
+
+def address(buf: Any) -> int:
+    """Where the elements are on the device."""
+    return _importing_jax(buf.unsafe_buffer_pointer)
 
 
 _COPY = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
@@ -103,7 +121,7 @@ def export_dlpack(buf: Any, stream: Any = None) -> Any:
 
 def import_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:
     """A raw buffer on the memory of a capsule, or on a copy of it where alignment requires one and `copy` lets it."""
-    return jaxlib_core.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
+    return _importing_jax(jaxlib_core.dlpack_managed_tensor_to_buffer, capsule, device, stream, copy)
 
 
 def has_default_layout(buf: Any, dtype: Any, shape: Sequence[int], device: Any) -> bool:

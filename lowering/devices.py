@@ -67,6 +67,39 @@ class Device:
         return _device_numbered, (self.platform, self.id)
 
 
+class Sharding:
+    """Where the elements of an array are. There is one kind: all of them on one device, `SingleDeviceSharding`."""
+
+    __slots__ = ()
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices that hold elements."""
+        raise NotImplementedError
+
+
+class SingleDeviceSharding(Sharding):
+    """A whole array on one device. Equal to another one if the devices are."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    @property
+    def device_set(self) -> set[Device]:
+        return {self.device}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self.device is other.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r})"
+
+
 # ---- what there is
 
 

@@ -1,4 +1,4 @@
-"""`flatten_util`, `typing` and `core`: a few names each."""
+"""`flatten_util`, `sharding`, `typing` and `core`: a few names each."""
 
 import numpy as np
 import pytest
@@ -40,6 +40,15 @@ def test_unraveling_is_differentiated_and_compiled():
     gradient = tl.jit(tl.grad(loss))(flat)
     np.testing.assert_array_equal(flat_of(gradient)["w"], 2 * np.ones((2, 2)))
     np.testing.assert_array_equal(flat_of(gradient)["b"], np.ones(2))
+
+
+def test_shardings():
+    x = tnp.ones(3)
+    assert isinstance(x.sharding, tl.sharding.SingleDeviceSharding) and isinstance(x.sharding, tl.sharding.Sharding)
+    assert x.sharding == tl.sharding.SingleDeviceSharding(x.device) and x.sharding.device_set == {x.device}
+    assert len({x.sharding, tnp.zeros(2).sharding}) == 1
+    assert tl.device_put(np.ones(2), x.sharding).device is x.device
+    assert tl.random.key(0).sharding == x.sharding and isinstance(x.device, tl.Device)
 
 
 def test_types():

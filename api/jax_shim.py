@@ -1,0 +1,201 @@
+"""`as_jax`: inside it, `import jax` means Tapeless, so that a script or a library for JAX can be tried unedited.
+
+Modules by JAX's names are found before any others, and have the members of our namespaces of these names; what we lack
+is an AttributeError or an ImportError that says so. What was imported with JAX is put aside meanwhile, and what is
+imported with us is put aside after it: one process has room for both, one with-block for one of them.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Container, Generator, Iterator
+from contextlib import contextmanager
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tapeless.lowering import compat
+from tapeless.tracer.config import config
+
+JAX_VERSION = "0.10.2"  # the version whose names and meanings we follow, which libraries ask for
+_OWN = "tapeless"
+
+
+@contextmanager
+def as_jax() -> Generator[ModuleType]:
+    """Make `import jax` mean Tapeless within a with block, which is given the module that stands for jax.
+
+    NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX. Libraries are imported anew
+    inside, also if they were imported with the real JAX before; outside, the other way
+    round. Modules belong to the whole process: no other thread should import any meanwhile, and functions of the real
+    JAX, which imports parts of itself while it runs, should not be called inside.
+
+    Raises: when a name is used or imported that Tapeless does not have, AttributeError or ImportError naming it.
+
+    >>> with as_jax():
+    ...     import jax.numpy as jnp
+    ...     print(jnp.arange(3) + 1)
+    [1 2 3]
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        yield importlib.import_module("jax")
+        return
+    finder, widths = _Finder(), (config.default_bits, config.numpy_bits)
+    finder.install()
+    compat.around_imports_of_jax.append(finder.suspended)
+    try:
+        config.numpy_bits = config.default_bits  # JAX has one width for both
+        yield importlib.import_module("jax")
+    finally:
+        config.default_bits, config.numpy_bits = widths
+        compat.around_imports_of_jax.remove(finder.suspended)
+        finder.remove()
+
+
+# ---- modules that stand for JAX's ----------------------------------------------------------------------------
+
+
+class Namespace(ModuleType):
+    """A module by a name of JAX's, with the members of our namespace of that name."""
+
+    def __init__(self, name: str, users: set[str]) -> None:
+        ours = _ours(name)
+        super().__init__(name, ours.__doc__)
+        self._ours, self._users = ours, users
+        self.__all__ = list(ours.__all__)
+        self._members = frozenset(self.__all__)
+        if name == "jax":
+            self.__version__ = JAX_VERSION
+            self.__version_info__ = tuple(map(int, JAX_VERSION.split(".")))
+            self.config, self.enable_x64 = _Config(), _enable_x64
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._members:
+            raise AttributeError(_lacking(f"{self.__name__}.{name}"), name=name, obj=self)
+        asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
+        self._users.add(asking.f_globals.get("__name__", ""))
+        found = getattr(self._ours, name)
+        return importlib.import_module(f"{self.__name__}.{name}") if isinstance(found, ModuleType) else found
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.__all__]
+
+
+class _Config:
+    """`jax.config`: our settings by JAX's names, where one width is that of NumPy's arrays, too."""
+
+    def update(self, name: str, value: Any) -> None:
+        """Set a field for the process. Raises: AttributeError if there is no such field."""
+        config.update(name, value)
+        if name == "jax_enable_x64":
+            config.numpy_bits = config.default_bits
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(config, name)
+
+
+@contextmanager
+def _enable_x64(new_val: bool = True) -> Generator[None]:
+    """64 bits (32 if `new_val` is false) within a with block."""
+    bits = 64 if new_val else 32
+    with config.scope(default_bits=bits, numpy_bits=bits):
+        yield
+
+
+def _ours(name: str) -> ModuleType:
+    """Our namespace for a module of JAX's. Raises: ImportError if there is none."""
+    found: Any = sys.modules[_OWN]
+    for part in name.split(".")[1:]:
+        if part not in found.__all__ or not isinstance(found := getattr(found, part), ModuleType):
+            raise ImportError(_lacking(name), name=name)
+    return found
+
+
+def _lacking(name: str) -> str:
+    return f"{name}: Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules that stand for JAX's, and keeps JAX's own with what was imported with them."""
+
+    def __init__(self) -> None:
+        self._aside: dict[str, ModuleType] = {}
+        self._present: set[str] = set()
+        self.users: set[str] = set()  # names of modules that used a member of ours
+
+    def install(self) -> None:
+        """Be asked before any other finder."""
+        self._aside = _taken({"jax"} | _packages_with(_is_real))
+        self._present = set(sys.modules)
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Be asked no more, and leave nothing behind that was imported meanwhile and uses what we stand for."""
+        sys.meta_path.remove(self)
+        _taken({"jax"} | _packages_with(_is_shim) | {name.partition(".")[0] for name in self.users}, self._present)
+        sys.modules.update(self._aside)
+
+    @contextmanager
+    def suspended(self) -> Generator[None]:
+        """Let `import jax` mean JAX: for jaxlib, which is never to see other classes than JAX's."""
+        sys.meta_path.remove(self)
+        ours = _taken({"jax"})
+        sys.modules.update({name: module for name, module in self._aside.items() if _is_of("jax", name)})
+        try:
+            yield
+        finally:
+            self._aside.update(_taken({"jax"}))
+            sys.modules.update(ours)
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, fullname: str, path: Any = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not _is_of("jax", fullname):
+            return None
+        _ours(fullname)
+        return importlib.machinery.ModuleSpec(fullname, self, origin=_OWN, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Namespace:
+        return Namespace(spec.name, self.users)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: members are looked up when they are used."""
+
+
+# ---- what was imported with one, while the other is asked for ------------------------------------------------
+
+
+def _packages_with(is_one: Callable[[Any], bool]) -> set[str]:
+    """The imported packages of which a module is such a thing, or has one among its attributes."""
+    return {name.partition(".")[0] for name, module in list(sys.modules.items()) if any(map(is_one, _held(module)))}
+
+
+def _taken(packages: set[str], but: Container[str] = ()) -> dict[str, ModuleType]:
+    """Take packages out of the imported modules, but for some modules."""
+    names = [name for name in sys.modules if name.partition(".")[0] in packages - _STAYING and name not in but]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+_STAYING = {"__main__", "__mp_main__", "builtins", "importlib", "sys", _OWN}
+
+
+def _held(module: Any) -> Iterator[Any]:
+    """A module, and the modules, classes and functions among its attributes."""
+    yield module
+    values = list(getattr(module, "__dict__", {}).values())
+    yield from [x for x in values if isinstance(x, (ModuleType, type, FunctionType))]
+
+
+def _is_shim(x: Any) -> bool:
+    return isinstance(x, Namespace)
+
+
+def _is_real(x: Any) -> bool:
+    """Whether something is a part of the real JAX."""
+    name = x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None)
+    return isinstance(name, str) and _is_of("jax", name) and not _is_shim(x)
+
+
+def _is_of(package: str, name: str) -> bool:
+    return name == package or name.startswith(f"{package}.")

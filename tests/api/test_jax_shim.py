@@ -1,0 +1,146 @@
+"""`as_jax`: what `import jax` means inside of it and outside, what is missing by name, and scripts as main programs."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tapeless import jax_shim
+
+LACKING = "Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+
+
+def run(*arguments: str, code: str = "") -> Any:
+    """A Python process; `code` is what it runs, if it is not an argument."""
+    given = ("-c", textwrap.dedent(code)) if code else ()
+    done = subprocess.run([sys.executable, "-W", "error", *given, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_inside():
+    """Names are ours, by every way of importing them; what we lack is an error that names it."""
+    run(
+        code=f"""
+        import sys
+        import numpy as np
+        sys.modules["jax"] = None  # there is none, as far as `import` knows
+        import tapeless as tl, tapeless.numpy as tnp
+        from types import ModuleType
+
+        def message(kind, code):
+            try:
+                exec(code, {{}})
+            except kind as error:
+                return str(error)
+
+        with tl.as_jax() as given:
+            import jax, jax.numpy as jnp, jax.scipy.stats.norm as norm
+            from jax import lax, random, tree_util
+            from jax.numpy import linalg
+            assert jax is given is sys.modules["jax"] and type(jnp) is not ModuleType
+            assert (jax.jit, jnp.sin, lax.scan, random.key) == (tl.jit, tnp.sin, tl.lax.scan, tl.random.key)
+            assert norm.logpdf is tl.scipy.stats.norm.logpdf and linalg.inv is tnp.linalg.inv is jnp.linalg.inv
+            assert jax.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
+            assert jnp is jax.numpy is sys.modules["jax.numpy"] and "grad" in dir(jax) and "sin" in jnp.__all__
+            assert not hasattr(jax, "nothing") and not hasattr(jax, "lowering") and not hasattr(jax, "interpreters")
+            assert message(AttributeError, "import jax; jax.numpy.nothing") == "jax.numpy.nothing: {LACKING}"
+            assert message(ImportError, "from jax import nothing") == "jax.nothing: {LACKING}"
+            assert message(ImportError, "import jax.tracer") == "jax.tracer: {LACKING}"
+            assert message(ImportError, "import jax._src.core") == "jax._src: {LACKING}"
+            with tl.as_jax() as again:
+                assert again is jax
+            import jax as still
+            assert still is jax
+            assert jax.config.jax_enable_x64 is jax.config.jax_debug_nans is False and tl.config.numpy_bits == 32
+            x = np.linspace(0, 1, 3)
+            assert jnp.asarray(x).dtype == jax.jit(jnp.sin)(x).dtype == np.float32
+            with jax.enable_x64():
+                assert jnp.asarray(x).dtype == jnp.ones(2).dtype == np.float64
+            jax.config.update("jax_enable_x64", True)
+            assert jax.config.jax_enable_x64 is True and jnp.asarray(x).dtype == jnp.ones(2).dtype == np.float64
+        assert tl.config.default_bits == 32 and tl.config.numpy_bits == 64
+        assert sys.modules["jax"] is None and "jax.numpy" not in sys.modules
+        """
+    )
+
+
+def test_beside_the_real_one():
+    """Each library is bound to the one that it was imported with, and there is no trace of us outside."""
+    pytest.importorskip("jax")
+    run(
+        code="""
+        import pathlib, sys, tempfile
+        folder = tempfile.mkdtemp()
+        pathlib.Path(folder, "user.py").write_text("import jax.numpy as jnp\\ndef f(): return jnp.ones(2)")
+        pathlib.Path(folder, "other.py").write_text("from jax import jit")
+        sys.path.insert(0, folder)
+        import jax, user, tapeless as tl
+        before, meta_path = dict(sys.modules), list(sys.meta_path)
+        theirs = user
+        for _ in range(2):
+            try:
+                with tl.as_jax() as shim:
+                    import user as ours, other
+                    assert ours is not theirs and isinstance(ours.f(), tl.Array) and other.jit is tl.jit
+                    raise KeyError
+            except KeyError:
+                pass
+            assert sys.meta_path == meta_path and "other" not in sys.modules
+            assert {name: m for name, m in sys.modules.items() if name in before} == before
+            import jax.numpy as jnp, user
+            assert user is theirs and sys.modules["jax"] is jax and not isinstance(user.f(), tl.Array)
+            assert jax.grad(lambda x: x**2)(3.0) == 6
+        import other
+        assert other.jit is jax.jit
+        """
+    )
+
+
+@pytest.mark.parametrize("before", ["", "import jax"])
+def test_jaxlib_is_shown_no_classes_of_ours(before: str):
+    """What it looks for in jax.core it keeps: after us, JAX finds its own."""
+    pytest.importorskip("jax")
+    run(
+        code=f"""
+        import numpy as np
+        {before}
+        import tapeless as tl, tapeless.numpy as tnp
+        x = np.arange(64, dtype=np.float32)
+        with tl.as_jax():
+            import jax.core
+            assert np.array_equal(tl.from_dlpack(x), x) and np.asarray(tnp.ones(2, "bfloat16")).sum() == 2
+            import jax
+            assert jax.core.ShapedArray is tl.core.ShapedArray
+        import jax, jax.numpy as jnp
+        assert jnp.from_dlpack(x).sum() == x.sum() and (jnp.ones(2, jnp.bfloat16) + 1).sum() == 4
+        assert jax.core.ShapedArray is not tl.core.ShapedArray
+        """
+    )
+
+
+def test_scripts_and_modules(tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, jax\nassert __name__ == '__main__'\nprint(sys.argv[1:], type(jax.numpy.ones(2)).__module__)"
+    )
+    expected = "['a', '-b'] tapeless.lowering.array\n"
+    assert run("-m", "tapeless.as_jax", str(script), "a", "-b") == expected
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import tapeless as tl, tapeless.as_jax as cli; "
+    assert (
+        run(code=f"{code}cli.main(['-m', 'script', 'a', '-b']); assert tl.as_jax is cli; tl.as_jax().__enter__()")
+        == expected
+    )
+    for wrong in ([], ["-m"], ["--help"]):
+        done = subprocess.run([sys.executable, "-m", "tapeless.as_jax", *wrong], capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.startswith(
+            "usage: python -m tapeless.as_jax [-m module | script.py]"
+        )
+
+
+def test_the_version_is_that_of_the_jax_that_tests_compare_with():
+    jax = pytest.importorskip("jax")
+    assert jax_shim.JAX_VERSION.split(".")[:2] == jax.__version__.split(".")[:2]

@@ -1,0 +1,1 @@
+"""Libraries for JAX, unedited, with Tapeless in its place."""
