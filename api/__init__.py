@@ -23,22 +23,24 @@ from tapeless import (
     tree,
     tree_util,
 )
-from tapeless.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from tapeless.callbacks import effects_barrier, io_callback, pure_callback
-from tapeless.checkpointing import checkpoint, checkpoint_name, remat
-from tapeless.closures import closure_convert
-from tapeless.compilation_stages import ShapeDtypeStruct
-from tapeless.compiling import clear_caches, jit
-from tapeless.custom_reverse import custom_vjp
-from tapeless.custom_rules import custom_jvp
-from tapeless.describing import missing as _missing
-from tapeless.explaining import explain
-from tapeless.explaining_control_flow import explain_control_flow
+from tapeless.arguments.checks import missing as _missing
+from tapeless.batch.vmap import vmap
+from tapeless.compile.jit import clear_caches, jit
+from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
+from tapeless.compile.placement import block_until_ready, device_get, device_put
+from tapeless.compile.stages import ShapeDtypeStruct
+from tapeless.custom.closures import closure_convert
+from tapeless.custom.jvp import custom_jvp
+from tapeless.custom.vjp import custom_vjp
+from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
+from tapeless.differentiate.unzip import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
+from tapeless.explain.control_flow import explain_control_flow
+from tapeless.explain.explanation import explain
+from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
-from tapeless.jacobians import hessian, jacfwd, jacobian, jacrev
-from tapeless.linear_programs import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
@@ -53,15 +55,13 @@ from tapeless.lowering.devices import (
     local_devices,
     set_default_device,
 )
-from tapeless.placement import block_until_ready, device_get, device_put
-from tapeless.residuals import print_saved_residuals, saved_residuals
+from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
+from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.types import aval_of as typeof
-from tapeless.tracing import eval_shape, make_jaxpr
-from tapeless.vectorization import vmap
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
 _emit.passes.append(_simplify.simplified)

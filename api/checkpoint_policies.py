@@ -15,8 +15,8 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tapeless.interpreters.budgets import Budget
-from tapeless.interpreters.recompute import EXCLUDED, Offload, Policy, ProgramPolicy, save_all, save_none
+from tapeless.interpreters.rematerialization import EXCLUDED, Offload, Policy, ProgramPolicy, save_all, save_none
+from tapeless.interpreters.rematerialization_budget import Budget
 from tapeless.lowering import devices
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p

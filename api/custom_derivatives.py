@@ -1,14 +1,14 @@
 """What goes with functions that have rules of their own, under the names of `jax.custom_derivatives`."""
 
-from tapeless.closures import closure_convert
-from tapeless.custom_reverse import custom_vjp
-from tapeless.custom_rules import custom_jvp
-from tapeless.symbolic_zeros import (
+from tapeless.custom.closures import closure_convert
+from tapeless.custom.jvp import custom_jvp
+from tapeless.custom.symbolic_zeros import (
     CustomVJPPrimal,
     SymbolicZero,
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
+from tapeless.custom.vjp import custom_vjp
 
 __all__ = [
     "CustomVJPPrimal",

@@ -1,5 +1,5 @@
 """What JAX has in `jax.experimental`, by the same names."""
 
-from tapeless.callbacks import io_callback
+from tapeless.host.callbacks import io_callback
 
 __all__ = ["io_callback"]

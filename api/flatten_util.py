@@ -5,7 +5,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from tapeless.describing import check_arrays
+from tapeless.arguments.checks import check_arrays
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree as trees
 from tapeless.tracer.array import Array

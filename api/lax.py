@@ -4,8 +4,8 @@ import sys as _sys
 import typing as _typing
 
 from tapeless import lax_linalg as linalg
-from tapeless.checkpointing import optimization_barrier
-from tapeless.collectives import (
+from tapeless.arguments.checks import missing as _missing
+from tapeless.batch.collectives import (
     all_gather,
     all_to_all,
     axis_index,
@@ -19,10 +19,10 @@ from tapeless.collectives import (
     psum_scatter,
     pswapaxes,
 )
-from tapeless.control_flow import cond, fori_loop, switch, while_loop
-from tapeless.describing import missing as _missing
-from tapeless.linear_solves import custom_linear_solve, custom_root
-from tapeless.scanning import associative_scan, map, scan
+from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
+from tapeless.control_flow.scan import associative_scan, map, scan
+from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+from tapeless.remat.checkpoint import optimization_barrier
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,

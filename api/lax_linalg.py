@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.describing import missing as _missing
+from tapeless.arguments.checks import missing as _missing
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
 from tapeless.tracer.primitives.spectral import eigh, svd

@@ -4,10 +4,10 @@ import sys as _sys
 import typing as _typing
 
 from tapeless import numpy_linalg as linalg
-from tapeless.describing import missing as _missing
+from tapeless.arguments.checks import missing as _missing
+from tapeless.batch.vmap import vectorize
 from tapeless.tracer import numpy as _numpy
 from tapeless.tracer.numpy import *  # noqa: F403
-from tapeless.vectorization import vectorize
 
 _sys.modules[f"{__name__}.linalg"] = linalg  # as os.path is a module: no package is needed to import it by name
 linalg.__name__ = f"{__name__}.linalg"  # as users write it: Python's own messages show it

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.describing import missing as _missing
+from tapeless.arguments.checks import missing as _missing
 from tapeless.tracer.numpy.contraction import matmul, outer, tensordot, vecdot
 from tapeless.tracer.numpy.decompositions import (
     EighResult,

@@ -1,6 +1,6 @@
 """Random numbers from keys: the names of `jax.random`, and its bits."""
 
-from tapeless.tracer.keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
+from tapeless.tracer.prng_keys import PRNGKey, clone, fold_in, key, key_data, key_impl, split, wrap_key_data
 from tapeless.tracer.random import (
     bernoulli,
     bits,

@@ -1,6 +1,6 @@
 """What tests of numerical programs need."""
 
-from tapeless.gradient_checks import check_grads
-from tapeless.rule_comparison import check_custom_rule
+from tapeless.custom.compare import check_custom_rule
+from tapeless.differentiate.finite_differences import check_grads
 
 __all__ = ["check_custom_rule", "check_grads"]

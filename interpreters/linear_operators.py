@@ -6,16 +6,16 @@ Each takes programs with their residuals, and writes one program down whose resi
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.interpreters.linearity import checked_linear
+from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearProgram
 from tapeless.interpreters.partial_eval import with_inputs
+from tapeless.interpreters.residual_provenance import hoisted
 from tapeless.interpreters.simplify import simplified
-from tapeless.interpreters.structure import hoisted
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
-from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.primitives.elementwise import conj, conj_p, convert_element_type_p, imag_p, real_p
 from tapeless.tracer.staging import trace_to_jaxpr

@@ -9,11 +9,11 @@ that are. Source: Radul et al. 2023, section 5; partial evaluation as in Jones, 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.interpreters import recompute
-from tapeless.interpreters.linearity import checked_linear
-from tapeless.interpreters.recompute import Policy, save_all
+from tapeless.interpreters import rematerialization
+from tapeless.interpreters.analysis.linearity import checked_linear
+from tapeless.interpreters.rematerialization import Policy, save_all
+from tapeless.interpreters.residual_provenance import Structure, hoisted, spreading
 from tapeless.interpreters.simplify import simplified, simplified_body
-from tapeless.interpreters.structure import Structure, hoisted, spreading
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
@@ -198,12 +198,12 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...],
     program, consts = known.finish(known_out, f"primal_{name}")
     if consts:
         raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    program, linear, n = recompute.without_broadcasts(program, linear, len(residuals))
+    program, linear, n = rematerialization.without_broadcasts(program, linear, len(residuals))
     return Unzipped(program, linear, linear_out, n)
 
 
 def _recomputing(halves: Unzipped, policy: Policy) -> Unzipped:
-    known, linear, residuals = recompute.by_policy(halves.known, halves.linear, halves.residuals, policy)
+    known, linear, residuals = rematerialization.by_policy(halves.known, halves.linear, halves.residuals, policy)
     return Unzipped(known, linear, halves.linear_out, residuals)
 
 

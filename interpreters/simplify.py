@@ -23,7 +23,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
-from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.source import Source

@@ -9,7 +9,7 @@ Source: Radul et al. 2023, section 6 and theorem 7.1.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.linearity import checked_linear
+from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import core, source

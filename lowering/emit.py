@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tapeless.lowering import hlo, memories, ordering, physical, settling
+from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
@@ -31,8 +31,8 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
 
     Args:
       donated: positions of inputs whose memory the results may take.
-      platform: on CPU, what loops read of arrays that they write is settled before the write; see `settling`. Elsewhere
-        what a program moves to other memories and gives is moved back; see `memories`.
+      platform: on CPU, what loops read of arrays that they write is settled before the write; see in_place_loops.py.
+        Elsewhere what a program moves to other memories and gives is moved back; see `memories`.
     Raises: NotImplementedError if a primitive has no emit rule, or if branches are nested too deeply for XLA; TypeError
       if a dtype has no StableHLO name.
     """
@@ -118,7 +118,7 @@ class _Module:
         if looping is not None:
             f.looping = True
             f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
-        if self._settles and settling.overwrites(jaxpr):
+        if self._settles and in_place_loops.overwrites(jaxpr):
             f.dataflow = _dataflow(arguments, called=not title.startswith("public"))
         results = lower(f, jaxpr, arguments)
         head = ", ".join(_argument(v, i in donated) for i, v in enumerate(arguments))
@@ -187,17 +187,17 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
         return f.constant(v.value, v.aval) if type(v) is Literal else env[v]
 
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
-    unsettled = settling.unsettled(jaxpr, overwritten)
-    eqns, waits = settling.order(jaxpr, overwritten)
+    unsettled = in_place_loops.unsettled(jaxpr, overwritten)
+    eqns, waits = in_place_loops.order(jaxpr, overwritten)
     for eqn in eqns:
         f.at(eqn.source)
         outs = [v.aval for v in eqn.outvars]
         operands = [read(v) for v in eqn.invars]
         if eqn in waits:
-            operands = settling.wait(f, eqn, operands, [env[r.outvars[0]] for r in waits[eqn]])
+            operands = in_place_loops.wait(f, eqn, operands, [env[r.outvars[0]] for r in waits[eqn]])
         computed = partial(rules[eqn.primitive], f, outs, *operands, **eqn.params)
         new = unsettled.get(eqn)
-        values = computed() if new is None else settling.settle(f, eqn, operands, computed, new)
+        values = computed() if new is None else in_place_loops.settle(f, eqn, operands, computed, new)
         env.update(zip(eqn.outvars, values, strict=True))
         f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
     results = [read(v) for v in jaxpr.outvars]
@@ -207,7 +207,7 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
 
 def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:
     """The variables of a loop's body whose elements are overwritten, here or by who called it."""
-    here = settling.written(jaxpr)
+    here = in_place_loops.written(jaxpr)
     pairs = list(zip(jaxpr.invars, arguments))
     f.overwritten.update([x.name for v, x in pairs if v in here])
     return here.union([v for v, x in pairs if x.name in f.overwritten])

@@ -56,7 +56,7 @@ class Function:
         settles: bool = False,
         platform: str = "cpu",
     ) -> None:
-        self.looping, self.settles = False, settles  # is a loop's body being written? see `settling`
+        self.looping, self.settles = False, settles  # is a loop's body being written? see in_place_loops.py
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
         self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
         self.platform = platform

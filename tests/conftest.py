@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tapeless.compiling import clear_caches
+from tapeless.compile.jit import clear_caches
 from tapeless.interpreters import partial_eval, transpose
 from tapeless.lowering import compile
 from tapeless.tracer.config import config

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tapeless as tl
-from tapeless.interpreters import sparse_cost
+from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs

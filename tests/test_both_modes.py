@@ -16,7 +16,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import jvp, simplify
-from tapeless.interpreters.cost import cost
+from tapeless.interpreters.analysis.cost import cost
 from tapeless.interpreters.linearize import linearize
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import instantiate

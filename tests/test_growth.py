@@ -13,7 +13,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.lowering import settling
+from tapeless.lowering import in_place_loops
 from tests.growing import SIZES, arrays_made_in_loops, compiled, linear
 
 pytestmark = pytest.mark.usefixtures("optimized")
@@ -376,7 +376,7 @@ def test_a_loop_of_n_steps_costs_of_the_order_of_n(name, mode):
 MEASURES = {  # each put out of action, and a loop that then copies
     "settling": ("unsettled", lambda jaxpr, overwritten: {}, "swaps"),
     "settling in a call": ("unsettled", lambda jaxpr, overwritten: {}, "swaps_through_calls"),
-    "waiting": ("order", lambda jaxpr, overwritten: settling.Order(jaxpr.eqns, {}), "sets"),
+    "waiting": ("order", lambda jaxpr, overwritten: in_place_loops.Order(jaxpr.eqns, {}), "sets"),
     "branches in place": ("homes", lambda branches: [], "writes_in_a_branch"),
 }
 
@@ -384,7 +384,7 @@ MEASURES = {  # each put out of action, and a loop that then copies
 @pytest.mark.parametrize("measure", MEASURES)
 def test_copies_are_found_where_nothing_prevents_them(measure, monkeypatch):
     name, nothing, of = MEASURES[measure]
-    monkeypatch.setattr(settling, name, nothing)
+    monkeypatch.setattr(in_place_loops, name, nothing)
     f = tl.grad(lambda x: LOOPS[of](x))
     made = arrays_made_in_loops(compiled(f, SIZES[0]).text, SIZES[0])
     assert any(each.startswith("copy") for each in made)

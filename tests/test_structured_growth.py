@@ -12,7 +12,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters import cost
+from tapeless.interpreters.analysis import cost
 from tapeless.interpreters.simplify import simplified
 
 SIZES = (1000, 4000, 16000)

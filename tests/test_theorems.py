@@ -3,7 +3,7 @@
 D pushes a tangent and D* pulls a cotangent; both compute the function too. `in` and `out` are scalars.
     cost(D) <= 4 cost        cost(D*) <= 4 cost + in + out
 The 4 is the constant of a product, and of every function of scalars: those that are composed of several operations
-count as these (interpreters/operation_counts.py). What needs more has a constant of its own, by name and with its
+count as these (analysis/operation_counts.py). What needs more has a constant of its own, by name and with its
 reason; a program has the greatest of its primitives. The theorem itself is weaker, cost(D*) <= 4 (cost + in + out), and
 holds for random programs by the hundred.
 `python -m tests.cost_ratios` prints the ratios. Source: Bernstein et al. 2020, section 6.

@@ -2,7 +2,7 @@
 
 import weakref
 
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
@@ -55,6 +55,6 @@ def _check_equation(eqn: Equation, bound: set[Var]) -> None:
     typed = eqn.primitive.type(tuple(v.aval for v in eqn.invars), eqn.params)
     if given != typed:
         raise InternalError(f"{eqn!r} gives {typed}, not {given}")
-    linear = marking.linear_results(eqn)
+    linear = linear_vars.linear_results(eqn)
     if [v.linear for v in eqn.outvars] != list(linear):
         raise InternalError(f"{eqn!r} is not honest about which of its results are linear")

@@ -16,7 +16,6 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.keys import children, encrypted, words_of
 from tapeless.tracer.primitives.bits import bitcast_convert_type
 from tapeless.tracer.primitives.elementwise import complex as complex_of
 from tapeless.tracer.primitives.elementwise import convert_element_type, rem, stop_gradient
@@ -24,6 +23,7 @@ from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, 
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.primitives.sorting import sort, top_k
 from tapeless.tracer.primitives.special import erf, erf_inv
+from tapeless.tracer.prng_keys import children, encrypted, words_of
 from tapeless.tracer.random_arguments import (
     KeyLike,
     Shape,

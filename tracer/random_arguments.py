@@ -13,9 +13,9 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.keys import shape_of_result, words_of
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.prng_keys import shape_of_result, words_of
 from tapeless.tracer.types import aval_of, is_arraylike
 
 KeyLike = ArrayLike  # one key, of either form

@@ -16,7 +16,7 @@ from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.incoming import exact, incoming
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from tapeless.tracer.marking import mark_linear
+from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of
 

@@ -5,9 +5,17 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from tapeless.interpreters import budgets, jvp, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters import (
+    jvp,
+    partial_eval,
+    rematerialization,
+    rematerialization_budget,
+    rematerialization_control_flow,
+    transpose,
+    vmap,
+)
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.recompute import save_all
+from tapeless.interpreters.rematerialization import save_all
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
@@ -87,7 +95,7 @@ jvp.rules[c.jit_p] = partial(call_jvp, c.jit_p)
 partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)
 transpose.accumulating[c.jit_p] = _jit_transpose
 vmap.rules[c.jit_p] = _jit_vmap
-recompute.rules[c.jit_p] = recompute_programs.call
-budgets.rules[c.jit_p] = budgets.call
+rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
+rematerialization_budget.rules[c.jit_p] = rematerialization_budget.call
 
 _narrow = core.program_cache()

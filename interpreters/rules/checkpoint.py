@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.interpreters import budgets, jvp, linearity, partial_eval, recompute, recompute_programs, transpose, vmap
+from tapeless.interpreters import (
+    jvp,
+    partial_eval,
+    rematerialization,
+    rematerialization_budget,
+    rematerialization_control_flow,
+    transpose,
+    vmap,
+)
+from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.transpose import is_linear
@@ -35,7 +44,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
     """Values behind one barrier: the cotangents, and of the residuals those that something is computed from again."""
     again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
-    if all(eqn.primitive in recompute.broadcasts for eqn in again):
+    if all(eqn.primitive in rematerialization.broadcasts for eqn in again):
         return residuals, cts
     read = {v for eqn in again for v in eqn.invars}
     tied = [v in read for v in jaxpr.invars if not v.linear]
@@ -53,8 +62,8 @@ jvp.rules[c.checkpoint_p] = partial(call_jvp, c.checkpoint_p)
 partial_eval.rules[c.checkpoint_p] = partial(call_partial_eval, c.checkpoint_p)
 transpose.accumulating[c.checkpoint_p] = _checkpoint_transpose
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
-recompute.rules[c.checkpoint_p] = recompute_programs.call
-budgets.rules[c.checkpoint_p] = budgets.call
+rematerialization.rules[c.checkpoint_p] = rematerialization_control_flow.call
+rematerialization_budget.rules[c.checkpoint_p] = rematerialization_budget.call
 
 # ---- name ----------------------------------------------------------------------------------------------------
 
@@ -63,7 +72,7 @@ jvp.rules[c.name_p] = lambda primals, tangents, *, name: ((c.name(primals[0], na
 jvp.structurally_linear[c.name_p] = None
 transpose.unary(c.name_p, lambda ct, x, *, name: ct)
 vmap.elementwise(c.name_p)
-recompute.names[c.name_p] = None
+rematerialization.names[c.name_p] = None
 
 # ---- move ----------------------------------------------------------------------------------------------------
 

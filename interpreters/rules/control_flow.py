@@ -12,22 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import (
-    budgets,
-    choices,
-    hoisting,
+    batched_control_flow,
     jvp,
-    linearity,
     partial_eval,
-    recompute,
-    recompute_programs,
+    rematerialization,
+    rematerialization_budget,
+    rematerialization_control_flow,
+    residual_placement,
     transpose,
     vmap,
 )
-from tapeless.interpreters.linearity import Check, Facts
+from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.analysis.linearity import Check, Facts
 from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
-from tapeless.tracer import marking, passes
+from tapeless.tracer import linear_vars, passes
 from tapeless.tracer.flags import chosen, grouped, merged, others
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
@@ -155,14 +155,14 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_in, args)]
     waiting = grouped(pushed, sum(of_consts), sum(of_carry))
     known = grouped(others(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    results, residuals = _known_scan(hoisting.scan_body(halves, len(known[0]), len(known[1])), known, loop)
+    results, residuals = _known_scan(residual_placement.scan_body(halves, len(known[0]), len(known[1])), known, loop)
     in_body = grouped(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
     ins = [*others(stacked, places), *in_body[0], *in_body[1], *chosen(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
     operands = [*others(stacked, values), *waiting[0], *waiting[1], *chosen(stacked, values), *waiting[2]]
-    linear = hoisting.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
+    linear = residual_placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
         "n_consts": len(stacked) - sum(stacked) + len(waiting[0]),
@@ -179,7 +179,9 @@ class _Residual(NamedTuple):
     stacked: bool
 
 
-def _known_scan(body: hoisting.ScanBody, known: Sequence[Any], loop: dict[str, Any]) -> tuple[Any, list[_Residual]]:
+def _known_scan(
+    body: residual_placement.ScanBody, known: Sequence[Any], loop: dict[str, Any]
+) -> tuple[Any, list[_Residual]]:
     """The results of the known half, and the residuals."""
     consts, carry, xs = known
     invariant = [*call.jit(body.before, *consts), *consts] if body.before.eqns else list(consts)
@@ -204,7 +206,7 @@ def _while_partial_eval(
     results = _known_while(halves, condition, (*of_test, *of_carry), grouped(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
-    marked, _ = marking.rules[c.while_p](linear_in, **params)
+    marked, _ = linear_vars.rules[c.while_p](linear_in, **params)
     waiting = trace.record(c.while_p, args, marked, of_carry)
     return merged(of_carry, chosen(of_carry, waiting), results)
 
@@ -229,7 +231,7 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     waiting = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, waiting=waiting) for branch in branches]
     known = others(linear_in, operands)
-    found = hoisting.branches(halves)
+    found = residual_placement.branches(halves)
     n = len(waiting) - sum(waiting)
     outs = c.cond(index, known, found.known) if found.known[0].outvars else ()
     residuals = [*[known[i] for i in found.operands], *outs[n:]]
@@ -378,13 +380,13 @@ def _while_vmap(
         return c.while_loop(test, program, (test_consts, consts), carry), _dims(of_carry)
     every = (True,) * len(of_carry)
     given = _put(size, args, dims, (*of_test, *of_consts, *every))
-    if choices.decide(c.while_p, size, [condition, body]) == "loop":
-        outs = choices.one_by_one(c.while_p, size, given, (*of_test, *of_consts, *every), params)
+    if batched_control_flow.decide(c.while_p, size, [condition, body]) == "loop":
+        outs = batched_control_flow.one_by_one(c.while_p, size, given, (*of_test, *of_consts, *every), params)
     else:
         test = vmap.batch_jaxpr(condition, size, _dims((*of_test, *every)))
         program = vmap.batch_jaxpr(body, size, _dims((*of_consts, *every)))
         test_consts, consts, carry = grouped(given, n_condition, n_body)
-        outs = choices.select_while(size, test, program, (test_consts, consts), carry)
+        outs = batched_control_flow.select_while(size, test, program, (test_consts, consts), carry)
     return outs, [0] * len(outs)
 
 
@@ -396,11 +398,11 @@ def _cond_vmap(size: int, args: Any, dims: Any, *, branches: tuple[Jaxpr, ...]) 
         wanted = tuple(map(any, outs))
         programs = [vmap.batch_where_needed(branch, size, _dims(mapped[1:]), wanted)[0] for branch in branches]
         return c.cond(given[0], given[1:], programs), _dims(wanted)
-    if choices.decide(c.cond_p, size, branches) == "loop":
-        outs = choices.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
+    if batched_control_flow.decide(c.cond_p, size, branches) == "loop":
+        outs = batched_control_flow.one_by_one(c.cond_p, size, given, mapped, {"branches": branches})
     else:
         index = convert_element_type(given[0], np.int32)
-        outs = choices.select_branches(size, index, given[1:], mapped[1:], branches)
+        outs = batched_control_flow.select_branches(size, index, given[1:], mapped[1:], branches)
     return outs, [0] * len(outs)
 
 
@@ -422,10 +424,10 @@ partial_eval.rules[c.cond_p] = _cond_partial_eval
 transpose.accumulating[c.scan_p] = _scan_transpose
 transpose.rules[c.while_p] = _while_transpose
 transpose.accumulating[c.cond_p] = _cond_transpose
-recompute.rules[c.scan_p] = recompute_programs.loop
-recompute.rules[c.cond_p] = recompute_programs.choice
-budgets.rules[c.scan_p] = budgets.loop
-budgets.rules[c.cond_p] = budgets.choice
+rematerialization.rules[c.scan_p] = rematerialization_control_flow.loop
+rematerialization.rules[c.cond_p] = rematerialization_control_flow.choice
+rematerialization_budget.rules[c.scan_p] = rematerialization_budget.loop
+rematerialization_budget.rules[c.cond_p] = rematerialization_budget.choice
 vmap.rules[c.scan_p] = _scan_vmap
 vmap.rules[c.while_p] = _while_vmap
 vmap.rules[c.cond_p] = _cond_vmap

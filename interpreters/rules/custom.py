@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
+from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.rules.call import call_known
 from tapeless.interpreters.transpose import is_linear

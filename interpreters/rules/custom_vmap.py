@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
-from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
+from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
-from tapeless.tracer import dtypes, marking, passes
+from tapeless.tracer import dtypes, linear_vars, passes
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
@@ -152,7 +153,7 @@ class _Transposed:
         avals = [aval.update(shape=(size, *aval.shape)) for aval in self._waiting]
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
         linear_in = (*[False] * (len(consts) + n), *[True] * len(avals))
-        linear = linearity.checked_linear(marking.marked(passes.dead_code(program), linear_in), [*consts, *fixed])
+        linear = linearity.checked_linear(linear_vars.marked(passes.dead_code(program), linear_in), [*consts, *fixed])
         every = (True,) * len(avals)
         pulled, _ = transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars), wanted=every)
         given = [vmap.materialized(ct, 0 if m else None, size) for ct, m in cts]

@@ -6,7 +6,8 @@ A x = b gives A ẋ = ḃ - Ȧ x, and backwards a system with the transposed mat
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, linearity, partial_eval, transpose, vmap
+from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of

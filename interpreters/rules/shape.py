@@ -7,7 +7,7 @@ there is none.
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, recompute, transpose, vmap
+from tapeless.interpreters import jvp, rematerialization, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
@@ -37,7 +37,7 @@ transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
 vmap.front(s.broadcast_in_dim_p, lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))})
 
 jvp.zero(s.iota_p)
-recompute.broadcasts[s.broadcast_in_dim_p] = recompute.broadcasts[s.iota_p] = None
+rematerialization.broadcasts[s.broadcast_in_dim_p] = rematerialization.broadcasts[s.iota_p] = None
 vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**params), [None])
 
 # ---- the same elements in another shape ----------------------------------------------------------------------

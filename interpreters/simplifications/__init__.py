@@ -2,47 +2,28 @@
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import (
-    brackets,
     contraction,
-    contractions,
-    contractions_of,
     control_flow,
+    dead_operands,
     elementwise,
     indexing,
-    invariants,
-    masks,
-    masks_inside,
-    masks_of,
-    parts,
-    parts_of,
-    plans,
+    licm,
+    mask_before_product,
     reduction,
+    select_of_update,
     shape,
-    unread,
-    writes,
 )
+from tapeless.interpreters.simplifications.einsum import factoring, plans
+from tapeless.interpreters.simplifications.einsum import rules as einsum_rules
+from tapeless.interpreters.simplifications.masks import analysis as mask_analysis
+from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
+from tapeless.interpreters.simplifications.masks import rules as mask_rules
+from tapeless.interpreters.simplifications.slicing import pushdown
+from tapeless.interpreters.simplifications.slicing import rules as slicing_rules
 
-__all__ = [
-    "brackets",
-    "contraction",
-    "contractions",
-    "contractions_of",
-    "control_flow",
-    "elementwise",
-    "indexing",
-    "invariants",
-    "masks",
-    "masks_inside",
-    "masks_of",
-    "parts",
-    "parts_of",
-    "plans",
-    "reduction",
-    "shape",
-    "unread",
-    "writes",
-]
+_RULES = contraction, control_flow, elementwise, indexing, reduction, shape, plans, einsum_rules
+_RULES_OF_PASSES = masks_in_control_flow, mask_rules, slicing_rules
 
-for _steps, _sunk in ((simplify.programs, masks.sunk), (simplify.bodies, masks.sunk_in_body)):
-    _steps += [invariants.hoisted, unread.dropped, writes.chosen_first, _sunk]
-    _steps += [parts.narrowed, contractions.factored, brackets.first]
+for _steps, _sunk in ((simplify.programs, mask_analysis.sunk), (simplify.bodies, mask_analysis.sunk_in_body)):
+    _steps += [licm.hoisted, dead_operands.dropped, select_of_update.chosen_first, _sunk]
+    _steps += [pushdown.narrowed, factoring.factored, mask_before_product.first]

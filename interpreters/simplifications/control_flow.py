@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.control_flow import cond_p
 from tapeless.tracer.primitives.elementwise import mul_p, neg_p, select_n_p
@@ -49,7 +49,7 @@ def _inlined(w: Writer, branch: Jaxpr, operands: Sequence[Atom]) -> Sequence[Ato
     now: dict[Atom, Atom] = dict(zip(branch.invars, operands, strict=True))
     for eqn in branch.eqns:
         here = eqn.replace(invars=[now.get(v, v) for v in eqn.invars])
-        outs = [Var(v.aval, linear) for v, linear in zip(eqn.outvars, marking.linear_results(here))]
+        outs = [Var(v.aval, linear) for v, linear in zip(eqn.outvars, linear_vars.linear_results(here))]
         w.visit(here.replace(outvars=outs))
         now.update(zip(eqn.outvars, map(w.now, outs)))
     return [now.get(v, v) for v in branch.outvars]
@@ -65,7 +65,7 @@ def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
     eqns = [eqn.replace(invars=[now(v) for v in eqn.invars]) for eqn in branch.eqns]
     left = [v for v in branch.invars if v not in literals]
     given = branch.replace(invars=left, eqns=eqns, outvars=[now(v) for v in branch.outvars])
-    return marking.mark_linear(given, [False] * len(left))
+    return linear_vars.mark_linear(given, [False] * len(left))
 
 
 def _written(w: Writer, index: Atom, operands: Sequence[Atom], branches: tuple[Jaxpr, ...]) -> Sequence[Atom]:

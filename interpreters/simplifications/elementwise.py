@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters import simplify, structure
+from tapeless.interpreters import residual_provenance, simplify
 from tapeless.interpreters.simplifications.constants import is_zero, number
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.core import Primitive
@@ -186,4 +186,4 @@ for _primitive in operations:
 
 # What is cheap to do again to values that are mostly repetition.
 for _primitive in (e.neg_p, e.add_p, e.sub_p, e.mul_p, e.convert_element_type_p, e.select_n_p, e.eq_p):
-    structure.spreading[_primitive] = False
+    residual_provenance.spreading[_primitive] = False

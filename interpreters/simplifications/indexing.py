@@ -3,7 +3,7 @@
 from typing import Any
 
 from tapeless.interpreters import simplify
-from tapeless.interpreters.simplifications.views import known_window
+from tapeless.interpreters.simplifications.slicing.views import known_window
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import indexing as i

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.interpreters import simplify, structure
+from tapeless.interpreters import residual_provenance, simplify
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import shape as s
@@ -132,6 +132,6 @@ simplify.rules[s.pad_p] = _pad
 simplify.rules[s.slice_p] = _slice
 simplify.rules[s.split_p] = _split
 
-structure.spreading[s.broadcast_in_dim_p] = structure.spreading[s.iota_p] = True
+residual_provenance.spreading[s.broadcast_in_dim_p] = residual_provenance.spreading[s.iota_p] = True
 for _primitive in (s.reshape_p, s.transpose_p, s.rev_p, s.pad_p):
-    structure.spreading[_primitive] = False
+    residual_provenance.spreading[_primitive] = False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import dispatch, emit, hlo, ordering, settling
+from tapeless.lowering import dispatch, emit, hlo, in_place_loops, ordering
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.config import config
 from tapeless.tracer.effects import ORDERED, effects_of
@@ -25,7 +25,7 @@ def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tupl
     """An index outside of the branches means the last to StableHLO: a negative one is moved inside."""
     if len(branches) == 1:
         return emit.apply(f, branches[0], operands)
-    homes = settling.homes(branches) if f.looping and f.settles else []
+    homes = in_place_loops.homes(branches) if f.looping and f.settles else []
     if any(p is not None and operands[p].name in f.overwritten for p in homes):
         return _in_place(f, outs, index, operands, branches, homes)
     name, order = "if", branches[::-1]
@@ -57,7 +57,7 @@ def _in_place(
             return emit.apply(f, branch, [renamed.get(x.name, x) for x in operands])
 
         if not _gives_back(branch, homes):
-            state = settling.one_step(f, _chosen(f, index, k, len(branches)), state, step)
+            state = in_place_loops.one_step(f, _chosen(f, index, k, len(branches)), state, step)
     return state
 
 
@@ -210,8 +210,8 @@ def _row(f: Function, y: Value) -> Value:
 emit.rules[c.cond_p] = _cond
 emit.rules[c.while_p] = _while
 emit.rules[c.scan_p] = _scan
-settling.loops[c.while_p] = "n_body"
-settling.loops[c.scan_p] = "n_consts"
+in_place_loops.loops[c.while_p] = "n_body"
+in_place_loops.loops[c.scan_p] = "n_consts"
 
 # ---- eagerly -------------------------------------------------------------------------------------------------
 

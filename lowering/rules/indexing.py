@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import emit, hlo, physical, settling
+from tapeless.lowering import emit, hlo, in_place_loops, physical
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import Writer
 from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
@@ -107,15 +107,15 @@ def _replaced(f: Function, x: Value, update: Value, starts: Sequence[Value]) -> 
     flow = f.dataflow
     if flow is not None and update.aval.size > 1:
         places = _places(f, starts)
-        starts = [settling.apart(f, i) if flow.may_read(i.name, x.name) else i for i in starts]
-        update = settling.apart(f, update) if flow.may_read(update.name, x.name, places) else update
+        starts = [in_place_loops.apart(f, i) if flow.may_read(i.name, x.name) else i for i in starts]
+        update = in_place_loops.apart(f, update) if flow.may_read(update.name, x.name, places) else update
     return f.op("dynamic_update_slice", [x, update, *starts], x.aval)
 
 
 emit.rules[i.dynamic_slice_p] = _dynamic_slice
 emit.rules[i.dynamic_update_slice_p] = _dynamic_update_slice
-settling.reads[i.dynamic_slice_p] = 1
-settling.writes[i.dynamic_update_slice_p] = True
+in_place_loops.reads[i.dynamic_slice_p] = 1
+in_place_loops.writes[i.dynamic_update_slice_p] = True
 
 # ---- gather --------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ def _numbers(names: Sequence[str], d: DimensionNumbers, indices: Value) -> str:
 
 
 emit.rules[i.gather_p] = _gather
-settling.reads[i.gather_p] = 1
+in_place_loops.reads[i.gather_p] = 1
 
 # ---- scatter -------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ emit.rules[i.scatter_mul_p] = _scatter(operation("multiply"))
 emit.rules[i.scatter_min_p] = _scatter(extreme("minimum"))
 emit.rules[i.scatter_max_p] = _scatter(extreme("maximum"))
 for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.scatter_max_p):
-    settling.writes[_p] = True
+    in_place_loops.writes[_p] = True
 
 # ---- keys, as words along a last axis ------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless import jit_cache
+from tapeless.compile import jit_cache
 from tapeless.lowering import dispatch, hlo
-from tapeless.tracer import core, recency, source, treedef, treenodes, types
+from tapeless.tracer import core, recency, source, types
+from tapeless.tracer.pytree import registry, treedef
 from tests.faults.long_life import WAYS
 from tests.faults.processes import run
 
@@ -50,8 +51,10 @@ def test_ten_thousand_calls():
 
 
 LIFE = """
-from tapeless.tracer import core, source, treedef, treenodes, types
-treedef._FULL = treenodes._DICT_FORMS_LIMIT = types._RECENT_LIMIT = source._LIMIT = core._TYPED_LIMIT = 100
+from tapeless.tracer import core, source, types
+from tapeless.tracer.pytree import treedef
+from tapeless.tracer.pytree import registry
+treedef._FULL = registry._DICT_FORMS_LIMIT = types._RECENT_LIMIT = source._LIMIT = core._TYPED_LIMIT = 100
 from tests.faults.long_life import lived
 print(*lived(10_000))
 """
@@ -101,7 +104,7 @@ def test_places_are_bounded(monkeypatch: pytest.MonkeyPatch):
 
 def test_structures_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(treedef, "_FULL", 100)
-    monkeypatch.setattr(treenodes, "_DICT_FORMS_LIMIT", 100)
+    monkeypatch.setattr(registry, "_DICT_FORMS_LIMIT", 100)
     before = _objects()
     for i in range(2000):
         tl.tree.structure({f"{i}": (1, 2), "b": {"c": i}})

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.recompute import split
+from tapeless.interpreters.rematerialization import split
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapeless as tl
-from tapeless.interpreters import jvp, partial_eval, recompute, transpose
+from tapeless.interpreters import jvp, partial_eval, rematerialization, transpose
 from tapeless.tracer.check import check
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.primitives.contraction import dot_general
@@ -231,7 +231,7 @@ def halves(f: Callable[..., Any], policy: Any) -> tuple[Any, Any]:
 @given(programs())
 def test_halves_compose_to_the_whole(f):
     program, known, _ = pushed_forward(f)
-    results, _ = halves(f, recompute.save_all)
+    results, _ = halves(f, rematerialization.save_all)
     for a, b in zip(results, eval_jaxpr(program, [*known, *drawn(1)]), strict=True):
         close(a, b)
 
@@ -239,8 +239,8 @@ def test_halves_compose_to_the_whole(f):
 @few
 @given(programs())
 def test_saving_nothing_gives_the_same_linear_map(f):
-    saving_all, whole = halves(f, recompute.save_all)
-    saving_none, recomputing = halves(f, recompute.save_none)
+    saving_all, whole = halves(f, rematerialization.save_all)
+    saving_none, recomputing = halves(f, rematerialization.save_none)
     for a, b in zip(saving_all, saving_none, strict=True):
         close(a, b)
     inputs = len(recomputing.known.invars)

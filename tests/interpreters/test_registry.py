@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 import tapeless as tl
-from tapeless.interpreters import jvp, linearity, partial_eval, transpose
+from tapeless.interpreters import jvp, partial_eval, transpose
+from tapeless.interpreters.analysis import linearity
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
 from tapeless.tracer.rules import Table
 from tests import test_compositions
 from tests.cost_ratios import PRIMITIVES, of_primitive
 from tests.interpreters import structured_programs
-from tests.interpreters.test_cost import LINEAR as rows_that_are_linear
-from tests.interpreters.test_cost import NETWORKS, linear_program
+from tests.interpreters.analysis.test_cost import LINEAR as rows_that_are_linear
+from tests.interpreters.analysis.test_cost import NETWORKS, linear_program
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
 from tests.test_primitives import over

@@ -8,8 +8,9 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
-from tapeless.interpreters import cost, simplify
-from tapeless.interpreters.simplifications import parts
+from tapeless.interpreters import simplify
+from tapeless.interpreters.analysis import cost
+from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.primitives.contraction import dot_general_p
@@ -129,7 +130,7 @@ def test_time_is_linear_in_the_program(name: str, monkeypatch: pytest.MonkeyPatc
         x = np.linspace(0.1, 1, 64)
         with monkeypatch.context() as patched:
             patched.setattr(simplify.Writer, "keep", counting(simplify.Writer.keep))
-            patched.setattr(parts._Narrowing, "_want", counting(parts._Narrowing._want))
+            patched.setattr(pushdown._Narrowing, "_want", counting(pushdown._Narrowing._want))
             tl.linearize(repeated(n, step, end), x)
         return count
 

@@ -9,7 +9,7 @@ from jaxlib.mlir import passmanager
 from jaxlib.mlir.dialects import stablehlo
 
 import tapeless as tl
-from tapeless.interpreters.operation_counts import COMPOSED, operations
+from tapeless.interpreters.analysis.operation_counts import COMPOSED, operations
 from tapeless.lowering.compile import parse
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive

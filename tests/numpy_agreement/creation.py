@@ -227,5 +227,5 @@ WITHOUT = {
         "names the parts of a result",
     ),
     "linalg": "a namespace, whose functions have rows of their own",
-    "vectorize": "a function of functions: tests/api/test_vmap.py",
+    "vectorize": "a function of functions: tests/api/batch/test_vmap.py",
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapeless.interpreters.recompute import save_all, save_none
+from tapeless.interpreters.rematerialization import save_all, save_none
 from tapeless.tracer.primitives.checkpoint import checkpoint_p, move_p, name_p, optimization_barrier_p
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr

@@ -1,7 +1,7 @@
 """Calls of functions on the host, from compiled programs too: pure ones, ones with effects, and for debugging only.
 
 What is called takes flat NumPy arrays and the types its results must have, and gives flat NumPy arrays of these:
-`callback(avals, *arrays)`. It is compared by identity. The functions of users' functions are in `tapeless.callbacks`.
+`callback(avals, *arrays)`. It is compared by identity. Users' functions are wrapped in `tapeless.host.callbacks`.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
@@ -68,4 +68,4 @@ def _mark_barrier(linear_in: tuple[bool, ...]) -> tuple[dict[str, Any], tuple[bo
     return {}, linear_in
 
 
-marking.rules[optimization_barrier_p] = _mark_barrier
+linear_vars.rules[optimization_barrier_p] = _mark_barrier

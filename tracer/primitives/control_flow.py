@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives.call import check_takes, check_types
@@ -144,7 +144,7 @@ def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:
 
 
 def _mark_cond(linear_in: tuple[bool, ...], *, branches: tuple[Jaxpr, ...]) -> tuple[dict[str, Any], list[bool]]:
-    programs = tuple([marking.marked(branch, linear_in[1:]) for branch in branches])
+    programs = tuple([linear_vars.marked(branch, linear_in[1:]) for branch in branches])
     linear_out = [any(vs) for vs in zip(*[[v.linear for v in branch.outvars] for branch in programs])]
     return {"branches": programs}, [linear_in[0] or linear for linear in linear_out]
 
@@ -154,7 +154,7 @@ def _mark_while(
 ) -> tuple[dict[str, Any], list[bool]]:
     before = n_condition + n_body
     program, carry = _marked_loop(body, linear_in[n_condition:before], linear_in[before:], ())
-    test = marking.marked(condition, (*linear_in[:n_condition], *carry))
+    test = linear_vars.marked(condition, (*linear_in[:n_condition], *carry))
     return {"condition": test, "body": program, "n_condition": n_condition, "n_body": n_body}, list(carry)
 
 
@@ -172,13 +172,13 @@ def _marked_loop(
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
     """The body marked, and which of the carry is linear: what is to begin with, or becomes so on the way."""
     while True:
-        program = marking.marked(body, (*consts, *carry, *xs))
+        program = linear_vars.marked(body, (*consts, *carry, *xs))
         after = tuple([before or v.linear for before, v in zip(carry, program.outvars)])
         if after == carry:
             return program, carry
         carry = after
 
 
-marking.rules[cond_p] = _mark_cond
-marking.rules[while_p] = _mark_while
-marking.rules[scan_p] = _mark_scan
+linear_vars.rules[cond_p] = _mark_cond
+linear_vars.rules[while_p] = _mark_while
+linear_vars.rules[scan_p] = _mark_scan

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
@@ -28,10 +28,10 @@ def _custom_vmap_type(*avals: ShapedArray, rule: Any, jaxpr: Jaxpr, n_consts: in
 
 
 def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> tuple[dict[str, Any], list[bool]]:
-    program = marking.marked(jaxpr, linear_in)
+    program = linear_vars.marked(jaxpr, linear_in)
     every = getattr(rule, "linear", False)
     return {"rule": rule, "jaxpr": program, "n_consts": n_consts}, [every or v.linear for v in program.outvars]
 
 
 custom_vmap_p = Primitive("custom_vmap", _custom_vmap_type, remember=False)
-marking.rules[custom_vmap_p] = _mark
+linear_vars.rules[custom_vmap_p] = _mark

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tapeless.tracer import marking
+from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import grouped
 from tapeless.tracer.jaxpr import Jaxpr
@@ -54,4 +54,4 @@ def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dic
 
 
 linear_solve_p = Primitive("linear_solve", _linear_solve_type, remember=False)
-marking.rules[linear_solve_p] = _mark
+linear_vars.rules[linear_solve_p] = _mark

@@ -9,7 +9,7 @@ from tests.interpreters.simplifications.programs import X, after, names
 
 
 def test_a_gradient_that_is_a_choice_of_constants():
-    """How it prints is in tests/api/test_acceptance_control_flow.py."""
+    """How it prints is in tests/api/control_flow/test_acceptance_control_flow.py."""
 
     def f(x):
         return lax.cond(x > 0, lambda x: 2 * x, lambda x: 5 * x, x)

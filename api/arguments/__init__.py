@@ -1,0 +1,1 @@
+"""Arguments of users' functions: which are static or donated, their structures and types, errors about them."""

@@ -1,0 +1,71 @@
+"""Signatures of programs: the structures and types of what they take and give, by which calls are checked."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.arguments.checks import arguments, structure
+from tapeless.tracer import pytree, weak_int_overflow
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.weak_int_overflow import Narrowing
+
+
+class Signature(NamedTuple):
+    """Structures and types of the arguments and results of a function. Prints as `loss(float32[3]) -> float32[]`.
+
+    name, function: what the program and the user's function are called; the latter with its line, for messages.
+    in_tree: that of `(args, kwargs)`, static arguments left out.
+    narrowings: integers among the arguments that must fit a narrower dtype, by number of the leaf.
+    """
+
+    name: str
+    function: str
+    in_tree: Any
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: Any
+    out_avals: tuple[ShapedArray, ...]
+    narrowings: tuple[Narrowing, ...]
+
+    @classmethod
+    def of_program(
+        cls, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, function: str, found: Sequence[Narrowing]
+    ) -> "Signature":
+        """The signature of a traced function, in whose whole program narrowings were `found`."""
+        n = len(jaxpr.consts)
+        of_arguments = [
+            each._replace(what=each.what - n) for each in found if isinstance(each.what, int) and each.what >= n
+        ]
+        return cls(jaxpr.jaxpr.name, function, in_tree, jaxpr.in_avals, out_tree, jaxpr.out_avals, tuple(of_arguments))
+
+    def __str__(self) -> str:
+        given, results = arguments(self.in_tree, self.in_avals), structure(self.out_tree, self.out_avals)
+        return f"{self.name}{given} -> {results}"
+
+    def check(self, leaves: Sequence[Any], tree: Any) -> None:
+        """Check the arguments of a call. Raises: TypeError if they are of other types; as `check_fit`."""
+        if tree != self.in_tree:
+            raise TypeError(
+                f"{self.name} was compiled for arguments {arguments(self.in_tree, self.in_avals)}, "
+                f"but called with {arguments(tree, leaves)}."
+            )
+        for i, (x, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
+            have = aval_of(x)
+            if have.shape != want.shape or have.dtype != want.dtype:
+                raise TypeError(f"{self.name} was compiled for {want} as argument leaf {i}, but called with {have}.")
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    f"{self.name} is compiled, and a compiled program cannot be transformed: argument leaf {i} is "
+                    f"traced, {have}.\n  Call the jitted function instead."
+                )
+        self.check_fit(leaves)
+
+    def check_fit(self, leaves: Sequence[Any]) -> None:
+        """Raise OverflowError for a weak integer among the arguments that is used as a dtype it does not fit."""
+        for found in self.narrowings:
+            assert isinstance(found.what, int)
+            weak_int_overflow.check_fits(found, leaves[found.what], f"{self._whose(found.what)} of {self.function}")
+
+    def _whose(self, i: int) -> str:
+        paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
+        return f"jit: argument {pytree.keystr(paths[i][0][1:])}"

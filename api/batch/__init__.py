@@ -1,0 +1,1 @@
+"""Batching: vmap, and collectives over its named axes."""

@@ -1,0 +1,1 @@
+"""Compilation: jit, make_jaxpr, the stages of compiling, placement on devices."""

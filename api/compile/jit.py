@@ -1,0 +1,347 @@
+"""jit: trace a function once for every type of its arguments, compile it, and call the program after that.
+
+A call goes through three steps, the cheapest first: arguments that are all arrays of ours and known in
+type are handed to the executable at once; others are flattened and looked up by structure and type; a new
+combination is traced and compiled. The stages are there to be used one by one: `jit(f).trace(x).lower().compile()`.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.static import Arguments
+from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
+from tapeless.compile.placement import check_device
+from tapeless.compile.stages import Lowered, Program, ShapeDtypeStruct, Traced
+from tapeless.lowering import devices, dispatch
+from tapeless.lowering.array import DeviceArray
+from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.incoming import incoming_number
+from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
+from tapeless.tracer.primitives import call
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = True,
+    device: Any = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Compile a function of pytrees of arrays.
+
+    A function jitted again, with the same options, finds the programs that it has: they are kept with the function.
+
+    Args:
+      fun: a pure function. Arrays it closes over are arguments of the program, read when it is traced; whatever else it
+        reads, such as a global variable, is what it was then.
+      static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in.
+      donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted.
+      keep_unused: accepted for compatibility; unused arguments are always kept.
+      device: where to compute; by default where the arguments are.
+      inline: under another transformation, write the equations of `fun` instead of a call.
+      compiler_options: XLA flags of this function, by name.
+    Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
+    Raises: TypeError if `fun` is no function or `device` no device; ValueError for a static argument that is not
+      hashable or is donated too, a number out of range or a name that `fun` does not have; when called, TypeError if
+      an argument, or a result, is no array, whatever tracing `fun` raises, and OverflowError for a Python integer, or
+      another weak one, that meets an array of an integer dtype it does not fit. (What the program computes of such
+      numbers is not checked; arithmetic wraps.)
+
+    >>> jit(lambda x: 2 * x)(1.5)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(
+            jit,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+    check_callable("jit", fun)
+    check_device("jit", device)
+    static = Arguments.of(fun, static_argnums, static_argnames, "static")
+    donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
+    static.check_apart(donated, fun)
+    return Jitted(fun, static, donated, device, inline, compiler_options)
+
+
+def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ClosedJaxpr:
+    """The program of a function for such arguments, or their types. `who` asks for it, in messages.
+
+    Raises: TypeError if an argument, or a result, is no array; whatever tracing `fun` raises.
+    """
+    return tracing_of(who, fun).trace(*args, **kwargs).jaxpr
+
+
+def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> "Jitted":
+    """A function to be traced, as `jit` does it, but not to be called. `who` traces it, in messages.
+
+    Raises: TypeError if it is no function, ValueError for a static argument that it does not have.
+    """
+    check_callable(who, fun)
+    static = Arguments.of(fun, static_argnums, None, "static", who)
+    return Jitted(fun, static, Arguments((), ()), None, False, None, who)
+
+
+def clear_caches() -> None:
+    """Forget all programs that were traced and compiled, of jitted functions and of single operations.
+
+    What is traced next reads global variables anew. The cache on disk stays.
+
+    >>> factor = 2.0
+    >>> def scaled(x): return factor * x
+    >>> jit(scaled)(1.0), globals().update(factor=3.0), jit(scaled)(1.0)
+    (Array(2., dtype=float32, weak_type=True), None, Array(2., dtype=float32, weak_type=True))
+    >>> clear_caches()
+    >>> jit(scaled)(1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    clear_programs()
+    dispatch.clear_executables()
+
+
+class Jitted:
+    """A function compiled for every type of its arguments it has met."""
+
+    def __init__(
+        self,
+        fun: Any,
+        static: Arguments,
+        donated: Arguments,
+        device: Any,
+        inline: bool,
+        options: Any,
+        who: str = "jit",
+    ) -> None:
+        functools.update_wrapper(self, fun, updated=())
+        self._who = who
+        self._fun, self._static, self._donated = fun, static, donated
+        self._device, self._inline, self._options = device, inline, dict(options or {})
+        self._plain = not static and device is None
+        self._programs = self._shared_programs() if who == "jit" else _no_programs()
+        self._fast = self._programs.fast
+
+    def _shared_programs(self) -> Programs:
+        """Find the programs of this function and these options, which every `jit` of it shares."""
+        options = tuple(sorted((name, type(value), value) for name, value in self._options.items()))
+        key = (self._static.key, self._donated.key, self._device, self._inline, options)
+        try:
+            hash(key)
+        except TypeError:  # the value of an option: XLA may take it, or say what is wrong
+            return _no_programs()
+        return programs_of(self._fun, key, _no_programs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and _current() is _BOTTOM:
+            try:
+                run = self._fast.get((_settings(), *map(_aval, args)))
+                bufs = list(map(_buf, args))
+            except AttributeError:  # an argument is not an array of ours
+                run, bufs = None, []
+            if run is not None:
+                return run(bufs)
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""
+        return self._traced(*self._split(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The StableHLO module for arguments of these types."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and dtypes of the results for arguments of these types."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forget all programs."""
+        self._programs.clear()
+
+    def __repr__(self) -> str:
+        return f"<jit of {core.describe_function(self._fun)}>"
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        evaluating = core.is_evaluating()
+        run, bufs = self._fast_in_tree((args, kwargs)) if evaluating else (None, [])
+        if run is not None:
+            return run(bufs)
+        statics, leaves, tree = self._split(args, kwargs)
+        _check_concrete(leaves, self._fun)
+        if not evaluating or any(isinstance(x, Tracer) for x in leaves):
+            return self._bind(statics, leaves, tree)
+        program = self._program(statics, leaves, tree)
+        if program.signature.narrowings:
+            program.signature.check_fit(leaves)
+        elif self._plain and _is_plain(leaves):
+            self._remember(program, leaves, tree)
+        return program.call(leaves)
+
+    def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
+        """How to run arguments of the same structure and types as before, and their buffers."""
+        tree = self._programs.tree
+        leaves = tree.match(given)
+        if leaves is None:
+            return None, []
+        try:
+            return self._fast.get((_settings(), tree, *map(_aval, leaves))), list(map(_buf, leaves))
+        except AttributeError:
+            return None, []
+
+    def _remember(self, program: Program, leaves: list[Any], tree: Any) -> None:
+        avals, tree = [x.aval for x in leaves], tree.snapshot()
+        remember(self._fast, (_settings(), tree, *avals), program.run)
+        args, kwargs = tree.children
+        if kwargs.num_leaves == 0 and all(pytree.treedef_is_leaf(c) for c in args.children):
+            remember(self._fast, (_settings(), *avals), program.run)
+
+    def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
+        traced = self._traced(statics, leaves, tree)
+        traced.type.check_fit(leaves)
+        closed = traced.jaxpr
+        if self._inline:
+            outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
+        else:
+            outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
+        return pytree.unflatten(traced.out_tree.snapshot(), outs)
+
+    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> Program:
+        device = self._device or dispatch.device_of(leaves)
+        key = self._key(statics, leaves, tree, device)
+        found = self._programs.compiled.get(key)
+        if found is None:
+            traced = self._traced(statics, leaves, tree)
+            key = self._key(statics, leaves, tree.snapshot(), device)
+            found = remember(self._programs.compiled, key, Program.compiled(traced, device))
+        return found
+
+    def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
+        key = self._key(statics, leaves, tree, None)
+        found = self._programs.traces.get(key)
+        if found is None:
+            found = self._trace(statics, leaves, tree)
+            if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
+                remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
+        return found
+
+    def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
+        avals = tuple([x.aval if isinstance(x, DeviceArray) else _type_of(x) for x in leaves])
+        return avals, tree, statics, device, _settings()
+
+    def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
+        avals = [_type_of(x) for x in leaves]
+        out: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            args, kwargs = pytree.unflatten(tree, xs)
+            args, kwargs = self._static.put_back(args, kwargs, statics)
+            result = self._fun(*args, **kwargs)
+            outs, out_tree = pytree.flatten(result)
+            check_arrays(f"{self._who}: the result{{}} of {core.describe_function(self._fun)}", result)
+            out.append(out_tree)
+            return outs
+
+        jaxpr, consts = trace_to_jaxpr(flat, avals, what=self._who, function=self._fun)
+        name = getattr(self._fun, "__name__", "f")
+        closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
+        donated = self._donated.leaves(tree, self._static.positions(statics))
+        return Traced(
+            closed, tree.snapshot(), out[0].snapshot(), donated, self._options, core.describe_function(self._fun)
+        )
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
+        """Static arguments; leaves and structure of the others."""
+        statics = ()
+        if self._static:
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun)
+        given = args, kwargs
+        tree = self._programs.tree
+        leaves = tree.match(given)  # the structure of the call before: the best guess there is
+        if leaves is None:
+            leaves, tree = pytree.flatten(given)
+            self._programs.tree = tree.snapshot()
+        if config.numpy_bits == 32:
+            leaves = [*map(incoming_number, leaves)]
+        for i, x in enumerate(leaves):
+            if not isinstance(x, DeviceArray) and not is_arraylike(x) and not _is_abstract(x):
+                raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
+        return statics, leaves, tree
+
+
+def _no_programs() -> Programs:
+    return Programs(pytree.LEAF)
+
+
+_current, _BOTTOM = core.current_trace, core.bottom_trace()
+_settings = config.trace_key
+_aval, _buf = attrgetter("aval"), attrgetter("buf")
+
+
+def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
+    for x in leaves:
+        if _is_abstract(x):
+            raise TypeError(
+                f"jit: {core.describe_function(fun)} was called with {x}; only .trace and .lower take types."
+            )
+
+
+def _is_plain(args: Sequence[Any]) -> bool:
+    """Whether calls with such arguments may be handed to the executable without further checks."""
+    return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not config.debug_nans
+
+
+# ---- types of arguments --------------------------------------------------------------------------------------
+
+
+def _is_abstract(x: Any) -> bool:
+    return isinstance(x, ShapeDtypeStruct)
+
+
+def _type_of(x: Any) -> ShapedArray:
+    if _is_abstract(x):
+        return ShapedArray(x.shape, x.dtype, x.weak_type)
+    return aval_of(x).strong() if isinstance(x, np.integer) and _is_wide(x) else aval_of(x)
+
+
+def _is_wide(x: Any) -> bool:
+    """Whether a NumPy integer needs its width: then it may not give way to a narrower array, unseen in a program."""
+    info = dtypes.iinfo(dtypes.default_dtype("i"))
+    return not int(info.min) <= int(x) <= int(info.max)
+
+
+def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
+    path = pytree.keystr(pytree.leaves_with_path(given)[i][0][1:])
+    advice = conversion_hint(x) or _ADVICE.get(who, _CLOSE_OVER)
+    return (
+        f"{who}: argument {path} of {core.describe_function(fun)} is {x!r} of type {type(x).__name__}, "
+        f"which is not an array.{advice}"
+    )
+
+
+_ADVICE = {
+    "jit": "\n  Make it static (static_argnums or static_argnames).",
+    "make_jaxpr": "\n  Make it static (static_argnums).",
+}
+_CLOSE_OVER = "\n  Close over it: give a function of the arrays only."

@@ -1,0 +1,50 @@
+"""Moving pytrees of arrays between host and devices."""
+
+from typing import Any
+
+from tapeless.arguments.checks import check_arrays
+from tapeless.lowering import array, devices
+from tapeless.lowering.array import DeviceArray
+from tapeless.lowering.key_array import KeyArray
+from tapeless.tracer import pytree
+from tapeless.tracer.core import Tracer
+
+
+def device_put(x: Any, device: Any = None) -> Any:
+    """The arrays of a pytree on `device`, by copy unless they are there; while tracing, `x` itself.
+
+    Args:
+      x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
+      device: one of `tl.devices()`, or the sharding of an array that is on it; by default arrays stay, and other values
+        go to the default device.
+    Raises: TypeError if a leaf is not an array, or `device` not a device.
+    """
+    device = device.device if isinstance(device, devices.SingleDeviceSharding) else device
+    check_device("device_put", device)
+    check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
+    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)
+
+
+def check_device(who: str, device: Any) -> None:
+    """Raises: TypeError if it is neither a device nor None."""
+    if device is not None and not isinstance(device, devices.Device):
+        raise TypeError(f"{who}: the device must be one of tl.devices(), not {device!r}.")
+
+
+def device_get(x: Any) -> Any:
+    """The arrays of a pytree as NumPy arrays, read-only; keys, which NumPy does not have, as they are.
+
+    Raises: TracerArrayConversionError for a traced array.
+    """
+    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, KeyArray) else array.device_get(leaf), x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays are let be.
+
+    Raises: what went wrong in computing them.
+    """
+    for leaf in pytree.leaves(x):
+        if isinstance(leaf, DeviceArray):
+            leaf.block_until_ready()
+    return x

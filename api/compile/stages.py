@@ -1,0 +1,291 @@
+"""The stages of compiling a function, to be looked at one by one: traced, lowered, compiled; saved and loaded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.signatures import Signature
+from tapeless.compile import serialization
+from tapeless.compile.placement import check_device
+from tapeless.lowering import dispatch, emit
+from tapeless.lowering.array import DeviceArray, duplicate
+from tapeless.lowering.compile import Executable, check_distinct, check_live
+from tapeless.lowering.key_array import wrapped
+from tapeless.tracer import dtypes, pytree, weak_int_overflow
+from tapeless.tracer.config import config
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from tapeless.tracer.types import ShapedArray
+
+
+class Program:
+    """A compiled function of flat arguments, with what it needs to be called.
+
+    Args:
+      signature: types of arguments and results.
+      executable: takes the constants before the arguments; inputs at positions `donated` are given up.
+      consts: buffers on the executable's device.
+      jaxpr, options: what was compiled, and the compiler's options; None if that is not known.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        executable: Executable,
+        consts: Sequence[Any],
+        donated: tuple[int, ...],
+        jaxpr: Jaxpr | None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.signature, self.executable, self.donated, self._options = signature, executable, donated, options
+        self._jaxpr, self._device, self._tree = jaxpr, executable.device, signature.out_tree
+        self._call = self._call_donating if donated else executable.call
+        self.consts = list(consts)
+        self._single = signature.out_tree is pytree.LEAF
+
+    @classmethod
+    def compiled(cls, traced: "Traced", device: Any) -> "Program":
+        """Compile a traced function for a device."""
+        jaxpr, consts = traced.jaxpr.jaxpr, traced.jaxpr.consts
+        # With debug_nans nothing is donated: nan is looked for once more.
+        donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)
+        executable = dispatch.executable(jaxpr, device, donated, traced.options)
+        return cls(
+            traced.type, executable, [dispatch.buffer_on(c, device) for c in consts], donated, jaxpr, traced.options
+        )
+
+    def saveable(self) -> Executable:
+        """The executable, compiled once more if it was found in the cache on disk."""
+        if not self.executable.restored or self._jaxpr is None:
+            return self.executable
+        return dispatch.compiled_anew(self._jaxpr, self.executable.device, self.donated, self._options)
+
+    @property
+    def run(self) -> Callable[[list[Any]], Any]:
+        """The fastest way to call with buffers of the right types on the right device."""
+        if self._single and not self.consts and not self.donated:
+            return self.executable.call_single
+        return self._call_buffers
+
+    def _call_buffers(self, bufs: Sequence[Any]) -> Any:
+        return pytree.unflatten(self._tree.snapshot(), self._call([*self.consts, *bufs]))
+
+    def call(self, leaves: Sequence[Any]) -> Any:
+        """Call with any concrete values."""
+        arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in leaves]
+        outs = self._call([*self.consts, *[x.buf for x in arrays]])
+        if config.debug_nans:
+            self._check_nans(outs, arrays)
+        return pytree.unflatten(self._tree.snapshot(), outs)
+
+    def _check_nans(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
+        if self._jaxpr is not None:
+            dispatch.check_nans_in(self._jaxpr, outs, [*map(wrapped, self.consts, self._jaxpr.in_avals), *arrays])
+        elif dispatch.has_nan(outs):
+            raise FloatingPointError(
+                f"nan in a result of {self.signature.name}, which was loaded: its lines are not known."
+            )
+
+    def _call_donating(self, bufs: Sequence[Any]) -> Any:
+        """Check first what jaxlib would print about on stderr, before it raises."""
+        check_live(bufs)
+        check_distinct(bufs, self.donated)
+        return self.executable.call(bufs)
+
+    def _put(self, x: Any) -> DeviceArray:
+        there = DeviceArray(dispatch.buffer_on(x, self._device))
+        return duplicate(there) if self.donated else there  # equal numbers share their memory
+
+
+class Traced:
+    """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
+
+    def __init__(
+        self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any, function: str
+    ) -> None:
+        self.jaxpr, self.donated, self.options = jaxpr, donated, options
+        found = weak_int_overflow.narrowings(jaxpr.jaxpr)
+        for each in found:
+            if isinstance(each.what, Literal):
+                weak_int_overflow.check_fits(each, each.what.value, f"jit: a number in {function}")
+        self.type = Signature.of_program(jaxpr, in_tree, out_tree, function, found)
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of `(args, kwargs)`, static ones left out."""
+        return self.type.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self.type.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their structure."""
+        return pytree.unflatten(self.out_tree, [ShapeDtypeStruct.of(aval) for aval in self.type.out_avals])
+
+    def __repr__(self) -> str:
+        return f"<Traced {self.type}>"
+
+    def signature(self) -> str:
+        """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
+        return str(self.type)
+
+    def lower(self) -> "Lowered":
+        """The program as a StableHLO module."""
+        return Lowered(self)
+
+
+class _Stage:
+    """What became of a traced function: its arguments and results are those of that."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._type = signature
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of `(args, kwargs)`, static ones left out."""
+        return self._type.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._type.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, in their structure."""
+        return pytree.unflatten(self._type.in_tree, self._type.in_avals)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their structure."""
+        return pytree.unflatten(self.out_tree, [ShapeDtypeStruct.of(aval) for aval in self._type.out_avals])
+
+
+class Lowered(_Stage):
+    """A program as a StableHLO module. `.as_text()`, `.compile()`."""
+
+    def __init__(self, traced: Traced) -> None:
+        super().__init__(traced.type)
+        self._traced = traced
+
+    def __repr__(self) -> str:
+        return f"<Lowered {self._type}>"
+
+    def as_text(self) -> str:
+        """The module's text."""
+        traced = self._traced
+        donated = tuple(len(traced.jaxpr.consts) + i for i in traced.donated)
+        return emit.module_text(traced.jaxpr.jaxpr, donated, traced.jaxpr.jaxpr.name)
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
+        """The module, compiled for the default device."""
+        traced = self._traced
+        options = {**traced.options, **(compiler_options or {})}
+        again = Traced(traced.jaxpr, traced.in_tree, traced.out_tree, traced.donated, options, self._type.function)
+        return Compiled(Program.compiled(again, dispatch.device_of(())))
+
+
+class Compiled(_Stage):
+    """A compiled function: callable with arguments of exactly the types it was compiled for."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program.signature)
+        self._program, self._executable = program, program.executable
+
+    def __repr__(self) -> str:
+        return f"<Compiled {self._type} for {self._executable.device}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = pytree.flatten((args, kwargs))
+        self._type.check(leaves, tree)
+        return self._program.call(leaves)
+
+    def cost_analysis(self) -> Any:
+        """XLA's counts: flops, bytes accessed, transcendentals."""
+        return self._executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Sizes in bytes: arguments, outputs, aliases, temporaries, generated code."""
+        return self._executable.memory_analysis()
+
+    def as_text(self) -> str:
+        """The optimised program, as XLA prints it."""
+        return self._executable.as_text()
+
+    def serialize(self) -> bytes:
+        """Write the compiled function, with the arrays that it closes over, as bytes, which `stages.load` reads.
+
+        They are for this version of jaxlib and this kind of machine.
+
+        Raises: TypeError if it calls functions on the host, or if a structure of its arguments or results holds a class
+          or a value that cannot be named in such a file: a Partial, for instance, or an object as auxiliary data.
+        """
+        program = self._program
+        return serialization.written(program.signature, program.saveable(), program.consts, program.donated)
+
+
+def load(data: bytes, device: Any = None) -> Compiled:
+    """Read a compiled function that `Compiled.serialize` wrote.
+
+    Calling the function runs machine code that is in the bytes: load none that you would not run. Nothing is unpickled,
+    and no module imported: classes of named tuples and of registered nodes must have been when this is called.
+
+    Args:
+      data: what `serialize` returned, in this version of jaxlib and on this kind of machine.
+      device: one of `tl.devices()`, of the kind that it was compiled for; by default the one that is used now.
+    Raises: ValueError if it is something else, or damaged, or of another jaxlib, device or processor; TypeError if
+      these are no bytes, or a class of its arguments or results is not here.
+
+    >>> from tapeless import jit
+    >>> double = jit(lambda x: 2 * x).lower(1.0).compile()
+    >>> load(double.serialize())(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_device("stages.load", device)
+    found = serialization.read(data, device or dispatch.device_of(()))
+    return Compiled(Program(found.signature, found.executable, found.consts, found.donated, None))
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without the array.
+
+    Args:
+      dtype: of arrays, as NumPy names it; a Python type is taken in the default width.
+      weak_type: whether it gives way to other dtypes, as Python numbers do.
+    Raises: TypeError if there is no such dtype, or the shape is no sequence.
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
+        self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonical(dtype), weak_type
+
+    @classmethod
+    def of(cls, aval: ShapedArray) -> "ShapeDtypeStruct":
+        """That of a type."""
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return (self.shape, self.dtype, self.weak_type) == (other.shape, other.dtype, other.weak_type)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak})"

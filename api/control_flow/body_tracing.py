@@ -1,0 +1,231 @@
+"""What control flow runs: users' functions as programs, and the types that their carries and results settle on.
+
+Bare numbers are weak, and so are arrays made of them alone: their types give way. A loop's carry that begins weak takes
+the type that the body gives it, which is then traced again; results that are weak where other branches, or the carry,
+are not are converted.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.arguments.checks import check_arrays
+from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
+from tapeless.control_flow.weak_carries import Exploration, explored, for_good
+from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.numpy.promotion import cast
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+
+class Body(NamedTuple):
+    """A user's function as a program: constants, arguments -> leaves of the result."""
+
+    jaxpr: Jaxpr
+    consts: tuple[Any, ...]
+    result: Any  # as the function returned it, traced; for its structure
+
+    def giving(self, avals: Sequence[ShapedArray]) -> "Body":
+        """With its results converted to these types."""
+        jaxpr = self.jaxpr
+        if jaxpr.out_avals == tuple(avals):
+            return self
+
+        def converted(*xs: Any) -> list[Any]:
+            return [as_type(y, aval) for y, aval in zip(eval_jaxpr(jaxpr, xs), avals, strict=True)]
+
+        program, _ = trace_to_jaxpr(converted, jaxpr.in_avals, what="control flow")
+        return self._replace(jaxpr=program.replace(name=jaxpr.name))
+
+    def taking(self, avals: Sequence[ShapedArray], first: int) -> "Body":
+        """With arguments of these types, from the one at `first` on, converted to those that it was traced for."""
+        jaxpr, start = self.jaxpr, len(self.consts) + first
+        own = jaxpr.in_avals
+        end = start + len(avals)
+
+        def converted(*xs: Any) -> tuple[Any, ...]:
+            carry = [as_type(x, aval) for x, aval in zip(xs[start:end], own[start:end])]
+            return eval_jaxpr(jaxpr, [*xs[:start], *carry, *xs[end:]])
+
+        program, _ = trace_to_jaxpr(converted, [*own[:start], *avals, *own[end:]], what="control flow")
+        return self._replace(jaxpr=program.replace(name=jaxpr.name))
+
+
+def trace(
+    who: str, fun: Callable[..., Any], call: Callable[..., Any], avals: Sequence[ShapedArray], remembered: bool = False
+) -> Body:
+    """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
+
+    Args:
+      remembered: it is going to be used again elsewhere, so loops inside must not guess (see `explorations`).
+    Raises: TypeError if a leaf of the result is not an array; whatever `fun` raises.
+    """
+    result: Any = None
+
+    def flat(*xs: Any) -> list[Any]:
+        nonlocal result
+        if not remembered:
+            Exploration.enter()
+        result = call(*xs)
+        check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", result)
+        return pytree.leaves(result)
+
+    jaxpr, consts = trace_to_jaxpr(flat, avals, what=who, function=fun)
+    return Body(jaxpr.replace(name=_name(fun)), consts, result)
+
+
+def _name(fun: Any) -> str:
+    name = getattr(fun, "__name__", "f")
+    return "f" if name == "<lambda>" else name
+
+
+def described(result: Any) -> str:
+    """What a function returned: its structure, and of a single array the type."""
+    tree = pytree.structure(result)
+    if tree is not pytree.LEAF:
+        return str(tree)
+    return f"one array, {aval_of(result)}" if is_arraylike(result) else f"{result!r} of type {type(result).__name__}"
+
+
+def as_type(x: Any, aval: ShapedArray) -> Any:
+    """x, whose type gives way to `aval`, as of that type. Raises: OverflowError for an integer known not to fit."""
+    if aval_of(x) is aval:
+        return x
+    y = cast(x, aval.dtype, aval.weak_type)
+    return y if aval_of(y) is aval else convert_element_type(y, aval.dtype, aval.weak_type)
+
+
+# ---- carries -------------------------------------------------------------------------------------------------
+
+
+def settled(
+    who: str,
+    fun: Callable[..., Any],
+    init: Any,
+    traced: Callable[[list[ShapedArray]], Body],
+    carry_of: Callable[[Any], Any],
+    first: int = 0,
+    others: Sequence[Any] = (),
+) -> tuple[Body, list[Any]]:
+    """The body of a loop, whose carry has one type for good, and the initial carry, flat and of that type.
+
+    Inside of a loop that is only explored the type is a guess, of one trace: see `explorations`.
+
+    Args:
+      fun: the user's function, whose fault it is.
+      traced: the body for types of the carry.
+      carry_of: the carry in the result of the body.
+      first: position of the carry's first leaf among those of the result.
+      others: what the body takes besides, for messages.
+    Raises: TypeError if the body changes the structure of the carry, or the type of a leaf: every one is named.
+    """
+
+    def checked(avals: list[ShapedArray]) -> Body:
+        body = traced(avals)
+        after = carry_of(body.result)
+        if pytree.structure(after) != pytree.structure(init):
+            raise structure_error(who, fun, init, after)
+        return body
+
+    leaves, around = pytree.leaves(init), Exploration.here()
+    begins = [aval_of(x) for x in leaves]
+    body, avals = _guessed(checked, begins, first, around) if around else _found(checked, begins, first)
+    outs, end = body.jaxpr.out_avals, first + len(avals)
+    fits = [gives_way(after, aval) for after, aval in zip(outs[first:end], avals)]
+    if not all(fits):
+        raise carry_error(who, fun, init, avals, outs[first:end], fits, [*body.consts, *others])
+    return body.giving([*outs[:first], *avals, *outs[end:]]), [as_type(x, aval) for x, aval in zip(leaves, avals)]
+
+
+def _guessed(
+    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int, around: Exploration
+) -> tuple[Body, list[ShapedArray]]:
+    """The body, traced once, and types of its carry: those that it gives, converted to those it was traced for."""
+    body = traced(avals)
+    wider = _wider(body, avals, first)
+    if wider == avals:
+        return body, avals
+    around.guessed = True
+    return body.taking(wider, first), wider
+
+
+def _found(
+    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int
+) -> tuple[Body, list[ShapedArray]]:
+    """The body and types of its carry that it leaves as they are: traced until they are found, at last for good."""
+    how = _exploring(avals)
+    while True:
+        body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
+        wider = _wider(body, avals, first)
+        if wider == avals and not guessed:
+            return body, avals
+        how, avals = (for_good if wider == avals else _exploring(wider)), wider
+
+
+def _exploring(avals: Sequence[ShapedArray]) -> Any:
+    """How to trace a body with this carry: the types of one that is not weak are not going to change."""
+    return explored if any(aval.weak_type for aval in avals) else for_good
+
+
+def _wider(body: Body, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:
+    """The types that a carry must begin with, to go on as the body gives it."""
+    given = body.jaxpr.out_avals[first : first + len(avals)]
+    return [_met(before, after) for before, after in zip(avals, given)]
+
+
+def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:
+    """The type that a carry must begin with to go on as `after`, if it is weak; a strong type stays."""
+    if not before.weak_type or before.shape != after.shape:
+        return before
+    dtype, weak = dtypes.result_type(before, after)
+    return before.update(dtype=dtype, weak_type=weak and after.weak_type)
+
+
+def gives_way(aval: ShapedArray, to: ShapedArray) -> bool:
+    """Whether a value may be taken as one of another type: they differ in weakness or, if it is weak, in width."""
+    if aval.shape != to.shape:
+        return False
+    return aval.dtype == to.dtype or (aval.weak_type and _kind(aval) == _kind(to))
+
+
+def _kind(aval: ShapedArray) -> str:
+    kind = dtypes.kind(aval.dtype)
+    return "i" if kind == "u" else kind
+
+
+# ---- branches ------------------------------------------------------------------------------------------------
+
+
+def joined(
+    who: str, names: Sequence[str], functions: Sequence[Any], bodies: Sequence[Body]
+) -> tuple[list[Jaxpr], list[Any]]:
+    """Programs of branches that take and give the same, and the constants of them all, which they take first.
+
+    Raises: TypeError if results differ in structure or type: every leaf is named, with what each branch gives.
+    """
+    first = pytree.structure(bodies[0].result)
+    same_structure = all(pytree.structure(body.result) == first for body in bodies)
+    columns = list(zip(*[body.jaxpr.out_avals for body in bodies], strict=True)) if same_structure else []
+    avals = [_strongest(column) for column in columns]
+    if not same_structure or not all(gives_way(a, to) for column, to in zip(columns, avals) for a in column):
+        consts = [x for body in bodies for x in body.consts]
+        raise branches_error(who, names, functions, [body.result for body in bodies], consts)
+    consts = {id(x): x for body in bodies for x in body.consts}
+    return [_taking(body.giving(avals), consts) for body in bodies], list(consts.values())
+
+
+def _strongest(avals: Sequence[ShapedArray]) -> ShapedArray:
+    """The first type that is not weak, or else the widest."""
+    for aval in avals:
+        if not aval.weak_type:
+            return aval
+    return max(avals, key=lambda aval: dtypes.bits_of(aval.dtype))
+
+
+def _taking(body: Body, consts: dict[int, Any]) -> Jaxpr:
+    """The program of `body`, taking all of `consts` (by identity) in place of its own."""
+    invars = body.jaxpr.invars
+    own = dict(zip(map(id, body.consts), invars))
+    before = [own.get(key) or Var(aval_of(x)) for key, x in consts.items()]
+    return body.jaxpr.replace(invars=[*before, *invars[len(body.consts) :]])

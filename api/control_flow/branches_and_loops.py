@@ -1,0 +1,254 @@
+"""Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.control_flow import forwarding
+from tapeless.control_flow.body_tracing import Body, as_type, joined, settled, trace
+from tapeless.control_flow.scan import steps_at_once
+from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
+from tapeless.tracer.primitives.operands import constant, known_elements
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+_NOT_GIVEN: Any = object()
+
+# ---- branches ------------------------------------------------------------------------------------------------
+
+
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
+    """`true_fun(*operands) if pred else false_fun(*operands)`, where `pred` may be traced.
+
+    Both functions are traced, one is computed. They may close over arrays.
+
+    Args:
+      pred: a boolean scalar; of a number, whether it is not 0.
+      true_fun, false_fun: functions of the operands, giving pytrees of one structure and the same types.
+      operands: pytrees of arrays.
+      operand: the only operand, by name.
+    Raises: TypeError if `pred` is no scalar, an operand is no array, or the results differ: every leaf is named.
+
+    >>> cond(3 > 2, lambda x: x + 1, lambda x: x - 1, 10)
+    Array(11, dtype=int32, weak_type=True)
+    """
+    if callable(false_fun) and not callable(true_fun) and len(operands) == 2 and callable(operands[1]):
+        return _cond_of_two(pred, true_fun, false_fun, *operands)
+    check_callable("cond", true_fun, "true_fun")
+    check_callable("cond", false_fun, "false_fun")
+    given = _operands("cond", operands, operand)
+    return _chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
+
+
+def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fun: Any) -> Any:
+    """The form with one operand for each function, which JAX still takes."""
+    return cond(pred, lambda x, _: true_fun(x), lambda _, x: false_fun(x), of_true, of_false)
+
+
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOT_GIVEN) -> Any:
+    """`branches[index](*operands)`, where `index` may be traced; one out of range is moved to the nearest that is not.
+
+    Args:
+      index: an integer scalar.
+      branches: functions of the operands, giving pytrees of one structure and the same types.
+      operands, operand: as of `cond`.
+    Raises: TypeError if `index` is no integer scalar, `branches` is a function, an operand is no array, or the
+      results differ: every leaf is named; ValueError if there are no branches.
+
+    >>> switch(1, [lambda x: x + 1, lambda x: 2 * x], 10)
+    Array(20, dtype=int32, weak_type=True)
+    """
+    if callable(branches):
+        raise TypeError(f"switch: branches must be a sequence of functions, not {branches!r}.")
+    functions = tuple(branches)
+    if not functions:
+        raise ValueError("switch: there are no branches to choose from.")
+    names = [f"branch {i}" for i in range(len(functions))]
+    for name, fun in zip(names, functions):
+        check_callable("switch", fun, name)
+    given, which = _operands("switch", operands, operand), _index(index, len(functions))
+    if len(functions) == 1:
+        return functions[0](*given)
+    return _chosen("switch", which, names, functions, given)
+
+
+def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is not _NOT_GIVEN:
+        if operands:
+            raise TypeError(f"{who}: operand= is the only operand, but {len(operands)} more were given by position.")
+        operands = (operand,)
+    check_arrays(f"{who}: operand {{}}", operands)
+    return operands
+
+
+def _chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
+    """The results of one of the functions; a boolean index chooses the first if it is true."""
+    leaves, tree = pytree.flatten(operands)
+    avals = [aval_of(x) for x in leaves]
+    bodies = [trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals) for f in functions]
+    programs, consts = joined(who, names, functions, bodies)
+    in_order = programs[::-1] if aval_of(index).dtype == np.dtype(bool) else programs
+    outs = forwarding.cond(index, [*consts, *leaves], in_order)
+    return pytree.unflatten(pytree.structure(bodies[0].result), outs)
+
+
+_CHOICE = "\n  Use tnp.where or lax.select_n to choose for each element."
+
+
+def _predicate(pred: Any) -> Any:
+    """A predicate as a boolean scalar."""
+    aval = _scalar("cond: the predicate", "a boolean or a number", pred)
+    if dtypes.is_bool(aval.dtype):
+        return pred
+    if dtypes.is_complex(aval.dtype):
+        raise TypeError(f"cond: the predicate must be a boolean or a real number, not {aval}.")
+    return ne(pred, constant(0, aval))
+
+
+def _index(index: Any, n: int) -> Any:
+    """The index of one of n branches as an int32, moved inside: what masks compare is what chooses."""
+    aval = _scalar("switch: the index", "an integer", index)
+    if not dtypes.is_integer(aval.dtype):
+        raise TypeError(f"switch: the index must be an integer, not {aval}.")
+    if dtypes.bits_of(aval.dtype) < 32:  # which may not hold n
+        index = convert_element_type(index, np.int32)
+    aval = aval_of(index)
+    return convert_element_type(clamp(constant(0, aval), index, constant(n - 1, aval)), np.int32)
+
+
+def _scalar(what: str, kind: str, x: Any, help: str = _CHOICE) -> ShapedArray:
+    if not is_arraylike(x):
+        raise TypeError(f"{what} must be {kind}, not {x!r} of type {type(x).__name__}.")
+    aval = aval_of(x)
+    if aval.shape:
+        raise TypeError(f"{what} must be a scalar, not {aval}.{help}")
+    return aval
+
+
+# ---- loops ---------------------------------------------------------------------------------------------------
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+    """The carry after `body_fun` was applied to it for as long as `cond_fun` of it was true.
+
+    Only forward mode differentiates it: how many steps there are to go back is not known. Where that is known, use
+    `scan` or `fori_loop`.
+
+    Args:
+      cond_fun: carry -> boolean scalar.
+      body_fun: carry -> carry, of the same structure and types.
+      init_val: the carry to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
+    Raises: TypeError if `cond_fun` gives anything else, or the carry changes: every leaf is named.
+
+    >>> while_loop(lambda x: x < 100, lambda x: 2 * x, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    check_callable("while_loop", cond_fun, "cond_fun")
+    check_callable("while_loop", body_fun, "body_fun")
+    check_arrays("while_loop: init_val{}", init_val)
+    tree = pytree.structure(init_val)
+
+    def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> Body:
+        return trace("while_loop", fun, lambda *xs: fun(pytree.unflatten(tree, xs)), avals)
+
+    body, carry = settled("while_loop", body_fun, init_val, lambda avals: of(body_fun, avals), lambda out: out)
+    condition = of(cond_fun, [aval_of(x) for x in carry])
+    _check_condition(cond_fun, condition)
+    outs = forwarding.while_loop(condition, body, carry)
+    return pytree.unflatten(tree, outs)
+
+
+def _check_condition(cond_fun: Any, condition: Body) -> None:
+    avals = condition.jaxpr.out_avals
+    if pytree.structure(condition.result) is not pytree.LEAF:
+        found = str(pytree.structure(condition.result))
+    elif avals[0].shape or not dtypes.is_bool(avals[0].dtype):
+        found = str(avals[0])
+    else:
+        return
+    raise TypeError(
+        f"while_loop: {core.describe_function(cond_fun)} must return a boolean scalar, but returned {found}."
+    )
+
+
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """`for i in range(lower, upper): val = body_fun(i, val)`.
+
+    If both bounds are known it is a scan, which reverse mode differentiates; with a traced bound it is a `while_loop`.
+
+    Args:
+      lower, upper: integer scalars.
+      body_fun: (i, val) -> val, of the same structure and types.
+      init_val: what to begin with, a pytree of arrays. Bare numbers take the type that `body_fun` gives them.
+      unroll: as of `scan`, if both bounds are known.
+    Raises: TypeError if bounds are not integers of one dtype, or the carry changes: every leaf is named; ValueError
+      for `unroll` with a traced bound.
+
+    >>> fori_loop(0, 10, lambda i, total: total + i, 0)
+    Array(45, dtype=int32, weak_type=True)
+    """
+    check_callable("fori_loop", body_fun, "body_fun")
+    check_arrays("fori_loop: init_val{}", init_val)
+    counter = _counter_type(lower, upper)
+    tree = pytree.structure(init_val)
+
+    def step(i: Any, *xs: Any) -> Any:
+        return add(i, constant(1, counter)), body_fun(i, pytree.unflatten(tree, xs))
+
+    def traced(avals: Sequence[ShapedArray]) -> Body:
+        return trace("fori_loop", body_fun, step, [counter, *avals])
+
+    body, carry = settled("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
+    outs = _counted(lower, upper, counter, body, carry, unroll)
+    return pytree.unflatten(tree, outs[1:])
+
+
+def _counter_type(lower: Any, upper: Any) -> ShapedArray:
+    """The type in which the steps are counted."""
+    low, high = (_scalar(f"fori_loop: {name}", "an integer", x, "") for name, x in (("lower", lower), ("upper", upper)))
+    for name, aval in (("lower", low), ("upper", high)):
+        if not dtypes.is_integer(aval.dtype):
+            raise TypeError(f"fori_loop: {name} must be an integer, not {aval}.")
+    if low.dtype != high.dtype and not low.weak_type and not high.weak_type:
+        raise TypeError(f"fori_loop: lower is {low}, but upper is {high}: convert one of them.")
+    dtype, weak = dtypes.result_type(low, high)
+    return ShapedArray((), dtype, weak)
+
+
+def _counted(lower: Any, upper: Any, counter: ShapedArray, body: Body, carry: Sequence[Any], unroll: Any) -> Any:
+    """The carry, a counter first, after the loop."""
+    start, stop = known_elements(lower), known_elements(upper)
+    if start is not None and stop is not None:
+        length, first = max(int(stop) - int(start), 0), constant(int(start), counter)
+        together = steps_at_once("fori_loop", 1 if unroll is None else unroll, length)
+        return forwarding.scan(body, [first, *carry], (), length=length, unroll=together)
+    if unroll not in (None, False, 1):
+        raise ValueError(
+            f"fori_loop: unroll={unroll!r} needs bounds that are known, but {_which(lower, upper)} is traced."
+        )
+    first, last = as_type(lower, counter), as_type(upper, counter)
+
+    def more(i: Any, *_: Any) -> Any:
+        return lt(i, last)
+
+    condition = trace("fori_loop", more, more, [counter, *map(aval_of, carry)])
+    return forwarding.while_loop(condition, body, [first, *carry])
+
+
+def _which(lower: Any, upper: Any) -> str:
+    return "lower" if known_elements(lower) is None else "upper"

@@ -1,0 +1,63 @@
+"""Branches and loops without what their programs only pass on.
+
+What a body leaves as it is becomes a constant, which is not carried, saved for a derivative, or mapped; results that
+are operands, or the sequence itself, are not computed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.control_flow.body_tracing import Body
+from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.numpy import asarray
+from tapeless.tracer.passes import forwarded_inputs, rearranged
+from tapeless.tracer.primitives import control_flow as primitives
+
+
+def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list[Any]:
+    """`primitives.cond`, less the results that are the same operand whatever is chosen."""
+    forwards = [xs[0] if len(set(xs)) == 1 else None for xs in zip(*map(forwarded_inputs, branches), strict=True)]
+    computed = [i for i, source in enumerate(forwards) if source is None]
+    programs = [rearranged(branch, range(len(operands)), computed) for branch in branches]
+    outs = iter(primitives.cond(index, operands, programs))
+    return [next(outs) if source is None else asarray(operands[source]) for source in forwards]
+
+
+def while_loop(condition: Body, body: Body, carry: Sequence[Any]) -> tuple[Any, ...]:
+    """`primitives.while_loop`, less what stays as it is."""
+    constant = _constant(body, len(carry))
+    constants, carried = chosen(constant, carry), others(constant, carry)
+    consts = (*condition.consts, *constants), (*body.consts, *constants)
+    changed = others(constant, range(len(carry)))
+    test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, changed)
+    return merged(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
+
+
+def scan(body: Body, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
+    """`primitives.scan`, less what stays as it is, and the results that are one of xs."""
+    first, n = len(body.consts) + len(carry), len(carry)
+    constant = _constant(body, n)
+    copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]
+    is_copy = [k is not None for k in copied]
+    computed = others([*constant, *is_copy], range(n + len(copied)))
+    jaxpr = _constants_first(body, constant, computed)
+    constants, carried = chosen(constant, carry), others(constant, carry)
+    outs = primitives.scan(jaxpr, [*body.consts, *constants], carried, xs, **params)
+    ends, ys = outs[: len(carried)], outs[len(carried) :]
+    copies = [asarray(xs[k]) for k in copied if k is not None]
+    return merged(constant, map(asarray, constants), ends) + merged(is_copy, copies, ys)
+
+
+def _constant(body: Body, n: int) -> list[bool]:
+    """Which of the n parts of the carry the body leaves as they are."""
+    first = len(body.consts)
+    return [k == first + i for i, k in enumerate(forwarded_inputs(body.jaxpr)[:n])]
+
+
+def _constants_first(body: Body, constant: Sequence[bool], outs: Sequence[int]) -> Jaxpr:
+    """The program with what is constant in the carry among its constants, and the results `outs` alone."""
+    first, end = len(body.consts), len(body.jaxpr.invars)
+    carry = range(first, first + len(constant))
+    ins = [*range(first), *chosen(constant, carry), *others(constant, carry), *range(carry.stop, end)]
+    return rearranged(body.jaxpr, ins, outs)

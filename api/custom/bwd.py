@@ -1,0 +1,208 @@
+"""The backward rule of one call of a custom_vjp function, as a linear map: run, or written down and transposed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
+from tapeless.custom.closures import closed_over
+from tapeless.custom.symbolic_zeros import symbolic
+from tapeless.interpreters.rules.custom import Pull, differentiated_closure
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.tracer import dtypes, pytree, source
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.errors import UnexpectedTracerError
+from tapeless.tracer.jaxpr import Jaxpr, Var
+from tapeless.tracer.primitives.custom import custom_linear
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+
+class Point(NamedTuple):
+    """What the backward rule of a call takes and gives."""
+
+    residuals: Any  # their structure
+    tree: Any  # that of the value
+    outs: tuple[ShapedArray, ...]  # types of tangents of the value
+    ins: tuple[ShapedArray, ...]  # types of tangents of the differentiable arguments
+    some: tuple[bool, ...]  # which of these are differentiated
+
+
+class Backward:
+    """The backward rule of a call (custom_reverse), a `pull` of `custom_linear` that calls the user's function.
+
+    Its residuals are the traced arrays among the arguments without a derivative, then those of the forward rule.
+    """
+
+    def __init__(self, call: Any, point: Point) -> None:
+        self._call, self._point, self._name = call, point, name_of(call.custom.bwd)
+        self.__name__ = f"transpose_{self._name}"  # that is the map; what is given is its transpose
+        self.out_avals = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
+
+    def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
+        """They are what this was made for."""
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        """The rule. Raises: TypeError if what it returns does not fit, or is not linear in the cotangents."""
+        found, avals = self._run(residuals, cts), tuple([aval_of(x) for x in residuals])
+        self._call.first_time(self._key(avals), lambda: self._check_linear(avals))
+        return found
+
+    def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The transpose of the rule, traced anew every time as it would be run anew."""
+        avals = tuple([aval_of(x) for x in residuals])
+        program, consts = self.traced(avals)
+        self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
+        return Pull(program, len(consts) + len(avals), self._name).forward([*consts, *residuals], tangents)
+
+    def closed(self, avals: tuple[ShapedArray, ...]) -> tuple[tuple[Any, ...], Pull]:
+        """What the rule closes over, and the rule as a program."""
+        program, consts, _ = self._call.remembering((self._point, avals), lambda: (*self.traced(avals), None))
+        self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
+        n = len(consts) + len(avals)
+        if self._call.custom.symbolic_zeros:
+            return consts, _AskingPull(program, n, self._name, True, self, consts)
+        return consts, Pull(program, n, self._name)
+
+    def traced(
+        self, avals: tuple[ShapedArray, ...], zeros: Sequence[bool] | None = None
+    ) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The rule as a program, and its constants; without the cotangents that are `zeros`."""
+        n, is_zero = len(avals), zeros or [False] * len(self.out_avals)
+
+        def flat(*xs: Any) -> list[Any]:
+            given = iter(xs[n:])
+            cts = [Zero(aval) if zero else next(given) for aval, zero in zip(self.out_avals, is_zero)]
+            return list(map(instantiate, self._run(xs[:n], cts)))
+
+        of_cts = [aval for aval, zero in zip(self.out_avals, is_zero) if not zero]
+        return trace_to_jaxpr(flat, [*avals, *of_cts], what="custom_vjp", function=self._call.custom.bwd)
+
+    def _run(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        call, given = self._call, iter(cts)
+        shown = symbolic if call.custom.symbolic_zeros else instantiate
+        outs = [shown(next(given) if dtypes.is_inexact(a.dtype) else Zero(a)) for a in self._point.outs]
+        saved = pytree.unflatten(self._point.residuals, residuals[call.n :])
+        args = (*call.nondiff.values(residuals[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
+        try:
+            pulled = source.at(None, call.custom.bwd, *args)
+        except UnexpectedTracerError as error:
+            raise self._explained(error) from None
+        return [x for x, yes in zip(_cotangents(call, pulled, self._point.ins), self._point.some) if yes]
+
+    def _explained(self, error: UnexpectedTracerError) -> Exception:
+        """What is differentiated around a call is gone when the rule runs, and there is no cotangent for it."""
+        held = closed_over(self._call.custom.bwd, *self._call.nondiff.static)
+        found = next((x for x in held if x.differentiated), None)
+        return error if found is None else differentiated_closure(self._call.primitive, self._call.__name__, found)
+
+    def _key(self, avals: tuple[ShapedArray, ...]) -> Any:
+        return self._call.key(avals, self._point)
+
+    def _check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
+        found = attempt(lambda: self.traced(avals))
+        if found is not None:
+            program, consts = found
+            self._check_program(program, consts, len(avals))
+
+    def _check_program(self, program: Jaxpr, consts: tuple[Any, ...], n: int) -> None:
+        if self._call.custom.is_linear:
+            what = f"custom_vjp: {self._call.describe_backward()} is not linear in the cotangent"
+            check_rule_is_linear(program, consts, n, what, f"{self._call.__name__}.defvjp")
+
+
+def name_of(f: Any) -> str:
+    """What a user's function is called."""
+    return getattr(f, "__name__", type(f).__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class _AskingPull(Pull):
+    """The program of a rule that asks for symbolic zeros: it is written again for those there are."""
+
+    rule: Any = None
+    consts: tuple[Any, ...] = ()
+
+    def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
+        zeros = [type(ct) is Zero for ct in cts]
+        program = self._program(residuals, zeros) if any(zeros) else None
+        if program is None:
+            return super().backward(residuals, cts)
+        there = Pull(program, self.n, self.name, transposed=False)
+        return custom_linear(there, residuals, [ct for ct in cts if type(ct) is not Zero])
+
+    def _program(self, residuals: Sequence[Any], zeros: Sequence[bool]) -> Jaxpr | None:
+        """The rule for these zeros; None if it closes over more than it did before, which cannot be had any more."""
+        if any(isinstance(x, Tracer) for x in self.consts):
+            return None
+        k = len(self.consts)
+        program, met = self.rule.traced(tuple([aval_of(x) for x in residuals[k:]]), zeros)
+        places = [next((i for i, x in enumerate(self.consts) if _is_same(x, y)), None) for y in met]
+        if None in places or len(set(places)) < len(places):
+            return None
+        found = dict(zip(places, program.invars))
+        first = [found.get(i) or Var(aval_of(x)) for i, x in enumerate(self.consts)]
+        return program.replace(invars=[*first, *program.invars[len(met) :]])
+
+
+def _is_same(x: Any, y: Any) -> bool:
+    """Programs hold copies of NumPy arrays."""
+    if x is y or not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return x is y
+    return x.dtype == y.dtype and np.array_equal(x, y, equal_nan=x.dtype.kind in "fc")
+
+
+# ---- what the rule returns -----------------------------------------------------------------------------------
+
+
+def _cotangents(call: Any, pulled: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    """One for each leaf of the arguments. Raises: TypeError if what the rule returned does not fit."""
+    arguments = call.tree.children
+    pulled = tuple(pulled) if type(pulled) is list else pulled
+    if type(pulled) is not tuple or len(pulled) != len(arguments):
+        shown = f"a tuple of {len(pulled)}" if type(pulled) is tuple else repr(pulled)
+        raise TypeError(
+            f"custom_vjp: {call.describe_backward()} must return a tuple with one cotangent for each differentiable "
+            f"argument, {len(arguments)}, but returned {shown}."
+        )
+    found: list[Any] = []
+    types = iter(avals)
+    for i, ct, tree in zip(call.nondiff.others(len(arguments)), pulled, arguments):
+        found += _of_argument(call, i, ct, tree, [next(types) for _ in range(tree.num_leaves)])
+    return found
+
+
+def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    given, structure = pytree.flatten_with_path(ct, lambda x: x is None)
+    places = _places(structure, tree)
+    found: list[Any] = [Zero(aval) for aval in avals]
+    for (path, x), place in zip(given, places or ()):
+        if x is not None and type(place) is int:
+            found[place] = _fitting(call, f"argument {i}{pytree.keystr(path)}", x, avals[place])
+        elif x is not None:
+            places = None
+    if places is None:
+        raise TypeError(
+            f"custom_vjp: {call.describe_backward()} must return for argument {i} what has its structure, "
+            f"{tree}, with None where there is no derivative, not {pytree.structure(ct)}."
+        )
+    return found
+
+
+def _places(structure: Any, tree: Any) -> list[Any] | None:
+    """Which leaf, or leaves, of `tree` are where `structure` has leaves; None if it goes deeper or elsewhere."""
+    try:
+        return pytree.flatten_up_to(structure, pytree.unflatten(tree, list(range(tree.num_leaves))))
+    except ValueError:
+        return None
+
+
+def _fitting(call: Any, where: str, ct: Any, want: ShapedArray) -> Any:
+    if want.dtype == dtypes.float0:
+        return Zero(want)
+    who = f"custom_vjp: the cotangent that {call.describe_backward()} returned for {where}"
+    if not is_arraylike(ct):
+        raise TypeError(f"{who} is {ct!r} of type {type(ct).__name__}, which is not an array.")
+    return fitting(ct, want, who, where)

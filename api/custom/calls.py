@@ -1,0 +1,252 @@
+"""What functions with rules of their own have in common: which arguments are differentiated, and one call made flat."""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence, Set
+from contextvars import ContextVar
+from typing import Any
+
+from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.custom import closures
+from tapeless.custom.checks import attempt, check_values
+from tapeless.tracer import core, pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Primitive, Tracer
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.recency import Recent
+from tapeless.tracer.scopes import scoped
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+_PROGRAMS_LIMIT = 256  # of one function
+_CHECKED_LIMIT = 4096
+_checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=frozenset())
+
+
+class Known:
+    """What is remembered of a function and its rule, by types of arguments."""
+
+    __slots__ = ("checked", "constant", "programs")
+
+    def __init__(self) -> None:
+        self.programs: Recent[Any, Any] = Recent(_PROGRAMS_LIMIT)
+        self.checked: set[Any] = set()  # types for which the rule was found to be right
+        self.constant: dict[Any, Sequence[int]] = {}  # which tangents a JVP rule makes of nothing
+
+
+class CustomFunction:
+    """A function whose derivative the user gives. `custom_jvp` and `custom_vjp` say how."""
+
+    __name__: str
+    primitive: Primitive
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        check_callable(self.primitive.name, fun)
+        functools.update_wrapper(self, fun, updated=())
+        self._signature = signature_of(fun)
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.fun, self.nondiff_argnums = fun, (*numbers, *[self._position(name) for name in names])
+        self.known = Known()
+        self.is_linear = True  # unless the user says that it is not meant to be
+
+    def __repr__(self) -> str:
+        return f"<{self.primitive} of {core.describe_function(self.fun)}>"
+
+    def rules(self) -> tuple[Callable[..., Any], ...]:
+        """The functions that make up the rule; none if it is not defined."""
+        raise NotImplementedError
+
+    def flat_call(self, nondiff: "Nondiff", tree: Any) -> "FlatCall":
+        """A call with arguments of this structure."""
+        raise NotImplementedError
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.rules():
+            define = self.primitive.name.replace("custom_", "def")
+            raise AttributeError(f"{self.primitive}: {self.__name__} has no rule: define one with {define}.")
+        nondiff, arguments = self._split(positional(str(self.primitive), self.__name__, self._signature, args, kwargs))
+        leaves, tree = pytree.flatten(arguments)
+        if not all(map(is_arraylike, leaves)):
+            advice = "\n  Name it in nondiff_argnums if it is not to be differentiated."
+            check_arguments(self.primitive.name, self.__name__, arguments, nondiff.others(len(arguments)), advice)
+        flat = self.flat_call(nondiff, tree)
+        operands = [*nondiff.operands, *leaves]
+        held = None if core.is_evaluating() else closures.converted(flat, operands)
+        custom, given = (flat, operands) if held is None else (held, [*held.tracers, *operands])
+        outs = self.primitive.bind(*given, custom=custom, jaxpr=None, n_consts=None)
+        return pytree.unflatten(custom.out_tree, outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _position(self, name: str) -> int:
+        """Of the argument called `name`. Raises: ValueError if there is none."""
+        names = list(self._signature.parameters) if self._signature else []
+        if name not in names:
+            has = ", ".join(names) or "no names"
+            raise ValueError(f"{self.primitive}: nondiff_argnames names {name!r}, but {self.__name__} has {has}.")
+        return names.index(name)
+
+    def _split(self, args: tuple[Any, ...]) -> tuple["Nondiff", list[Any]]:
+        """Arguments without a derivative; the others."""
+        for i in self.nondiff_argnums:
+            if not -len(args) <= i < len(args):
+                raise ValueError(
+                    f"{self.primitive}: nondiff_argnums names argument {i}, but {self.__name__} was called with "
+                    f"{len(args)} argument{'s' * (len(args) != 1)}."
+                )
+        chosen = {i % len(args): args[i] for i in self.nondiff_argnums}
+        return Nondiff(chosen), [x for i, x in enumerate(args) if i not in chosen]
+
+
+def signature_of(fun: Any) -> inspect.Signature | None:
+    """That of a function, if it has one: some of C do not."""
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        return None
+
+
+def positional(
+    who: str, name: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """All arguments by position, defaults among them: that is how rules take them.
+
+    Raises: TypeError if there is one that has no position.
+    """
+    if signature is None and kwargs:
+        raise TypeError(f"{who}: the arguments of {name} have no names; give them by position.")
+    if signature is None:
+        return args
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise TypeError(f"{who}: {name} takes {names} by name only, but its rule takes positions.")
+    return bound.args
+
+
+class Nondiff:
+    """Arguments without a derivative, by position. Traced arrays in them are operands; the rest stays what it is."""
+
+    def __init__(self, args: dict[int, Any]) -> None:
+        self.positions = sorted(args)
+        leaves, self._tree = pytree.flatten([args[i] for i in self.positions])
+        self._leaves = [stop_gradient(x) if isinstance(x, Tracer) else x for x in leaves]
+        self._traced = [k for k, x in enumerate(self._leaves) if isinstance(x, Tracer)]
+        self.operands = [self._leaves[k] for k in self._traced]
+        self.static = [x for x in self._leaves if not isinstance(x, Tracer)]
+
+    def values(self, operands: Sequence[Any]) -> list[Any]:
+        """The arguments, with other values for the traced arrays."""
+        leaves = list(self._leaves)
+        for k, x in zip(self._traced, operands, strict=True):
+            leaves[k] = x
+        return pytree.unflatten(self._tree, leaves)
+
+    def others(self, n: int) -> list[int]:
+        """Positions of n arguments that are differentiated."""
+        return [i for i in range(n + len(self.positions)) if i not in self.positions]
+
+    def inserted(self, operands: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        """All arguments, those without a derivative in their places."""
+        args = list(given)
+        for i, x in zip(self.positions, self.values(operands)):
+            args.insert(i, x)
+        return args
+
+
+class FlatCall:
+    """One call on flat arrays: the traced arrays without a derivative, then the differentiable arguments."""
+
+    def __init__(self, custom: CustomFunction, nondiff: Nondiff, tree: Any) -> None:
+        self.custom, self.nondiff, self.tree = custom, nondiff, tree
+        self.primitive, self.n = custom.primitive, len(nondiff.operands)
+        self.out_tree: Any = None
+        self._types: tuple[Any, Sequence[ShapedArray]] | None = None  # of the result, once the function was traced
+        self.__name__, self.__wrapped__ = custom.__name__, custom.fun
+
+    def function(self, *operands: Any) -> list[Any]:
+        """The function itself."""
+        args = self.nondiff.inserted(operands[: self.n], pytree.unflatten(self.tree, operands[self.n :]))
+        result = self.custom.fun(*args)
+        check_arrays(f"{self.primitive}: the result{{}} of {self.__name__}", result)
+        outs, self.out_tree = pytree.flatten(result)
+        return outs
+
+    def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
+        """The function as a program, and its constants: one for all calls of these types, see `remembering`."""
+        program, consts, self.out_tree = self.remembering(avals, lambda: self._trace(avals))
+        self._types = self.out_tree, program.out_avals
+        return program, consts
+
+    def _trace(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...], Any]:
+        return *trace_to_jaxpr(self.function, avals, what=self.primitive.name, function=self), self.out_tree
+
+    def remembering(self, key: Any, make: Callable[[], tuple[Any, tuple[Any, ...], Any]]) -> tuple[Any, Any, Any]:
+        """What `make()` gives, a program, its constants and something about it, unless it depends on this call.
+
+        It does if there are arguments without a derivative, or if a constant is traced.
+        """
+        whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.known.programs
+        found = None if self.nondiff.positions else cache.get(whole) or cache.recall(whole)
+        if found is not None:
+            return found
+        made = make()
+        if not self.nondiff.positions and not any(isinstance(x, Tracer) for x in made[1]):
+            cache.enter(whole, made)
+        return made
+
+    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The user's rule. Raises: TypeError if what it returns does not fit, or is not linear in the tangents."""
+        avals = tuple([aval_of(x) for x in primals])
+        if self._types is None and not self.is_checked(self.key(avals)):
+            attempt(lambda: self.traced(avals))
+        values, pushed = self.push(primals, tangents)
+        self.first_time(self.key(avals), lambda: self.check_linear(avals))
+        return values, pushed
+
+    def describe_rule(self) -> str:
+        """What messages call the function that gives the value and the derivative."""
+        raise NotImplementedError
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Apply the rule. Returns: values, which `check_value` has seen, and tangents, which may be `Zero`."""
+        raise NotImplementedError
+
+    def check_value(self, value: Any) -> list[Any]:
+        """The leaves of the value that the rule gives. Raises: TypeError if it is not like that of the function."""
+        check_arrays(f"{self.primitive}: the value{{}} of {self.describe_rule()}", value)
+        values, self.out_tree = pytree.flatten(value)
+        if self._types is not None:
+            check_values(self.primitive, self.describe_rule(), values, self.out_tree, *self._types)
+        return values
+
+    def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
+        """Raises: LinearityError if the rule, traced for these types, is not linear; a backward rule is asked later."""
+
+    def first_time(self, key: Any, check: Callable[[], None]) -> None:
+        """Make a check that depends on types only, unless it was made before; the check may come here again."""
+        known = self.custom.known
+        if self.is_checked(key):
+            return
+        if len(known.checked) >= _CHECKED_LIMIT:
+            known.constant.clear()  # after the next check it is known again
+            known.checked.clear()
+        scoped(_checking, {*_checking.get(), (id(known), key)}, check)
+        known.checked.add(key)
+
+    def is_checked(self, key: Any) -> bool:
+        """Whether the check was made, or is being made around here: another thread's counts when it is over."""
+        return key in self.custom.known.checked or (id(self.custom.known), key) in _checking.get()
+
+    def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
+        """What calls of the same types have in common."""
+        return (self.tree.snapshot(), tuple([aval.strong() for aval in avals]), *more)

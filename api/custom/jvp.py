@@ -1,0 +1,168 @@
+"""Functions whose JVP the user gives; reverse mode is its transpose."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.custom.calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
+from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
+from tapeless.interpreters.rules.custom import linear_zeros
+from tapeless.interpreters.zero import Zero, instantiate, with_zeros
+from tapeless.tracer import dtypes, pytree, source
+from tapeless.tracer.flags import chosen
+from tapeless.tracer.primitives import custom
+from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class custom_jvp(CustomFunction):
+    """A function with a JVP rule of its own, which reverse mode uses too.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      nondiff_argnums, nondiff_argnames: arguments that are passed to the rule as they are, first and in order; they
+        need not be arrays, but may be, traced too.
+    Raises: ValueError for a name that is not among the parameters; when called, AttributeError if there is no rule,
+      TypeError if another argument, or a result, is no array, ValueError for a number that is out of range, and where
+      it is differentiated TypeError if what the rule returns does not fit, LinearityError as `defjvp` says.
+
+    >>> @custom_jvp
+    ... def double(x):
+    ...     return 2.0 * x
+    >>> @double.defjvp
+    ... def double_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return double(x), 2.0 * t
+    """
+
+    primitive = custom.custom_jvp_p
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(
+        self, jvp: Callable[..., Any], symbolic_zeros: bool = False, *, check_linear: bool = True
+    ) -> Callable[..., Any]:
+        """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
+
+        Args:
+          symbolic_zeros: give tangents that are known to be zero as `SymbolicZero`, not as arrays of zeros.
+          check_linear: raise LinearityError, when the rule is first used, if the tangent that it returns is not linear
+            in those that it is given. One that is not has no reverse mode.
+        """
+        check_callable("custom_jvp", jvp, "the rule")
+        self.jvp, self.symbolic_zeros, self.is_linear = jvp, symbolic_zeros, check_linear
+        self.known = Known()
+        return jvp
+
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set the rule from one function per argument: `lambda t, value, *primals: tangent`, or None for zero.
+
+        Raises: TypeError if there are arguments without a derivative, which such functions do not take.
+        """
+        if self.nondiff_argnums:
+            raise TypeError(
+                f"custom_jvp: defjvps gives {self.__name__} rules that take all arguments as primals, but it has "
+                "nondiff_argnums.\n  Use defjvp."
+            )
+
+        for row in jvps:
+            if row is not None:
+                check_callable("custom_jvp", row, "a rule of defjvps")
+
+        def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
+            value = self(*primals)
+            terms = [
+                row(pytree.tree_map(_array, t), value, *primals)
+                for row, t in zip(jvps, tangents, strict=True)
+                if row is not None and not all(type(x) is SymbolicZero for x in pytree.leaves(t))
+            ]
+            zeros = pytree.tree_map(SymbolicZero.from_primal_value, value)
+            return value, functools.reduce(lambda a, b: pytree.tree_map(add, a, b), terms) if terms else zeros
+
+        self.defjvp(rule, symbolic_zeros=True)
+
+    def rules(self) -> tuple[Callable[..., Any], ...]:
+        """The rule."""
+        return () if self.jvp is None else (self.jvp,)
+
+    def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
+        """A call with arguments of this structure."""
+        return _Call(self, nondiff, tree)
+
+
+def _array(t: Any) -> Any:
+    return instantiate(Zero(t.aval)) if type(t) is SymbolicZero else t
+
+
+class _Call(FlatCall):
+    """One call of a custom_jvp function."""
+
+    custom: custom_jvp
+
+    def describe_rule(self) -> str:
+        """`the rule of f`."""
+        return f"the rule of {self.__name__}"
+
+    def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Apply the rule. Raises: TypeError if what it returns does not fit together."""
+        value, tangent = self._pair(primals, tangents)
+        (pushed, tangent_tree), tree = pytree.flatten(tangent), pytree.structure(value)
+        if tangent_tree != tree:
+            raise TypeError(
+                f"custom_jvp: {self.describe_rule()} returned a value of structure {tree}, "
+                f"but a tangent of structure {tangent_tree}."
+            )
+        values = self.check_value(value)
+        check_arrays(f"{self.primitive}: the tangent{{}} of {self.describe_rule()}", tangent)
+        return values, [self._tangent(y, t) for y, t in zip(values, pushed)]
+
+    def _pair(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        given = pytree.unflatten(self.tree, primals[self.n :])
+        given_tangents = list(map(symbolic, tangents)) if self.custom.symbolic_zeros else linear_zeros(tangents)
+        pushed = pytree.unflatten(self.tree, given_tangents[self.n :])
+        assert self.custom.jvp is not None  # it was there when the call was made
+        out = self.custom.jvp(*self.nondiff.values(primals[: self.n]), tuple(given), tuple(pushed))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"custom_jvp: {self.describe_rule()} must return (value, tangent), but returned {out!r}.")
+        return out
+
+    def _tangent(self, y: Any, t: Any) -> Any:
+        want = aval_of(y).tangent()
+        if want.dtype == dtypes.float0:
+            return Zero(want)
+        return fitting(t, want, f"custom_jvp: a tangent from {self.describe_rule()}", f"its value {aval_of(y)}")
+
+    def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The user's rule. A tangent that it makes of no tangent is seen to be zero, where that can be seen."""
+        values, pushed = super().rule(primals, tangents)
+        constant = self.custom.known.constant.get(self.key([aval_of(x) for x in primals]), ())
+        return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]
+
+    def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
+        """Raises: LinearityError if the tangent that the rule returns is not linear in those that it is given."""
+        if not self.custom.is_linear:
+            return
+        n, differentiable = len(avals), [i >= self.n and dtypes.is_inexact(a.dtype) for i, a in enumerate(avals)]
+
+        def pushed(*xs: Any) -> list[Any]:
+            return list(map(instantiate, self.push(*with_zeros(xs, differentiable))[1]))
+
+        of_tangents = chosen(differentiable, avals)
+        trace = functools.partial(trace_to_jaxpr, pushed, [*avals, *of_tangents], what="custom_jvp", function=self)
+        found = source.at(None, attempt, trace)
+        if found is not None:
+            what = f"custom_jvp: the tangent that {self.describe_rule()} returns is not linear in the tangents"
+            program, consts = found
+            constant = check_rule_is_linear(program, consts, n, what, f"{self.__name__}.defjvp")
+            self.custom.known.constant[self.key(avals)] = constant

@@ -1,0 +1,253 @@
+"""Solutions of equations, differentiated by what they solve and not by how they were found."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.arguments.checks import check_arrays, check_callable, structure
+from tapeless.control_flow.body_tracing import as_type, trace
+from tapeless.custom.jvp import custom_jvp
+from tapeless.custom.symbolic_zeros import zero_from_primal
+from tapeless.differentiate.autodiff import jvp
+from tapeless.differentiate.tangents import typed
+from tapeless.interpreters import transpose
+from tapeless.interpreters.analysis.linearity import check_linear
+from tapeless.tracer import core, linear_vars, pytree
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.primitives.elementwise import neg
+from tapeless.tracer.primitives.linear_solve import System, linear_solve
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+Flat = Callable[..., Any]
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """x such that `matvec(x)` is `b`, found by `solve`, which is not differentiated: derivatives solve again.
+
+    Args:
+      matvec: a linear function of pytrees like `b`; it may close over the arrays to differentiate by.
+      b: a pytree of floating point or complex arrays.
+      solve: `solve(matvec, b)` gives x, or (x, aux) if `has_aux`; aux has no derivative.
+      transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system, for reverse mode.
+      symmetric: promise that the matrix is, so that `solve` serves for both.
+    Returns: x, of the structure and types of `b`; or (x, aux).
+    Raises: LinearityError if `matvec` is not linear; TypeError if it, or a solver, gives another structure or other
+      types than `b`; NotImplementedError in reverse mode if there is no solver for the transposed system.
+    Source: Giles 2008, "An extended collection of matrix derivative results", section 2.3.
+    """
+    for name, f in (("matvec", matvec), ("solve", solve)):
+        check_callable("custom_linear_solve", f, name)
+    check_arrays("custom_linear_solve: b{}", b)
+    return _linear_solve(_Given("custom_linear_solve", "b"), matvec, b, solve, transpose_solve, symmetric, has_aux)
+
+
+def _linear_solve(
+    given: "_Given",
+    matvec: Any,
+    b: Any,
+    solve: Any,
+    transpose_solve: Any,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """`custom_linear_solve`; messages speak of what is `given`, which is like b."""
+    leaves, tree = pytree.flatten(b)
+    avals = _types(given, b, (matvec, matvec), (solve, _found_by(given, solve, matvec, has_aux)))
+    program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
+    linear = linear_vars.marked(program, (*[False] * len(consts), *[True] * len(avals)))
+    check_linear(linear)
+    solved, of_solve, aux = _solver(given, solve, program, consts, avals, b, has_aux)
+    groups: list[Sequence[Any]] = [consts, (), of_solve, ()]
+    vecmat = transpose_solved = None
+    if symmetric:
+        vecmat, transpose_solved, groups[1], groups[3] = program, solved, consts, of_solve
+    elif transpose_solve is not None:
+        every = (True,) * len(avals)
+        vecmat, _ = transpose.transpose_jaxpr(linear, every, wanted=every)
+        transpose_solved, groups[3], _ = _solver(given, transpose_solve, vecmat, consts, avals, b, has_aux)
+        groups[1] = consts
+    outs = linear_solve(
+        System(program, vecmat, solved, transpose_solved), groups, [as_type(x, a) for x, a in zip(leaves, avals)]
+    )
+    x = pytree.unflatten(tree, outs[: len(avals)])
+    return (x, pytree.unflatten(aux, outs[len(avals) :])) if has_aux else x
+
+
+class _Given(NamedTuple):
+    """What a solution must be like, for messages: an argument of a function of this module."""
+
+    who: str
+    name: str
+
+
+_OF_GUESS = _Given("custom_root", "initial_guess")
+
+
+def _types(given: _Given, b: Any, *functions: tuple[Any, Any]) -> list[ShapedArray]:
+    """The types of the leaves of a solution: weak where those of `b` are, if each function leaves that so.
+
+    Args:
+      given: what `b` is.
+      functions: the user's function, for messages, and what is called.
+    """
+    leaves, tree = pytree.flatten(b)
+    avals = [aval_of(x) for x in leaves]
+    while any(aval.weak_type for aval in avals):
+        bodies = [trace(given.who, fun, lambda *xs, f=f: f(pytree.unflatten(tree, xs)), avals) for fun, f in functions]
+        outs = [body.jaxpr.out_avals for body in bodies]
+        found = [a if all(len(o) > i and o[i] == a for o in outs) else a.strong() for i, a in enumerate(avals)]
+        if found == avals:
+            break
+        avals = found
+    return avals
+
+
+def _program(
+    given: _Given, fun: Any, flat: Flat, avals: Sequence[ShapedArray], b: Any
+) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """The program of a function that gives what `b` is like. Raises: TypeError if it does not."""
+    body = trace(given.who, fun, flat, avals)
+    _check_like(given, fun, body.result, b, avals)
+    return body.giving(avals).jaxpr, body.consts
+
+
+def _solver(
+    given: _Given, solve: Any, matvec: Jaxpr, consts: Any, avals: Sequence[ShapedArray], b: Any, has_aux: bool
+) -> tuple[Jaxpr, tuple[Any, ...], Any]:
+    """The program of a solver, its constants, and the structure of what it gives besides."""
+    tree, n, aux = pytree.structure(b), len(consts), None
+
+    def of_flat(*xs: Any) -> Any:
+        nonlocal aux
+
+        def apply(x: Any) -> Any:
+            return pytree.unflatten(tree, eval_jaxpr(matvec, [*xs[:n], *_operands(given.who, x, b, avals)]))
+
+        found = solve(apply, pytree.unflatten(tree, xs[n:]))
+        x, others = _split(given, solve, found) if has_aux else (found, ())
+        _check_like(given, solve, x, b, avals)
+        aux = pytree.structure(others)
+        return [as_type(leaf, aval) for leaf, aval in zip(pytree.leaves(x), avals)], others
+
+    body = trace(given.who, solve, of_flat, [*map(aval_of, consts), *avals])
+    return body.jaxpr, (*body.consts, *consts), aux
+
+
+def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[Any]:
+    """Leaves of what a solver calls its function with. Raises: TypeError if they are not like those of `b`."""
+    if pytree.structure(x) != pytree.structure(b):
+        raise TypeError(
+            f"{who}: the function of a solver takes {pytree.structure(b)}, but was called with {pytree.structure(x)}."
+        )
+    leaves = [
+        (f"{who}: what a solver calls its function with{pytree.keystr(p)}", v) for p, v in pytree.leaves_with_path(x)
+    ]
+    return [typed(v, aval, what, "the function") for (what, v), aval in zip(leaves, avals)]
+
+
+def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[ShapedArray]) -> None:
+    """Raises: TypeError if what `fun` found is not of the structure and types of `b`."""
+    who, want = f"{given.who}: {core.describe_function(fun)}", pytree.structure(b)
+    if pytree.structure(found) != want:
+        raise TypeError(f"{who} gives {pytree.structure(found)}, but {given.name} has the structure {want}.")
+    for (path, x), aval in zip(pytree.leaves_with_path(found), avals):
+        where = f"{given.name}{pytree.keystr(path)} is {aval}"
+        if not is_arraylike(x):
+            raise TypeError(f"{who} gives {x!r} of type {type(x).__name__} where {where}.")
+        have = aval_of(x)
+        if have.shape != aval.shape or (have.dtype != aval.dtype and not have.weak_type):
+            raise TypeError(f"{who} gives {have} where {where}.")
+
+
+def _found_by(given: _Given, solve: Any, fun: Any, has_aux: bool) -> Flat:
+    """The function that gives the solution which a solver finds for the equation of `fun`, without what it adds."""
+
+    def found(x: Any) -> Any:
+        found = solve(fun, x)
+        return _split(given, solve, found)[0] if has_aux else found
+
+    return found
+
+
+def _split(given: _Given, solve: Any, found: Any) -> tuple[Any, Any]:
+    """(x, aux). Raises: TypeError if the solver gives something else."""
+    if isinstance(found, tuple) and len(found) == 2:
+        return found
+    leaves, tree = pytree.flatten(found)
+    raise TypeError(
+        f"{given.who}: with has_aux=True {core.describe_function(solve)} must return (x, aux), but returned "
+        f"{structure(tree, leaves)}."
+    )
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """x such that `f(x)` is 0, found by `solve`, which is not differentiated: derivatives are those of the equation.
+
+    Both modes work, of any order, whatever `solve` and `tangent_solve` do: reverse mode asks `tangent_solve` for the
+    solution of the transposed system.
+
+    Args:
+      f: a function of pytrees like `initial_guess`; it may close over the arrays to differentiate by.
+      initial_guess: a pytree of floating point arrays, which the result does not depend on.
+      solve: `solve(f, initial_guess)` gives x, or (x, aux) if `has_aux`; aux has no derivative.
+      tangent_solve: `tangent_solve(g, y)` gives z such that `g(z)` is y, for a linear g.
+    Returns: x, or (x, aux).
+    Raises: TypeError if `f` or the solvers give another structure or other types than `initial_guess`.
+    Source: the implicit function theorem; Blondel et al. 2022, "Efficient and modular implicit differentiation".
+    """
+    for name, fun in (("f", f), ("solve", solve), ("tangent_solve", tangent_solve)):
+        check_callable("custom_root", fun, name)
+    check_arrays("custom_root: initial_guess{}", initial_guess)
+    leaves, tree = pytree.flatten(initial_guess)
+    found = _found_by(_OF_GUESS, solve, f, has_aux)
+    avals = _types(_OF_GUESS, initial_guess, (f, f), (solve, found))
+    program, consts = _program(_OF_GUESS, f, lambda *xs: f(pytree.unflatten(tree, xs)), avals, initial_guess)
+
+    def applied(consts: Sequence[Any], x: Any) -> Any:
+        return pytree.unflatten(
+            tree, eval_jaxpr(program, [*consts, *_operands("custom_root", x, initial_guess, avals)])
+        )
+
+    @custom_jvp
+    def root(consts: Sequence[Any], guess: Any) -> Any:
+        found = solve(lambda x: applied(consts, x), guess)
+        x = _split(_OF_GUESS, solve, found)[0] if has_aux else found
+        _check_like(_OF_GUESS, solve, x, initial_guess, avals)
+        return found
+
+    root.defjvp(_root_jvp(root, applied, tangent_solve, has_aux))
+    guess = pytree.unflatten(tree, [as_type(x, a) for x, a in zip(leaves, avals)])
+    return root(list(consts), guess)
+
+
+def _root_jvp(root: Any, applied: Callable[[Sequence[Any], Any], Any], tangent_solve: Any, has_aux: bool) -> Any:
+    """The derivative of a root: f(c, x(c)) = 0 for every c, so that ∂f/∂x ẋ = -∂f/∂c ċ."""
+
+    def derivative(primals: Any, tangents: Any) -> Any:
+        found = root(*primals)
+        (consts, _), (moved, _) = primals, tangents
+        x, others = found if has_aux else (found, None)
+        _, right = jvp(lambda *cs: applied(cs, x), tuple(consts), tuple(moved))
+        t = _linear_solve(
+            _OF_GUESS,
+            lambda v: jvp(lambda y: applied(consts, y), (x,), (v,))[1],
+            pytree.tree_map(neg, right),
+            tangent_solve,
+            tangent_solve,
+        )
+        t = pytree.tree_map(lambda v, y: as_type(v, aval_of(y).tangent()), t, x)
+        return found, ((t, zero_from_primal(others)) if has_aux else t)
+
+    return derivative

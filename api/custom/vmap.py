@@ -1,0 +1,166 @@
+"""Functions that say themselves what they do to many examples at once."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.control_flow.body_tracing import Body, as_type, gives_way, trace
+from tapeless.control_flow.scan import scan
+from tapeless.custom.calls import positional, signature_of
+from tapeless.tracer import pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.primitives import custom_vmap as primitives
+from tapeless.tracer.recency import Recent
+from tapeless.tracer.types import ShapedArray, aval_of
+
+_REMEMBERED = 256  # programs of one function
+
+
+class custom_vmap:
+    """A function with a `vmap` rule of its own.
+
+    Where no argument is mapped, it is the function, its derivatives too. Under `vmap` it is what its rule says, and
+    derivatives are those of the rule, of any order and in both modes, around it, `grad(vmap(f))`, or inside,
+    `vmap(grad(f))`. In the latter, reverse mode computes the rule again for the derivative.
+
+    Args:
+      fun: a function of pytrees of arrays. Values it closes over must not be mapped.
+
+    >>> import tapeless as tl, tapeless.numpy as tnp
+    >>> @custom_vmap
+    ... def f(x, y):
+    ...     return x + y
+    >>> @f.def_vmap
+    ... def f_rule(axis_size, in_batched, xs, ys):
+    ...     return xs * ys, True
+    >>> tl.vmap(f)(tnp.arange(3.0), tnp.arange(3.0))
+    Array([0., 1., 4.], dtype=float32)
+    """
+
+    __name__: str
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        check_callable("custom_vmap", fun)
+        functools.update_wrapper(self, fun, updated=())
+        self.fun = fun
+        self.vmap_rule: Callable[..., Any] | None = None
+        self._remembered: Recent[Any, Body] = Recent(_REMEMBERED)
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
+
+        Args:
+          vmap_rule: `in_batched` has a pytree of booleans for every argument, as `out_batched` for the results: those
+            that are true have the mapped axis, which is the first.
+        """
+        check_callable("custom_vmap", vmap_rule, "the rule")
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.vmap_rule is None:
+            raise AttributeError(f"custom_vmap: {self.__name__} has no rule: define one with def_vmap.")
+        given = positional("custom_vmap", self.__name__, signature_of(self.fun), args, kwargs)
+        check_arrays(f"custom_vmap: argument {{}} of {self.__name__}", given)
+        leaves, tree = pytree.flatten(given)
+        body = self._traced(tree, tuple([aval_of(x) for x in leaves]))
+        outs = primitives.custom_vmap(_Rule(self, tree, body), body.jaxpr, body.consts, leaves)
+        return pytree.unflatten(pytree.structure(body.result), outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> Body:
+        """The function as a program, for all calls with arguments of these types."""
+        key = tree.snapshot(), avals, config.trace_key()
+        body = self._remembered.get(key) or self._remembered.recall(key)
+        if body is None:
+            body = trace("custom_vmap", self.fun, lambda *xs: self.fun(*pytree.unflatten(tree, xs)), avals, True)
+            body = body._replace(result=_types(body))
+            if not any(isinstance(x, Tracer) for x in body.consts):
+                self._remembered.enter(key, body)
+        return body
+
+
+def _types(body: Body) -> Any:
+    """The types of the results, in their structure."""
+    return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
+
+
+class _Rule:
+    """The user's rule, on flat arrays; what it returns is checked."""
+
+    def __init__(self, custom: custom_vmap, tree: Any, body: Body) -> None:
+        self._custom, self._tree, self._wanted = custom, tree, body.result
+        self.__name__ = custom.__name__
+
+    def __call__(self, size: int, leaves: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+        args, in_batched = pytree.unflatten(self._tree, leaves), pytree.unflatten(self._tree, mapped)
+        out = self._custom.vmap_rule(size, list(in_batched), *args)  # type: ignore[misc]  # it was there at the call
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                f"custom_vmap: the rule of {self.__name__} must return (results, out_batched), but returned {out!r}."
+            )
+        values, out_batched = out
+        self._check_structures(values, out_batched)
+        check_arrays(f"custom_vmap: the result{{}} of the rule of {self.__name__}", values)
+        flags = pytree.leaves(out_batched)
+        wanted = [_batched(aval, size) if yes else aval for aval, yes in zip(pytree.leaves(self._wanted), flags)]
+        self._check_types(size, values, wanted)
+        return [as_type(y, aval) for y, aval in zip(pytree.leaves(values), wanted)], flags
+
+    def _check_structures(self, values: Any, out_batched: Any) -> None:
+        of_values, of_flags, own = map(pytree.structure, (values, out_batched, self._wanted))
+        if of_values != of_flags or not all(isinstance(x, bool) for x in pytree.leaves(out_batched)):
+            raise ValueError(
+                f"custom_vmap: the rule of {self.__name__} must return out_batched as booleans in the structure of its "
+                f"results. Results have {of_values}, out_batched is {out_batched!r}."
+            )
+        if of_values != own:
+            raise ValueError(
+                f"custom_vmap: the rule of {self.__name__} returned results of structure {of_values}, but the function "
+                f"has {own}."
+            )
+
+    def _check_types(self, size: int, values: Any, wanted: Sequence[ShapedArray]) -> None:
+        wrong = [
+            f"  result{pytree.keystr(path)} is {aval_of(y)}, but must be {aval}"
+            for (path, y), aval in zip(pytree.leaves_with_path(values), wanted)
+            if not gives_way(aval_of(y), aval)
+        ]
+        if wrong:
+            raise TypeError(
+                f"custom_vmap: the rule of {self.__name__}, for {size} examples, returned other types than the "
+                "function has:\n" + "\n".join(wrong)
+            )
+
+
+def _batched(aval: ShapedArray, size: int) -> ShapedArray:
+    return aval.update(shape=(size, *aval.shape))
+
+
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+    """A function that is called in a loop, one example after the other, where it is mapped.
+
+    >>> import tapeless as tl, tapeless.numpy as tnp
+    >>> tl.vmap(sequential_vmap(lambda x: x + 1))(tnp.arange(3))
+    Array([1, 2, 3], dtype=int32)
+    """
+    check_callable("sequential_vmap", f)
+    custom = custom_vmap(f)
+
+    @custom.def_vmap
+    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
+        flags, leaves = pytree.leaves(in_batched), pytree.leaves(list(args))
+        tree = pytree.structure(list(args))
+
+        def step(_: Any, elements: Any) -> tuple[Any, Any]:
+            return (), custom(*pytree.unflatten(tree, merged(flags, elements, others(flags, leaves))))
+
+        _, out = scan(step, (), chosen(flags, leaves), axis_size)
+        return out, pytree.tree_map(lambda _: True, out)
+
+    return custom

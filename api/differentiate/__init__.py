@@ -1,0 +1,1 @@
+"""Derivatives of functions: grad, vjp, jvp, linearize, Jacobians, linear maps and what they cost."""

@@ -1,0 +1,421 @@
+"""Derivatives of functions of pytrees: grad, vjp, jvp, linearize and their kin, with JAX's signatures."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import (
+    FUNCTION_AND_ARGUMENTS,
+    check_arguments,
+    check_arrays,
+    check_callable,
+    no_derivative,
+    structure,
+)
+from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, Space
+from tapeless.differentiate.tangents import instantiated, own_array, tangent
+from tapeless.interpreters import jvp as forward
+from tapeless.interpreters import linearize as unzip
+from tapeless.interpreters.analysis.linearity import check_linear
+from tapeless.interpreters.partial_eval import unzip_jaxpr
+from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.errors import LinearityError
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.linear_vars import mark_linear
+from tapeless.tracer.primitives.operands import constant, known_elements
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, is_arraylike
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, as a function of the same arguments.
+
+    Args:
+      fun: maps pytrees of arrays to a scalar, or to (scalar, aux) if `has_aux`.
+      argnums: which positional arguments to differentiate; several give a tuple.
+      holomorphic: promise that `fun` is, and its arguments are complex.
+      allow_int: differentiate integers too, giving float0 zeros.
+    Returns: gradients shaped like the arguments; with `has_aux` also aux.
+    Raises: TypeError if `fun` is no function; when called, TypeError if the result is not a scalar or an argument not
+      differentiable, ValueError if there is no argument at `argnums`.
+    Source: Radul et al. 2023.
+
+    >>> grad(lambda x: x**2)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    @named("gradient", fun, same_arguments=True)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, pulled = value_and_gradient(*args, **kwargs)
+        return (pulled, value[1]) if has_aux else pulled
+
+    return gradient
+
+
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]:
+    """Value and gradient of a scalar function at once, as a function of the same arguments.
+
+    Args: those of `grad`.
+    Returns: a function that gives `(value, gradient)`, with `has_aux` `((value, aux), gradient)`.
+    Raises: TypeError, ValueError as `grad`.
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+) -> Callable[..., Any]:
+    check_callable(who, fun)
+
+    @named("value_and_gradient", fun, same_arguments=True)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        chosen = canonical_argnums(who, argnums, args, fun)
+        for i in chosen:
+            check_inputs(who, args[i], i, fun, holomorphic, allow_int)
+        rest = functools.partial(with_arguments, fun, args, kwargs, chosen)
+        values, pull_back, aux = _vjp(who, rest, [args[i] for i in chosen], has_aux, fun)
+        leaves, tree = pytree.flatten(values)
+        _check_scalar(who, leaves, tree, fun, holomorphic)
+        one = constant(1, aval_of(leaves[0]))
+        pulled = pull_back(pytree.unflatten(tree, [one]))
+        result = pulled if isinstance(argnums, Sequence) else pulled[0]
+        return ((values, aux) if has_aux else values), result
+
+    return value_and_gradient
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of `fun`, and the function that pulls cotangents of its result back to its arguments.
+
+    Args:
+      primals: pytrees of arrays.
+      has_aux: `fun` returns (value, aux).
+    Returns: (value, pull_back), with aux as third if `has_aux`; `pull_back(cotangent)` is a tuple, one per primal.
+      The function `pull_back` is a pytree, of its residuals.
+    Raises: TypeError if a primal is not an array; of `pull_back`, if the cotangent's structure or types differ.
+
+    >>> y, pull_back = vjp(lambda x, y: x * y, 2.0, 3.0)
+    >>> pull_back(1.0)
+    (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    return vjp_of("vjp", fun, primals, has_aux)
+
+
+def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
+    """`vjp`, for which `who` is asked, in messages."""
+    check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_arguments(who, _name(fun), primals)
+    values, pull_back, aux = _vjp(who, fun, primals, has_aux, fun)
+    return (values, pull_back, aux) if has_aux else (values, pull_back)
+
+
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """Value and derivative of `fun` at `primals` in the direction `tangents`.
+
+    Args:
+      primals, tangents: sequences of pytrees of the same structure, shapes and dtypes; float0 for integers.
+    Returns: (value, tangent), with aux as third if `has_aux`.
+    Raises: TypeError if structures, shapes or dtypes differ; both are named.
+
+    >>> jvp(lambda x: x**2, (3.0,), (1.0,))[1]
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_callable("jvp", fun)
+    _check_sequences(primals, tangents)
+    check_arguments("jvp", _name(fun), primals)
+    flat, tree = pytree.flatten(tuple(primals))
+    flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
+    if tree != tangent_tree:
+        raise TypeError(f"jvp: primals and tangents differ in structure: {tree} and {tangent_tree}.")
+    given = [
+        tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
+    ]
+    f = _Flat("jvp", fun, tree, has_aux)
+    values, pushed = forward.jvp(f, flat, given, fun)
+    result = f.unflatten(values), f.unflatten(instantiated(pushed))
+    return (*result, f.aux(values)) if has_aux else result
+
+
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of `fun`, and its derivative at `primals` as a linear map that may be applied many times.
+
+    Returns: (value, push_forward), with aux as third if `has_aux`; `push_forward(*tangents)` gives the tangent. This is
+      an operator, with `@`, `.T`, `.H`, `+`, `*`, `.matrix()` and `.cost`, and a pytree, of its residuals.
+    Raises: TypeError of `push_forward`, if tangents differ from the primals in structure or type.
+
+    >>> y, push_forward = linearize(lambda x: x**2, 3.0)
+    >>> push_forward(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    return linearize_of("linearize", fun, primals, has_aux)
+
+
+def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
+    """`linearize`, for which `who` is asked, in messages."""
+    check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_arguments(who, _name(fun), primals)
+    values, f, derivative = _linearized(who, fun, primals, has_aux, fun, "linearize")
+    result = f.unflatten(values), derivative
+    return (*result, f.aux(values)) if has_aux else result
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., Any]:
+    """The transpose of a linear function: maps cotangents of its result to cotangents of its arguments.
+
+    Args:
+      primals: pytrees of arrays or of anything with shape and dtype; values are not used.
+      adjoint: conjugate, so that of complex arrays <y, f(x)> = <f*(y), x> for the inner product sum(conj(y) x).
+    Returns: a function of the cotangent, giving a tuple with one entry per primal.
+    Raises: TypeError if primals are not inexact, or the cotangent is of another type than the result;
+      LinearityError (a TypeError and a NotImplementedError) naming the reason, the equation and the line if `fun` is
+      not linear.
+
+    >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
+    (Array(6., dtype=float32),)
+    """
+    f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
+    halves = unzip_jaxpr(linear, linear.linear_in)
+    known = eval_jaxpr(halves.known, consts)
+    residuals = known[len(known) - halves.residuals :]
+
+    some = halves.linear_out
+    program = unzip.LinearProgram(halves.linear, residuals, some, [v.aval for v in linear.outvars])
+    domain = Space.of_arguments(tree, program.in_avals)
+    codomain = Space(f.out_tree, tuple(program.out_avals))
+    form = PullBackForm(tree, f"{'adjoint' if adjoint else 'transposed'}_of_{f.__name__}", adjoint)
+    return PullBack(LinearMap.of(_of_inexact(program), domain, codomain, "linear_transpose", f.__name__), form)
+
+
+def linear_program(
+    who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
+) -> tuple["_Flat", Any, Jaxpr, tuple[Any, ...]]:
+    """A function that must be linear, as a program that is checked to be.
+
+    Args:
+      args: pytrees of arrays or of anything with shape and dtype.
+      argnums: in which arguments it is linear; all of them if None.
+    Returns: the flat function, the structure of its arguments, the program with linear inputs, and its constants.
+    Raises: TypeError if `fun` is no function, an argument no array, or such an argument not inexact; LinearityError
+      if the function is not linear.
+    """
+    check_callable(who, fun)
+    chosen = range(len(args)) if argnums is None else canonical_argnums(who, argnums, args, fun)
+    flat, tree = pytree.flatten(tuple(args))
+    is_linear = [i in chosen for i, x in enumerate(args) for _ in pytree.flatten(x)[0]]
+    avals = [_type_of(who, x).strong() for x in flat]
+    for aval, linear in zip(avals, is_linear):
+        if linear and not dtypes.is_inexact(aval.dtype):
+            raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
+    f = _Flat(who, fun, tree, False)
+    jaxpr, consts = trace_to_jaxpr(f, avals, what=who, function=fun)
+    program = mark_linear(jaxpr, [*[False] * len(consts), *is_linear])
+    _check_with_values(program, consts, strict)
+    return f, tree, program, consts
+
+
+def _check_with_values(program: Jaxpr, consts: Sequence[Any], strict: bool) -> None:
+    """Values of constants are looked at only if it is not linear otherwise: zeros may save it."""
+    with contextlib.suppress(LinearityError):
+        return check_linear(program, strict)
+    return check_linear(program, strict, zeros_among(consts))
+
+
+def zeros_among(consts: Sequence[Any]) -> list[bool]:
+    """Which values are known to be zero. Waits for the device."""
+    return [x is not None and not x.any() for x in map(known_elements, consts)]
+
+
+# ---- flat functions ------------------------------------------------------------------------------------------
+
+
+class _Flat:
+    """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
+
+    def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
+        self._who, self._fun, self.in_tree, self._has_aux = who, fun, in_tree, has_aux
+        self.out_tree: Any = None
+        self._aux_tree: Any = None
+        self.__name__ = _name(function or fun)
+
+    def __call__(self, *flat: Any) -> list[Any]:
+        out = self._fun(*pytree.unflatten(self.in_tree, flat))
+        aux: list[Any] = []
+        if self._has_aux:
+            out, aux = _split_aux(self._who, out, self.__name__)
+            aux, self._aux_tree = pytree.flatten(aux)
+        check_arrays(f"{self._who}: the result{{}} of {self.__name__}", out)
+        leaves, self.out_tree = pytree.flatten(out)
+        self._aux_static = [None if is_arraylike(x) else x for x in aux]
+        return [*leaves, *[forward.Aux(x) for x in aux if is_arraylike(x)]]
+
+    def unflatten(self, leaves: Sequence[Any]) -> Any:
+        """The result, from its leaves (followed by those of aux, which are left out)."""
+        return pytree.unflatten(self.out_tree, [own_array(x) for x in leaves[: self.out_tree.num_leaves]])
+
+    def aux(self, leaves: Sequence[Any]) -> Any:
+        """The auxiliary result."""
+        arrays = map(own_array, leaves[self.out_tree.num_leaves :])
+        return pytree.unflatten(self._aux_tree, [next(arrays) if x is None else x for x in self._aux_static])
+
+
+def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any) -> tuple[Any, PullBack, Any]:
+    values, f, derivative = _linearized(who, fun, primals, has_aux, function, "vjp")
+    pull_back = PullBack(derivative, PullBackForm(f.in_tree, f"pull_back_of_{f.__name__}"))
+    return f.unflatten(values), pull_back, f.aux(values) if has_aux else None
+
+
+def _linearized(
+    who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, caller: str
+) -> tuple[list[Any], _Flat, LinearMap]:
+    """Compute the values of a function, aux among them, and its derivative, which `caller` applies, in messages."""
+    given, tree = pytree.flatten(tuple(primals))
+    flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
+    f = _Flat(who, fun, tree, has_aux, function)
+    values, program = unzip.linearize(f, flat, function, who)
+    n = f.out_tree.num_leaves
+    domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
+    codomain = Space(f.out_tree, program.out_avals[:n])
+    results = unzip.LinearProgram(program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n])
+    return values, f, LinearMap.of(_of_inexact(results), domain, codomain, caller, f.__name__)
+
+
+def _of_inexact(program: unzip.LinearProgram) -> unzip.LinearProgram:
+    """A linear program whose results are those that have tangents."""
+    kept = [i for i, aval in enumerate(program.out_avals) if dtypes.is_inexact(aval.dtype)]
+    nonzero, avals = [program.nonzero[i] for i in kept], [program.out_avals[i] for i in kept]
+    return unzip.LinearProgram(program.jaxpr, program.residuals, nonzero, avals)
+
+
+def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
+    """`fun` of its arguments, with new ones at the positions `chosen`."""
+    given = list(args)
+    for i, x in zip(chosen, new, strict=True):
+        given[i] = x
+    return fun(*given, **kwargs)
+
+
+def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], Any]:
+    """Name a derived function after `fun`, keeping its documentation, and its signature if it is the same."""
+
+    def decorate(derived: Any) -> Any:
+        derived.__name__ = derived.__qualname__ = f"{kind}_of_{_name(fun)}"
+        derived.__doc__ = f"The {kind} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        if same_arguments:
+            derived.__wrapped__ = fun
+        return derived
+
+    return decorate
+
+
+# ---- what users give -----------------------------------------------------------------------------------------
+
+
+def _name(fun: Any) -> str:
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
+    """Positions counted from the front.
+
+    Raises: TypeError if they are no ints; ValueError if one is not that of an argument, or named twice.
+    """
+    chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    for i in chosen:
+        if not isinstance(i, (int, np.integer)):
+            raise TypeError(f"{who}: argnums must be an int or a sequence of ints, not {argnums!r}.")
+        if not -len(args) <= i < len(args):
+            raise ValueError(
+                f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
+                f"{len(args)} positional argument{'s' * (len(args) != 1)}."
+            )
+    positions = tuple(int(i) % len(args) for i in chosen)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"{who}: argnums={argnums!r} names an argument of {_name(fun)} twice.")
+    return positions
+
+
+def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
+    """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
+    check_arguments(who, _name(fun), (arg,), (i,))
+    for path, leaf in pytree.leaves_with_path(arg):
+        where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
+        aval = aval_of(leaf)
+        if holomorphic and not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
+        if not holomorphic and dtypes.is_complex(aval.dtype):
+            continue
+        if not allow_int and not dtypes.is_inexact(aval.dtype):
+            raise TypeError(
+                f"{who}: {where} is {aval}, and {no_derivative(aval)}\n"
+                f"  {'C' if holds_keys(aval) else 'Convert it with astype(float), c'}hoose others with argnums="
+                + (", or pass allow_int=True for float0 zeros." if allow_int is not None else ".")
+            )
+
+
+def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:
+    if len(leaves) != 1 or tree.num_nodes != 1:
+        raise TypeError(
+            f"{who}: {_name(fun)} must return a scalar, but returned {structure(tree, leaves)}.\n"
+            "  Use has_aux=True if it returns (scalar, aux), else tl.vjp or tl.jacrev."
+        )
+    aval = aval_of(leaves[0])
+    if aval.shape:
+        raise TypeError(
+            f"{who}: {_name(fun)} must return a scalar, but returned {aval}.\n"
+            "  Reduce it (tnp.sum or tnp.mean), or use tl.vjp or tl.jacrev."
+        )
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise TypeError(f"{who}: with holomorphic=True the result must be complex, but {_name(fun)} returned {aval}.")
+    if not holomorphic and dtypes.is_complex(aval.dtype):
+        raise TypeError(
+            f"{who}: {_name(fun)} returned {aval}; a gradient is defined for real results.\n"
+            "  Take the real part or a modulus, or pass holomorphic=True."
+        )
+    if not dtypes.is_inexact(aval.dtype):
+        raise TypeError(f"{who}: {_name(fun)} returned {aval}, and {no_derivative(aval)}")
+
+
+def _split_aux(who: str, out: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        leaves, tree = pytree.flatten(out)
+        raise TypeError(
+            f"{who}: with has_aux=True {name} must return (value, aux), but returned {structure(tree, leaves)}."
+        )
+    return out
+
+
+def _check_sequences(primals: Any, tangents: Any) -> None:
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(f"jvp: {name} must be a tuple or list, one entry per argument, not {given!r}.")
+    if len(primals) != len(tangents):
+        raise TypeError(f"jvp: {len(primals)} primals were given, but {len(tangents)} tangents.")
+
+
+def _type_of(who: str, x: Any) -> ShapedArray:
+    if is_arraylike(x):
+        return aval_of(x)
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise TypeError(f"{who}: expected arrays, or their types, not {x!r} of type {type(x).__name__}.")
+    return ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))

@@ -1,0 +1,232 @@
+"""Jacobians and Hessians of functions of pytrees: a linear map, of every element of a basis at once.
+
+A result has the structure of the function's result, and in the place of each leaf the structure of the argument.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import check_callable, no_derivative
+from tapeless.batch.vmap import vmap
+from tapeless.differentiate.autodiff import canonical_argnums, check_inputs, linearize_of, named, vjp_of, with_arguments
+from tapeless.differentiate.linear_maps import basis
+from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.primitives.shape import concatenate, reshape, split
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def jacfwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian of a function, by columns: forwards, once per element of the argument.
+
+    Args:
+      fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.
+      argnums: which positional arguments to differentiate, real; several give a tuple in the place of each.
+      holomorphic: promise that `fun` is, and arguments and results are complex.
+      chunk_size: how many columns to compute at a time, to save memory; all if None.
+    Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
+      argument, each leaf of these [shape of the result.., shape of the argument..]. With `has_aux` also aux.
+    Raises: TypeError if `fun` is no function; when called, if an argument is not real, or not complex if holomorphic.
+
+    >>> import tapeless.numpy as tnp
+    >>> jacfwd(lambda x: x**2)(tnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    return _forward("jacfwd", fun, argnums, has_aux, holomorphic, chunk_size, fun)
+
+
+def _forward(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
+) -> Callable[..., Any]:
+    """What `jacfwd` returns. `who` is asked for it, and `of` is the function that was given, in messages."""
+    check_callable(who, fun)
+    _check_chunk_size(who, chunk_size)
+
+    @named("jacobian", fun, same_arguments=True)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
+        _check_kind(who, "argument", chosen, of, holomorphic)
+        values, push, *aux = linearize_of(who, rest, chosen, has_aux)
+        if holomorphic:
+            _check_kind(who, "result", values, of, holomorphic)
+        outs, ins = _types(values), _types(chosen)
+        columns = _of_basis(push, pytree.structure(chosen), ins, outs, -1, chunk_size)
+        blocks = [_cut(x, -1, [(y.shape, t.shape) for t in ins]) for x, y in zip(columns, outs)]
+        return _assembled(blocks, values, chosen, argnums, aux)
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The Jacobian of a function, by rows: backwards, once per element of the result.
+
+    Args:
+      allow_int: differentiate integers too, giving float0 zeros.
+      chunk_size: how many rows to compute at a time, to save memory; all if None.
+      others: as for `jacfwd`; arguments may be complex, results are real unless holomorphic.
+    Returns: as `jacfwd`.
+    Raises: TypeError if `fun` is no function; when called, if an argument is not differentiable, or a result not real.
+
+    >>> import tapeless.numpy as tnp
+    >>> jacrev(lambda x: x**2)(tnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    return _reverse("jacrev", fun, argnums, has_aux, holomorphic, allow_int, chunk_size)
+
+
+def _reverse(
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, chunk_size: int | None
+) -> Callable[..., Any]:
+    """What `jacrev` returns. `who` is asked for it, in messages."""
+    check_callable(who, fun)
+    _check_chunk_size(who, chunk_size)
+
+    @named("jacobian", fun, same_arguments=True)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, allow_int, fun)
+        values, pull, *aux = vjp_of(who, rest, chosen, has_aux)
+        _check_kind(who, "result", values, fun, holomorphic)
+        outs, ins = _types(values), _types(chosen)
+        rows = _of_basis(pull, pytree.structure((values,)), outs, ins, 0, chunk_size)
+        cut = [_cut(x, 0, [(y.shape, t.shape) for y in outs]) for x, t in zip(rows, ins)]
+        blocks = [[each[j] for each in cut] for j in range(len(outs))]
+        return _assembled(blocks, values, chosen, argnums, aux)
+
+    return jacobian
+
+
+jacobian = jacrev  # JAX's other name for it
+
+
+def hessian(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """The second derivatives of a function, forwards over backwards: `jacfwd(jacrev(fun))`.
+
+    Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
+      argument, each leaf of these like the argument again. With `has_aux` also aux.
+    Raises: as `jacrev`.
+
+    >>> import tapeless.numpy as tnp
+    >>> hessian(lambda x: x[0] * x[1])(tnp.array([1.0, 2.0]))
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    rows = _reverse("hessian", fun, argnums, has_aux, holomorphic, False, chunk_size)
+    return _forward("hessian", rows, argnums, has_aux, holomorphic, chunk_size, fun)
+
+
+# ---- the linear map on a basis -------------------------------------------------------------------------------
+
+
+def _of_basis(
+    linear: Any, tree: Any, given: list[ShapedArray], found: list[ShapedArray], axis: int, chunk_size: int | None
+) -> list[Any]:
+    """`linear` of every element of the basis, which run along `axis` of its results.
+
+    Args:
+      tree, given: structure of the arguments of `linear`, and the types of their leaves.
+      found: types of the leaves of the result.
+    Returns: a leaf for each of `found`; float0 zeros for those that have no tangents.
+    """
+    total = sum(t.size for t in given)
+    step, exact = chunk_size or max(total, 1), [t.dtype != dtypes.float0 for t in found]
+
+    def inexact_leaves(leaves: list[Any]) -> list[Any]:
+        return [x for x, some in zip(pytree.leaves(linear(*pytree.unflatten(tree, leaves))), exact) if some]
+
+    parts = [
+        vmap(inexact_leaves, out_axes=axis, axis_size=stop - start)(basis(given, start, stop))
+        for start, stop in ((k, min(k + step, total)) for k in range(0, max(total, 1), step))
+    ]
+    pieces = map(list, zip(*parts))
+    joined = iter([concatenate(xs, axis % aval_of(xs[0]).ndim) if len(xs) > 1 else xs[0] for xs in pieces])
+    return [next(joined) if some else _nothing(t, total, axis) for t, some in zip(found, exact)]
+
+
+def _nothing(t: ShapedArray, total: int, axis: int) -> Any:
+    return np.zeros((*t.shape, total) if axis else (total, *t.shape), dtypes.float0)
+
+
+def _cut(x: Any, axis: int, shapes: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[Any]:
+    """x cut along `axis`, which runs over one of the shapes of each block, into blocks [*shape, *shape]."""
+    sizes = tuple(int(np.prod(pair[axis], dtype=np.int64)) for pair in shapes)
+    whole = [(*y, *t) for y, t in shapes]
+    if aval_of(x).dtype == dtypes.float0:
+        return [np.zeros(shape, dtypes.float0) for shape in whole]
+    parts = split(x, sizes, axis % aval_of(x).ndim) if len(sizes) > 1 else (x,)
+    return [reshape(part, shape) for part, shape in zip(parts, whole)]
+
+
+def _assembled(blocks: list[list[Any]], values: Any, chosen: Any, argnums: Any, aux: list[Any]) -> Any:
+    """The pytree of blocks: by leaf of the result, then by leaf of the arguments."""
+    inner = pytree.structure(chosen if isinstance(argnums, Sequence) else chosen[0])
+    found = pytree.unflatten(pytree.structure(values), [pytree.unflatten(inner, row) for row in blocks])
+    return (found, *aux) if aux else found
+
+
+def _types(tree: Any) -> list[ShapedArray]:
+    """The types of the tangents of leaves."""
+    return [aval_of(x).tangent() for x in pytree.leaves(tree)]
+
+
+# ---- what users give -----------------------------------------------------------------------------------------
+
+
+def _differentiated(
+    who: str, fun: Any, argnums: Any, args: Any, kwargs: Any, holomorphic: bool, allow_int: bool | None, of: Any
+) -> tuple[tuple[Any, ...], Any]:
+    """The chosen arguments, and `fun` as a function of these; messages name `of`."""
+    positions = canonical_argnums(who, argnums, args, of)
+    for i in positions:
+        check_inputs(who, args[i], i, of, holomorphic, allow_int)
+
+    @functools.wraps(fun)
+    def rest(*new: Any) -> Any:
+        return with_arguments(fun, args, kwargs, positions, *new)
+
+    return tuple(args[i] for i in positions), rest
+
+
+def _check_kind(who: str, what: str, tree: Any, fun: Any, holomorphic: bool) -> None:
+    """Raises: TypeError if a leaf is not complex and `holomorphic`, or not floating point and not."""
+    for path, leaf in pytree.leaves_with_path(tree):
+        aval, where = aval_of(leaf), f"{what} {pytree.keystr(path)}".rstrip() + f" of {core.describe_function(fun)}"
+        if holomorphic and not dtypes.is_complex(aval.dtype):
+            raise TypeError(f"{who}: with holomorphic=True the {where} must be complex, but is {aval}.")
+        if not holomorphic and dtypes.is_complex(aval.dtype):
+            raise TypeError(
+                f"{who}: the {where} is {aval}, but must be real.\n"
+                "  Pass holomorphic=True if the function is, or use tl.jvp or tl.vjp."
+            )
+        if not dtypes.is_inexact(aval.dtype):
+            raise TypeError(f"{who}: the {where} is {aval}, and {no_derivative(aval)}")
+
+
+def _check_chunk_size(who: str, chunk_size: Any) -> None:
+    if chunk_size is not None and (not isinstance(chunk_size, int) or chunk_size < 1):
+        raise ValueError(f"{who}: chunk_size must be a positive integer or None, not {chunk_size!r}.")

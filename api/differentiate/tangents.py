@@ -1,0 +1,55 @@
+"""Tangents and cotangents as users give and get them: of the types that their primals ask for, zeros instantiated."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import check_arrays
+from tapeless.interpreters.zero import Zero, instantiate
+from tapeless.lowering.array import device_put
+from tapeless.tracer import core, dtypes, widths
+from tapeless.tracer.array import Array
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
+
+
+def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
+    """Check the tangent `t` of a primal: a value or Zero. Raises: TypeError if its type is not that of tangents."""
+    if type(t) is Zero:
+        return t
+    want = primal.tangent()
+    if want.dtype == dtypes.float0:
+        if getattr(t, "dtype", None) == dtypes.float0:
+            return Zero(want)
+        kind = "that is a key" if holds_keys(primal) else "of integer type"
+        raise TypeError(f"{who} belongs to a primal {kind}, {primal}: it must be of dtype float0, not {t!r}.")
+    return typed(t, want, who, f"the primal {primal}")
+
+
+def typed(t: Any, want: ShapedArray, who: str, of: str) -> Any:
+    """`t`; a number, or a weakly typed array, taken as of the type `want`. Raises: TypeError naming both types."""
+    if isinstance(t, (bool, int, float, complex)) and not want.shape:
+        return constant(t, want)
+    check_arrays(f"{who}{{}}", t)
+    have = aval_of(t)
+    if have.weak_type and have.shape == want.shape and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype):
+        return t if have.dtype == want.dtype else convert_element_type(t, want.dtype)
+    if have.shape != want.shape or have.dtype != want.dtype:
+        told = f"{who} is {have}, but {of} asks for {want}."
+        from_numpy = isinstance(t, np.ndarray) and widths.are_mixed([have.dtype, want.dtype])
+        raise TypeError(told + (widths.advice([t]) if from_numpy else ""))
+    return t
+
+
+def instantiated(tangents: Sequence[Any]) -> list[Any]:
+    """Make arrays of tangents, `Zero` among them."""
+    return [own_array(instantiate(t)) for t in tangents]
+
+
+def own_array(x: Any) -> Any:
+    """Make a number or a NumPy array an array of ours, by copy; what is traced, or of dtype float0, stays as it is."""
+    if isinstance(x, Array) or not core.is_evaluating() or getattr(x, "dtype", None) == dtypes.float0:
+        return x
+    return device_put(x)

@@ -1,0 +1,240 @@
+"""The linear half of a derivative as a program of its own: taken apart, checked, written out, and what it costs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.compile.jit import program_of
+from tapeless.differentiate.autodiff import linear_program, zeros_among
+from tapeless.differentiate.costs import ProgramCost
+from tapeless.differentiate.linear_maps import LinearMap
+from tapeless.interpreters import partial_eval, transpose
+from tapeless.interpreters.analysis import cost as counting
+from tapeless.interpreters.analysis import linear_a
+from tapeless.interpreters.analysis import strict_form as strictness
+from tapeless.interpreters.jvp import jvp_jaxpr
+from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
+from tapeless.remat import residuals
+from tapeless.remat.residuals import Residuals
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
+
+
+class Unzipped:
+    """A function's derivative in two halves, and what the first leaves for the second. Prints these three.
+
+    primal: arguments -> results, tape.
+    linear: tape ; tangents of the inexact arguments -> tangents of those results that have any.
+    transposed: tape ; cotangents of these results -> cotangents of those arguments that get any.
+    tape: the arrays that the primal leaves, with types, source lines and `.nbytes`.
+    """
+
+    def __init__(
+        self, primal: ClosedJaxpr, linear: Jaxpr, tape: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
+    ) -> None:
+        self.primal, self.linear, self.tape, self._transposing = primal, linear, tape, transposing
+
+    @cached_property
+    def transposed(self) -> Jaxpr:
+        """The linear half run backwards."""
+        return self._transposing(self.linear)
+
+    def __str__(self) -> str:
+        return f"primal\n{self.primal}\n\nlinear\n{self.linear}\n\ntape\n{self.tape}"
+
+    __repr__ = __str__
+
+
+def unzip(
+    fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
+) -> Unzipped:
+    """The derivative of a function, taken apart: what is computed once, and the linear program that waits.
+
+    Args:
+      primals, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are
+        inexact.
+      policy: which values the tape has, one of `tl.checkpoint_policies` or a function
+        `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
+      strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
+    Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.tape`; prints.
+    Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then;
+      TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
+    Source: Radul et al. 2023, section 5.
+
+    >>> import tapeless.numpy as tnp
+    >>> unzip(lambda x: tnp.sin(x) * x, 1.0).linear
+    { lambda a:~f32[] b:~f32[] c:~f32[] ; ḋ:~f32[]. let
+        ė:~f32[] = mul ḋ a
+        ḟ:~f32[] = mul ė b
+        ġ:~f32[] = mul c ḋ
+        ḣ:~f32[] = add ḟ ġ
+      in ; ḣ }
+    """
+    check_callable("unzip", fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_policy("unzip", policy)
+    if strict and policy is not None:
+        raise ValueError("unzip: a policy has no say in the strict form, whose tape has all values.")
+    closed, names = program_of("unzip", fun, primals, kwargs), residuals.argument_names(fun, primals, kwargs)
+    residuals.check_differentiable("unzip", fun, closed, names)
+    return unzip_program(closed, names, policy, strict)
+
+
+def unzip_program(
+    closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
+) -> Unzipped:
+    """What `unzip` makes of a function, of its program, with names for the inputs that are not constants."""
+    if strict:
+        halves, consts = _strict_halves(closed), closed.consts
+    else:
+        program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
+        halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
+        consts = (*outer, *closed.consts)
+    tape = residuals.residuals_of(halves, len(consts), names, policy)
+    primal = ClosedJaxpr(halves.known, consts)
+    return Unzipped(primal, halves.linear, tape, linear_a.transpose if strict else _transposed)
+
+
+def _strict_halves(closed: ClosedJaxpr) -> partial_eval.Unzipped:
+    some = residuals.differentiated(closed)
+    halves = linear_a.unzip(linear_a.jvp(closed.jaxpr, some))
+    return partial_eval.Unzipped(halves.nonlinear, halves.linear, (), halves.tape)
+
+
+def _transposed(linear: Jaxpr) -> Jaxpr:
+    return transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars))[0]
+
+
+def check_linear(
+    fun: Callable[..., Any], *args: Any, linear: int | Sequence[int] | None = None, strict: bool = False
+) -> ClosedJaxpr:
+    """Check that a function is linear: f(a x + b y) = a f(x) + b f(y), whatever its other arguments and captures.
+
+    Args:
+      args: arguments, or their types (`tl.ShapeDtypeStruct`); values are not used.
+      linear: positions of the arguments that it must be linear in, together; all of them if None.
+      strict: ask for explicit fan-out and disposal too, as `strict_form` writes them.
+    Returns: the program, its linear inputs marked, which prints.
+    Raises: LinearityError naming the reason, the equation and the line: bilinear, nonlinear primitive, affine,
+      constant, nonlinear result depends on linear input, predicate depends on linear input, index depends on linear
+      input, or if strict implicit dup, implicit drop, implicit nonlinear drop; TypeError if such an argument is not
+      inexact.
+    Source: Radul et al. 2023, section 3.
+
+    >>> check_linear(lambda x: 2 * x + x, 1.0)
+    { lambda ; ȧ:f32[]. let
+        ḃ:f32[] = mul 2.0 ȧ
+        ċ:f32[] = add ḃ ȧ
+      in ; ċ }
+    """
+    *_, program, consts = linear_program("check_linear", fun, args, linear, strict)
+    return ClosedJaxpr(program, consts)
+
+
+def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None) -> Jaxpr:
+    """A program with explicit fan-out and disposal, Linear A: every linear value is read exactly once.
+
+    Args:
+      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), or a function of args.
+      linear: positions of the arguments that the function is linear in; none if None.
+    Returns: a program with the operations `dup`, `drop`, `lzero` and `lit`, to be printed and counted.
+    Raises: LinearityError if it is not linear; TypeError if `fun` is neither a program nor a function.
+    Source: Radul et al. 2023, section 3.
+
+    >>> strict_form(lambda x: x + x, 1.0, linear=0)
+    { lambda ; ȧ:f32[]. let
+        ḃ:f32[] ċ:f32[] = dup ȧ
+        ḋ:f32[] = add ḃ ċ
+      in ; ḋ }
+    """
+    if linear is not None:
+        *_, program, consts = linear_program("strict_form", fun, args, linear)
+        return strictness.strict_form(program, zeros_among(consts))
+    if isinstance(fun, Unzipped):
+        raise TypeError(
+            "strict_form: expected one program, not the halves of `unzip`: pass its `.primal` or `.linear`."
+        )
+    (program,) = _programs("strict_form", fun, args)
+    return strictness.strict_form(program.jaxpr)
+
+
+def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
+    """Scalar operations of a program, by kind, in two models; what it moves; its size; its tape; and XLA's figures.
+
+    Args:
+      fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
+        and kwargs, which may be types (`tl.ShapeDtypeStruct`).
+    Returns: a `ProgramCost`, which prints: `.work` and the like in the strict scalar model, and all again in `.sparse`,
+      where operations on what is known to be zero are not counted, and functions as what they are composed of;
+      `.tape_bytes`; `.xla` compiles the program.
+    Raises: TypeError if `fun` is neither a program nor a function; whatever tracing it raises.
+    Source: Radul et al. 2023, section 7; Bernstein et al. 2020, section 6, for the sparse model.
+
+    >>> cost(lambda x: x * x + 1, 1.0)
+                strict  sparse
+    nonlinear        2       2
+    adds             0       0
+    multiplies       0       0
+    drops            0       0
+    work             2       2
+    moved 0 scalars, 0 bytes
+    program size 7, tape 4 bytes
+    """
+    return ProgramCost(_programs("cost", fun, args, kwargs))
+
+
+def work(program: Any) -> int:
+    """Scalar operations of a program, or of both halves of `unzip`: 1 for each scalar of a nonlinear result, for each
+    linear addition and scaling, and for each linear scalar that is dropped.
+
+    Raises: TypeError if it is not a program. Source: Radul et al. 2023, section 7.
+
+    >>> work(unzip(lambda x: x * x, 1.0))
+    4
+    """
+    return sum(counting.work(p.jaxpr) for p in _programs("work", program))
+
+
+def program_size(program: Any) -> int:
+    """Equations of a program, and references to its variables; programs that it calls are counted once.
+
+    Those of a derivative are in proportion to the function's, but for one thing: a call lists the residuals of all that
+    is called inside of it, so that n calls, each in the body of the next, have n² / 2 names in these lists.
+
+    Raises: TypeError if it is not a program.
+    """
+    return sum(counting.program_size(p.jaxpr) for p in _programs("program_size", program))
+
+
+def tape_bytes(unzipped: Any) -> int:
+    """Bytes of the arrays that the primal half of `unzip` leaves for the linear one.
+
+    Raises: TypeError if it is not what `unzip` returns.
+    """
+    if not isinstance(unzipped, Unzipped):
+        raise TypeError(f"tape_bytes: expected what tl.unzip returns, not an object of type {type(unzipped).__name__}.")
+    return unzipped.tape.nbytes
+
+
+def check_policy(who: str, policy: Any) -> None:
+    """Raises: TypeError if it is neither None nor one of `tl.checkpoint_policies` nor a function."""
+    if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
+        raise TypeError(f"{who}: expected a policy of tl.checkpoint_policies, or a function, not {policy!r}.")
+
+
+def _programs(
+    who: str, fun: Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
+) -> list[ClosedJaxpr]:
+    """A program, or the two of `unzip`, with the constants that tracing met; that of a function if args are given."""
+    if isinstance(fun, Unzipped):
+        return [fun.primal, ClosedJaxpr(fun.linear)]
+    if isinstance(fun, (Jaxpr, LinearMap)):
+        return [ClosedJaxpr(fun if isinstance(fun, Jaxpr) else fun.jaxpr)]
+    if isinstance(fun, ClosedJaxpr):
+        return [fun]
+    if args is None:
+        raise TypeError(
+            f"{who}: expected a program, not {fun!r:.80}.\n"
+            "  tl.make_jaxpr(f)(*args) is that of a function, tl.unzip(f, *args) are those of its derivative."
+        )
+    check_callable(who, fun, expected="a program or a function and its arguments")
+    return [program_of(who, fun, args, kwargs or {})]

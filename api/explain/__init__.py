@@ -1,0 +1,1 @@
+"""The pages and texts of tl.explain."""

@@ -1,0 +1,189 @@
+"""An explanation as text of a terminal: one table for each phase, columns aligned across them."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from tapeless.explain.tables import Body, Phase, Row, Saved, Tables
+from tapeless.interpreters.analysis.cost import Cost
+
+WIDTH = 120
+NARROWEST = 36  # of the column of equations
+KINDS = {"nonlinear": "nonlinear", "adds": "adds", "multiplies": "muls", "drops": "drops", "moved": "moved"}
+
+
+class _Line(NamedTuple):
+    """One line of a table: number cells align to the right, the text in the middle takes what is left."""
+
+    key: str = ""
+    text: str = ""
+    numbers: tuple[str, ...] = ()
+    origin: str = ""
+    place: str = ""
+
+
+def text(name: str, tables: Tables) -> str:
+    """The phases one above the other, then the tape."""
+    kinds = [kind for kind in KINDS if any(getattr(phase.cost, kind) for phase in tables.phases)]
+    blocks = [list(_phase(phase, tables, kinds)) for phase in tables.phases]
+    blocks.append(list(_tape(tables, len(kinds))))
+    file, blocks = _without_file(blocks)
+    widths = _widths([line for block in blocks for line in block])
+    drawn = ["\n".join(row for line in block for row in _drawn(line, widths)) for block in blocks]
+    return "\n\n".join([summary(name, tables) + (f"\nlines of {file}" if file else ""), *drawn])
+
+
+def _without_file(blocks: list[list[_Line]]) -> tuple[str, list[list[_Line]]]:
+    """The file of all places, which then are lines only; empty if they are in several."""
+    places = {line.place.rpartition(":")[0] for block in blocks for line in block if ":" in line.place}
+    if len(places) != 1:
+        return "", blocks
+    return places.pop(), [
+        [x._replace(place=x.place.rpartition(":")[2].rjust(len("line"))) for x in block] for block in blocks
+    ]
+
+
+def summary(name: str, tables: Tables) -> str:
+    """What the function, its tangent and its gradient cost, in one line."""
+    primal, linear, transposed = [phase.cost.work for phase in tables.phases]
+    return (
+        f"{name}: work {primal:,} and {tables.tape_bytes:,} bytes of tape; "
+        f"then {linear:,} for a tangent, {transposed:,} for a gradient"
+    )
+
+
+def numbers(cost: Cost, nbytes: int | None, kinds: Sequence[str]) -> tuple[str, ...]:
+    """Cells for the operations by kind, and the bytes; nothing is written for nothing."""
+    cells = [*[getattr(cost, kind) for kind in kinds], nbytes]
+    return tuple([f"{n:,}" if n else "" for n in cells])
+
+
+def keys_text(keys: Sequence[str]) -> str:
+    """`p2-p5 p7`: runs of keys of one letter are shortened."""
+    runs: list[list[str]] = []
+    for key in keys:
+        if runs and _follows(runs[-1][-1], key):
+            runs[-1].append(key)
+        else:
+            runs.append([key])
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs)
+
+
+def _follows(before: str, key: str) -> bool:
+    return key[0] == before[0] and int(key[1:]) == int(before[1:]) + 1
+
+
+def _phase(phase: Phase, tables: Tables, kinds: Sequence[str]) -> Iterator[_Line]:
+    heads = (*[KINDS[kind] for kind in kinds], "bytes")
+    title, note = f"{phase.name.upper()}: work {phase.cost.work:,}", "saved" if phase.name == "primal" else "from"
+    yield _Line(text=title, numbers=heads, origin=note, place="line")
+    yield _Line(text=f"takes {', '.join(phase.takes)}")
+    yield from _rows(phase.rows, _notes(phase, tables), kinds, "")
+    yield _Line(text=f"gives {', '.join(phase.gives)}" if phase.gives else "gives nothing")
+    if phase.unread:
+        yield _Line(text="values that nobody reads", numbers=numbers(Cost(drops=phase.unread), None, kinds))
+    yield _Line(text="total", numbers=numbers(phase.cost, phase.nbytes, kinds))
+
+
+def _notes(phase: Phase, tables: Tables) -> dict[str, str]:
+    """What an equation saves, or what it was made from."""
+    if phase.name != "primal":
+        return {key: keys_text(keys) + "?" * (key in tables.by_line) for key, keys in tables.origins.items()}
+    return {key: keys_text(keys) for key, keys in tables.saves().items()}
+
+
+def _rows(rows: Sequence[Row], notes: dict[str, str], kinds: Sequence[str], indent: str) -> Iterator[_Line]:
+    for row in rows:
+        cells = numbers(row.cost, row.nbytes, kinds)
+        yield _Line(row.key, indent + row.text, cells, notes.get(row.key, ""), str(row.source or ""))
+        for body in row.bodies:
+            yield _Line(text=f"{indent}  {body_title(body)}: takes {' '.join(body.takes) or 'nothing'}")
+            if body.rows is not None:
+                yield from _rows(body.rows, notes, kinds, indent + "    ")
+                yield _Line(text=f"{indent}    gives {' '.join(body.gives) or 'nothing'}")
+
+
+def body_title(body: Body) -> str:
+    """`@body, 3 times`."""
+    return ", ".join(filter(None, [body.title, body.often, "shown above" if body.rows is None else ""]))
+
+
+def _tape(tables: Tables, kinds: int) -> Iterator[_Line]:
+    blank = ("",) * kinds
+    yield _Line(text="TAPE", numbers=(*blank, "bytes"), origin="made by", place="line")
+    for saved in tables.tape:
+        nbytes, line = f"{saved.residual.nbytes:,}", str(saved.residual.source or "")
+        yield _Line(saved.key, f"{saved.text}, {saved_as(saved)}", (*blank, nbytes), keys_text(saved.makers), line)
+    yield _Line(text="total", numbers=(*blank, f"{tables.tape_bytes:,}"))
+
+
+def saved_as(saved: Saved) -> str:
+    """What an array of the tape is: an argument, or what an operation made."""
+    made = saved.residual
+    if made.argument is not None:
+        return made.argument
+    moved = f", moved to {made.memory}" if made.memory else ""
+    return f"{repr(made.name) if made.name else f'from {made.primitive}'}{moved}"
+
+
+class _Widths(NamedTuple):
+    key: int
+    text: int
+    numbers: tuple[int, ...]
+    origin: int
+    place: int
+
+
+def _widths(lines: Sequence[_Line]) -> _Widths:
+    """As wide as what is written; of the width of a terminal the text has what the others leave."""
+    key = max(len(line.key) for line in lines)
+    cells = [line.numbers for line in lines if line.numbers]
+    widest = tuple([max(map(len, column)) for column in zip(*cells, strict=True)])
+    origin, place = min(16, max(len(line.origin) for line in lines)), max(len(line.place) for line in lines)
+    left = WIDTH - key - sum(widest) - origin - place - 2 * (len(widest) + 3)
+    longest = max(_length(line.text) for line in lines if line.numbers)
+    return _Widths(key, max(NARROWEST, min(left, longest)), widest, origin, place)
+
+
+def _drawn(line: _Line, widths: _Widths) -> Iterator[str]:
+    """A line of a table, on several where its text or what it links to is too long."""
+    texts = wrapped(line.text, widths.text if line.numbers else WIDTH - widths.key - 2)
+    origins = wrapped(line.origin, widths.origin, 0)
+    once, blank = line, ("",) * len(widths.numbers)
+    for words, origin in zip_longest(texts, origins, fillvalue=""):
+        figures = [n.rjust(w) for n, w in zip(once.numbers or blank, widths.numbers)]
+        cells = [once.key.ljust(widths.key), _padded(words, widths.text), *figures, origin.ljust(widths.origin)]
+        yield "  ".join([*cells, once.place]).rstrip()
+        once = _Line()  # the rest stands on the first line only
+
+
+def wrapped(words: str, width: int, hang: int = 4) -> list[str]:
+    """A text in lines that are no wider, broken at spaces if possible, those after the first further in by `hang`."""
+    indent = len(words) - len(words.lstrip())
+    lines, now = list[str](), " " * indent
+    for word in _pieces(words.split(), width - indent - hang):
+        longer = f"{now} {word}" if now.strip() else now + word
+        if _length(longer) > width and now.strip():
+            lines.append(now)
+            longer = " " * (indent + hang) + word
+        now = longer
+    return [*lines, now]
+
+
+def _pieces(words: Sequence[str], width: int) -> Iterator[str]:
+    """Words, those that are too long for a line in pieces."""
+    for word in words:
+        while width > 0 and len(word) > width:
+            yield word[:width]
+            word = word[width:]
+        yield word
+
+
+def _length(words: str) -> int:
+    """Columns of a terminal: the dot of a linear variable stands over its letter."""
+    return sum(not unicodedata.combining(c) for c in words)
+
+
+def _padded(words: str, width: int) -> str:
+    return words + " " * max(width - _length(words), 0)

@@ -1,0 +1,1 @@
+"""The host from compiled programs: callbacks and debugging."""

@@ -1,0 +1,1 @@
+"""Rematerialization: checkpoint, and the residuals that reverse mode saves."""

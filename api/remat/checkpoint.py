@@ -1,0 +1,157 @@
+"""checkpoint: compute again in the backward pass instead of keeping; names for values, and a barrier, for both."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.static import Arguments, has_hash
+from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
+from tapeless.tracer import core, pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.incoming import incoming
+from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.primitives import checkpoint as primitives
+from tapeless.tracer.recency import Recent
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of, is_arraylike
+
+
+def checkpoint(
+    fun: Callable[..., Any] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Any:
+    """`fun`, of which reverse mode keeps the arguments, and computes again what else it needs of it.
+
+    Args:
+      fun: a pure function of pytrees of arrays. Left out, the result is a decorator.
+      prevent_cse: keep the compiler from merging the second computation with the first, which would undo the saving.
+        Not needed in the body of a loop, where there is nothing to merge.
+      policy: what is kept besides: one of `tl.checkpoint_policies`, or a function
+        `policy(primitive, *operand_types, **params) -> bool` that is asked of every operation. None: nothing.
+      static_argnums, static_argnames: arguments that are not arrays: known when tracing, which is done again for
+        every call if they have no hash.
+    Returns: a function with the same arguments and results. Arrays and traced values that `fun` closes over count as
+      arguments: they are kept.
+    Raises: TypeError if `fun` is no function or `policy` none; of the result, TypeError naming an argument or result
+      that is no array.
+    Source: Griewank & Walther 2008, chapter 12; semantics of JAX.
+
+    >>> import tapeless.numpy as tnp
+    >>> from tapeless import grad
+    >>> grad(checkpoint(lambda x: tnp.sin(tnp.sin(x))))(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        given = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, **given)
+    _check(fun, policy, prevent_cse)
+    names = static_argnames if isinstance(static_argnames, str) else tuple(static_argnames)
+    traced = _Traced(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"))
+    how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": prevent_cse}
+
+    @functools.wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        closed, leaves, out_tree = traced(args, kwargs)
+        return pytree.unflatten(out_tree, primitives.checkpoint(closed.jaxpr, *closed.consts, *leaves, **how))
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """x, a pytree of arrays, under a name by which policies choose what to save.
+
+    Raises: TypeError if `name` is not a string, or a leaf of `x` not an array.
+
+    >>> checkpoint_name(2.0, "hidden")
+    2.0
+    """
+    _check_name(name)
+    return pytree.tree_map(lambda leaf: primitives.name(_array(leaf, f"checkpoint_name {name!r}"), name), x)
+
+
+def optimization_barrier(operand: Any) -> Any:
+    """A pytree of arrays as new values for the compiler: none is had before all are, none is merged with what made it.
+
+    Raises: TypeError if a leaf is not an array.
+    """
+    leaves, tree = pytree.flatten(operand)
+    arrays = [_array(leaf, "optimization_barrier") for leaf in leaves]
+    return pytree.unflatten(tree, primitives.optimization_barrier(*arrays))
+
+
+_ADVICE = "\n  Make it static (static_argnums or static_argnames)."
+_PROGRAMS_LIMIT = 256  # of one function
+
+
+class _Traced:
+    """A function as a program, traced once for all arguments of the same types."""
+
+    def __init__(self, fun: Callable[..., Any], static: Arguments) -> None:
+        self._fun, self._static = fun, static
+        self._programs: Recent[Any, tuple[ClosedJaxpr, Any]] = Recent(_PROGRAMS_LIMIT)
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, list[Any], Any]:
+        """The program, the arguments it is called with, and the structure of its results."""
+        statics: Any = ()
+        if self._static:
+            args, kwargs, statics = self._static.take_out(args, kwargs, self._fun, hashed=False)
+        leaves, tree = pytree.flatten((args, kwargs))
+        for given in (args, kwargs):
+            check_arrays(f"checkpoint: argument {{}} of {core.describe_function(self._fun)}", given, _ADVICE)
+        if not has_hash(statics):
+            traced = self._trace(leaves, tree, statics)  # they may have changed since they were compared last
+            return traced[0], leaves, traced[1]
+        key = (tuple(map(aval_of, leaves)), tree.snapshot(), statics, config.trace_key())
+        found = self._programs.get(key) or self._programs.recall(key)
+        if found is None:
+            found = self._trace(leaves, tree, statics)
+            if not found[0].consts:  # what it closes over may be another array next time
+                self._programs.enter(key, found)
+        return found[0], leaves, found[1]
+
+    def _trace(self, leaves: Sequence[Any], tree: Any, statics: Any) -> tuple[ClosedJaxpr, Any]:
+        out_tree: Any = None
+
+        def flat(*xs: Any) -> list[Any]:
+            nonlocal out_tree
+            args, kwargs = pytree.unflatten(tree, xs)
+            given, named = self._static.put_back(args, kwargs, statics)
+            result = self._fun(*given, **named)
+            check_arrays(f"checkpoint: the result{{}} of {core.describe_function(self._fun)}", result)
+            outs, out_tree = pytree.flatten(result)
+            return outs
+
+        jaxpr, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="checkpoint", function=self._fun)
+        name = "f" if jaxpr.name == "<lambda>" else jaxpr.name
+        return ClosedJaxpr(jaxpr.replace(name=name), consts), out_tree
+
+
+def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:
+    check_callable("checkpoint", fun)
+    if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
+        raise TypeError(
+            f"checkpoint: the policy must be a function of operations, not {policy!r}. tl.checkpoint_policies has some."
+        )
+    if not isinstance(prevent_cse, bool):
+        raise TypeError(
+            f"checkpoint: prevent_cse must be True or False, for all arguments together, not {prevent_cse!r}."
+        )
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"checkpoint_name: the name must be a string, not {name!r} of type {type(name).__name__}.")
+
+
+def _array(x: Any, who: str) -> Any:
+    if not is_arraylike(x):
+        raise TypeError(f"{who}: {x!r} of type {type(x).__name__} is not an array.")
+    return incoming(x)

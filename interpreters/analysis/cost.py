@@ -1,0 +1,439 @@
+"""What programs cost, in the scalar model: every array is so many scalars.
+
+An operation that is not linear costs 1 for each scalar of its result, a linear addition or scaling too, disposing of a
+linear scalar costs 1, and everything else, moving and sharing values, is free. A primitive that does more than one
+thing to a scalar costs what its scalar operations do: a contraction its multiplications and additions. A mask is a
+coefficient: choosing between linear values is scaling them by 0 or 1 and adding.
+Knowingly simple: what several readers leave of a value is counted as if they read different parts of it; indices are
+taken to be as different as they can be; adding to zeros that an array holds is adding; a complex number is one scalar;
+of branches the dearest counts, of a `while` one step.
+Source: Radul et al. 2023, section 7.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import reduce
+from math import prod
+from operator import add as plus
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters.analysis import strict_form
+from tapeless.tracer import core
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
+from tapeless.tracer.linear_vars import mark_linear
+from tapeless.tracer.primitives import (
+    bits,
+    checkpoint,
+    collective,
+    contraction,
+    control_flow,
+    custom,
+    factorization,
+    linalg,
+    linear_solve,
+    random,
+    spectral,
+    windows,
+)
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.rules import Table
+from tapeless.tracer.types import ShapedArray
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Scalar operations of a program, by kind; scalars that it moves; its size in nodes and references."""
+
+    nonlinear: int = 0
+    adds: int = 0
+    multiplies: int = 0
+    drops: int = 0
+    moved: int = 0
+    moved_bytes: int = 0
+    size: int = 0
+
+    @property
+    def work(self) -> int:
+        """All operations; moving is free."""
+        return self.nonlinear + self.adds + self.multiplies + self.drops
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(*[getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)])
+
+    def times(self, n: int) -> "Cost":
+        """Of n repetitions, in a program that is no longer."""
+        repeated = {f.name: n * getattr(self, f.name) for f in fields(Cost)}
+        return Cost(**{**repeated, "size": self.size})
+
+    def __str__(self) -> str:
+        kinds = [f"{f.name} {getattr(self, f.name)}" for f in fields(Cost)]
+        return f"work {self.work}: {', '.join(kinds[:4])}; {kinds[4]}, {kinds[6]}"
+
+
+def cost(jaxpr: Jaxpr) -> Cost:
+    """The cost of running a program once. Remembered for as long as it lives."""
+    cache = _costs.setdefault(jaxpr, {})
+    if None not in cache:
+        parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
+        found = reduce(plus, parts, Cost(drops=_dropped(jaxpr)))
+        cache[None] = replace(found, size=program_size(jaxpr))
+    return cache[None]
+
+
+def work(jaxpr: Jaxpr) -> int:
+    """Scalar operations of a program."""
+    return cost(jaxpr).work
+
+
+def program_size(jaxpr: Jaxpr) -> int:
+    """Equations and references to variables and literals, in the programs that it carries too, each counted once."""
+    return sum(map(_own_size, _programs(jaxpr, {})))
+
+
+def _programs(jaxpr: Jaxpr, found: dict[Jaxpr, None]) -> dict[Jaxpr, None]:
+    if jaxpr not in found:
+        found[jaxpr] = None
+        for eqn in jaxpr.eqns:
+            for inner in subjaxprs(eqn.params):
+                _programs(inner, found)
+    return found
+
+
+def _own_size(jaxpr: Jaxpr) -> int:
+    return len(jaxpr.outvars) + sum(1 + len(eqn.invars) for eqn in jaxpr.eqns)
+
+
+def _dropped(jaxpr: Jaxpr) -> int:
+    """Scalars that nobody reads: of linear values each, of others those of values that have no reader."""
+    variables = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
+    left: dict[Any, int] = {v: v.aval.size for v in variables}
+    for eqn in jaxpr.eqns:
+        for k, v in enumerate(eqn.invars):
+            if v in left:
+                left[v] -= _reads(eqn, k) if v.linear else v.aval.size
+    for v in jaxpr.outvars:
+        if v in left:
+            left[v] -= v.aval.size
+    return sum(max(n, 0) for n in left.values())
+
+
+# ---- equations -----------------------------------------------------------------------------------------------
+
+
+class Arithmetic(NamedTuple):
+    """Scalar operations of a linear map."""
+
+    adds: int = 0
+    multiplies: int = 0
+
+
+Row = Callable[[Equation], Arithmetic]
+# What a primitive costs when it is applied to linear values, row(eqn).
+linear: Table[Row] = Table("linear cost")
+# What it costs otherwise, if not 1 for each scalar of its results.
+nonlinear: Table[Callable[[Equation], int]] = Table("cost")
+# How many scalars of an operand it reads, if not all: row(eqn, operand's position).
+reads: Table[Callable[[Equation, int], int]] = Table("reads")
+# What an equation that carries programs costs, if it is not that of running each once.
+carrying: Table[Callable[[Equation], Cost]] = Table("cost of programs")
+# What moves, or only names, its operands.
+moving: Table[None] = Table("movement")
+
+
+def equation_cost(eqn: Equation) -> Cost:
+    """What one equation costs, with the programs that it carries; without what nobody reads of its results."""
+    programs = list(subjaxprs(eqn.params))
+    if programs:
+        row = carrying.get(eqn.primitive)
+        return row(eqn) if row else reduce(plus, map(cost, programs))
+    if eqn.primitive is strict_form.drop:
+        return Cost(drops=eqn.invars[0].aval.size)
+    if eqn.linear:
+        adds, multiplies = linear[eqn.primitive](eqn) if eqn.primitive in linear else Arithmetic()
+        return moved(eqn) + Cost(adds=adds, multiplies=multiplies)
+    row = nonlinear.get(eqn.primitive)
+    return moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
+
+
+def moved(eqn: Equation) -> Cost:
+    """What an equation that only moves or names its operands moves: scalars, and bytes."""
+    if eqn.primitive not in moving:
+        return Cost()
+    return Cost(moved=sum(_sizes(eqn.outvars)), moved_bytes=sum(map(_bytes, eqn.outvars)))
+
+
+def _bytes(v: Atom) -> int:
+    return v.aval.size * v.aval.dtype.itemsize
+
+
+def _reads(eqn: Equation, k: int) -> int:
+    if eqn.outvars and not any(_sizes(eqn.outvars)):
+        return 0
+    return reads[eqn.primitive](eqn, k) if eqn.primitive in reads else _operand(eqn, k)
+
+
+def _sizes(atoms: Sequence[Any]) -> list[int]:
+    return [v.aval.size for v in atoms]
+
+
+def _operand(eqn: Equation, k: int = 0) -> int:
+    return eqn.invars[k].aval.size
+
+
+def _result(eqn: Equation) -> int:
+    return eqn.outvars[0].aval.size
+
+
+# ---- what moves ----------------------------------------------------------------------------------------------
+
+
+def _move(*primitives: Primitive) -> None:
+    for p in primitives:
+        moving[p] = None
+        linear[p] = lambda eqn: Arithmetic()
+        nonlinear[p] = lambda eqn: 0
+
+
+_move(
+    s.broadcast_in_dim_p, s.iota_p, s.reshape_p, s.transpose_p, s.rev_p, s.concatenate_p, s.pad_p, s.slice_p, s.split_p
+)
+_move(i.dynamic_slice_p, i.dynamic_update_slice_p, i.gather_p, i.scatter_p, windows.select_and_gather_add_p)
+_move(e.copy_p, e.stop_gradient_p, e.convert_element_type_p, bits.reduce_precision_p, e.real_p, e.complex_p)
+_move(checkpoint.name_p, checkpoint.move_p, checkpoint.optimization_barrier_p)
+_move(random.random_wrap_p, random.random_unwrap_p)
+_move(collective.all_gather_p, collective.all_to_all_p, collective.ppermute_p, collective.axis_index_p)
+for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_form.drop):
+    linear[_primitive] = lambda eqn: Arithmetic()
+    nonlinear[_primitive] = lambda eqn: 0
+
+
+def _kept(eqn: Equation, k: int) -> int:
+    """Of what is padded: without what negative padding cuts off. The padding value, if there is a place for it."""
+    if k:
+        return min(_operand(eqn, k), _result(eqn) - _kept(eqn, 0))
+    config = zip(eqn.invars[0].aval.shape, eqn.params["padding_config"])
+    return prod([_kept_along(n, low, high, gap) for n, (low, high, gap) in config])
+
+
+def _kept_along(n: int, low: int, high: int, gap: int) -> int:
+    places = np.arange(n) * (gap + 1)
+    last = max((n - 1) * (gap + 1), 0)
+    return int(np.sum((places >= -low) & (places <= last + min(high, 0))))
+
+
+def _not_written(eqn: Equation, k: int, updates: int) -> int:
+    """Of an operand that is written over: the rest."""
+    return max(_operand(eqn) - _operand(eqn, updates), 0) if k == 0 else _operand(eqn, k)
+
+
+def _as_many_as_results(eqn: Equation, k: int) -> int:
+    return min(_operand(eqn, k), _result(eqn)) if k == 0 else _operand(eqn, k)
+
+
+for _primitive in (s.slice_p, i.dynamic_slice_p, i.gather_p, windows.select_and_gather_add_p):
+    reads[_primitive] = _as_many_as_results
+reads[s.pad_p] = _kept
+reads[i.dynamic_update_slice_p] = lambda eqn, k: _not_written(eqn, k, 1)
+reads[i.scatter_p] = lambda eqn, k: _not_written(eqn, k, 2)
+
+# ---- what computes, element by element -------------------------------------------------------------------------
+
+
+def _choice(eqn: Equation) -> Arithmetic:
+    cases = sum(v.linear for v in eqn.invars[1:])
+    return Arithmetic((cases - 1) * _result(eqn), cases * _result(eqn))
+
+
+def _difference(eqn: Equation) -> Arithmetic:
+    """Of a sum, the second operand scaled by -1."""
+    return Arithmetic(_result(eqn), _operand(eqn, 1) * eqn.invars[1].linear)
+
+
+linear[e.add_p] = lambda eqn: Arithmetic(_result(eqn))
+linear[e.sub_p] = _difference
+linear[e.select_n_p] = _choice
+for _primitive in (e.neg_p, e.mul_p, e.div_p, e.conj_p, e.imag_p):
+    linear[_primitive] = lambda eqn: Arithmetic(0, _result(eqn))
+
+# ---- what sums -----------------------------------------------------------------------------------------------
+
+
+def _computes(primitive: Primitive, row: Row) -> None:
+    """The same scalar operations, whether values are linear or not."""
+    linear[primitive] = row
+    nonlinear[primitive] = lambda eqn: sum(row(eqn))
+
+
+def _steps(eqn: Equation) -> int:
+    """Along the axis of a cumulative operation every element but the first."""
+    shape = eqn.outvars[0].aval.shape
+    return _result(eqn) - _result(eqn) // max(shape[eqn.params["axis"]], 1)
+
+
+def _reduced(eqn: Equation) -> int:
+    return max(_operand(eqn) - _result(eqn), 0)
+
+
+def _scattered(eqn: Equation) -> Arithmetic:
+    """Additions to a linear operand; of the first updates in zeros there are none."""
+    operand, updates = eqn.invars[0], eqn.invars[2]
+    added = updates.aval.size if operand.linear or not eqn.linear else max(updates.aval.size - operand.aval.size, 0)
+    return Arithmetic(added if updates.linear or not eqn.linear else 0)
+
+
+_computes(r.reduce_sum_p, lambda eqn: Arithmetic(_reduced(eqn)))
+_computes(r.cumsum_p, lambda eqn: Arithmetic(_steps(eqn)))
+_computes(r.linear_recurrence_p, lambda eqn: Arithmetic(_steps(eqn), _steps(eqn)))
+_computes(i.scatter_add_p, _scattered)
+_computes(i.scatter_mul_p, lambda eqn: Arithmetic(0, _operand(eqn, 2)))
+_computes(collective.psum_p, lambda eqn: Arithmetic())
+_computes(collective.psum_scatter_p, lambda eqn: Arithmetic())
+_computes(windows.select_and_scatter_add_p, lambda eqn: Arithmetic(max(_operand(eqn) - _result(eqn), 0)))
+for _primitive in (r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p):
+    nonlinear[_primitive] = _reduced
+for _primitive in (r.argmax_p, r.argmin_p):
+    nonlinear[_primitive] = _reduced
+for _primitive in (r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p):
+    nonlinear[_primitive] = _steps
+
+# ---- windows and contractions --------------------------------------------------------------------------------
+
+
+class Hits(NamedTuple):
+    """How a window meets an axis: pairs of a position and an element of the window that is on the axis; positions,
+    elements of the axis, and elements of the window that are in some pair."""
+
+    pairs: int
+    positions: int
+    elements: int
+    window: int
+
+
+def _hits(n: int, positions: int, window: int, stride: int, low: int, dilation: int, window_dilation: int) -> Hits:
+    places = np.arange(positions)[:, None] * stride + np.arange(window)[None, :] * window_dilation - low
+    inside = (places >= 0) & (places < windows.dilated(n, dilation)) & (places % dilation == 0)
+    seen = len(np.unique(places[inside]))
+    return Hits(int(inside.sum()), int(inside.any(1).sum()), seen, int(inside.any(0).sum()))
+
+
+def _product(axes: Sequence[Hits]) -> Hits:
+    return Hits(*[prod(column) for column in zip(*axes)]) if axes else Hits(1, 1, 1, 1)
+
+
+def _window_hits(eqn: Equation) -> Hits:
+    p = eqn.params
+    each = zip(
+        eqn.invars[0].aval.shape, eqn.outvars[0].aval.shape, p["window_dimensions"], p["window_strides"],
+        [low for low, _ in p["padding"]], p["base_dilation"], p["window_dilation"],
+    )  # fmt: skip
+    return _product([_hits(*axis) for axis in each])
+
+
+def _window_sum(eqn: Equation) -> Arithmetic:
+    hits = _window_hits(eqn)
+    return Arithmetic(hits.pairs - hits.positions)
+
+
+_computes(windows.reduce_window_sum_p, _window_sum)
+reads[windows.reduce_window_sum_p] = lambda eqn, k: _window_hits(eqn).elements
+for _primitive in (windows.reduce_window_prod_p, windows.reduce_window_max_p, windows.reduce_window_min_p):
+    nonlinear[_primitive] = lambda eqn: sum(_window_sum(eqn))
+
+
+def _dot(eqn: Equation) -> Arithmetic:
+    (contracted, _), _ = eqn.params["dimension_numbers"]
+    k = prod([eqn.invars[0].aval.shape[axis] for axis in contracted])
+    return Arithmetic(_result(eqn) * max(k - 1, 0), _result(eqn) * k)
+
+
+def _conv_hits(eqn: Equation) -> Hits:
+    p, shapes = eqn.params, [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    x, kernel, out = [[shape[a] for a in spec[2:]] for shape, spec in zip(shapes, p["dimension_numbers"], strict=True)]
+    low = [before for before, _ in p["padding"]]
+    each = zip(x, out, kernel, p["window_strides"], low, p["lhs_dilation"], p["rhs_dilation"])
+    return _product([_hits(*axis) for axis in each])
+
+
+def _features(aval: ShapedArray, spec: tuple[int, ...]) -> int:
+    """Scalars at one place."""
+    return aval.shape[spec[0]] * aval.shape[spec[1]]
+
+
+def _conv(eqn: Equation) -> Arithmetic:
+    hits, (_, of_kernel, of_out) = _conv_hits(eqn), eqn.params["dimension_numbers"]
+    inputs = eqn.invars[1].aval.shape[of_kernel[1]]
+    results = _features(eqn.outvars[0].aval, of_out)
+    multiplies = results * inputs * hits.pairs
+    return Arithmetic(multiplies - results * hits.positions if inputs else 0, multiplies)
+
+
+def _conv_reads(eqn: Equation, k: int) -> int:
+    hits = _conv_hits(eqn)
+    return _features(eqn.invars[k].aval, eqn.params["dimension_numbers"][k]) * (hits.window if k else hits.elements)
+
+
+def _substitution(eqn: Equation) -> Arithmetic:
+    """Of each of n unknowns, what those before it contribute, and a division."""
+    below = _result(eqn) * max(eqn.invars[0].aval.shape[-1] - 1, 0) // 2
+    return Arithmetic(below, below + _result(eqn))
+
+
+def _cholesky(eqn: Equation) -> int:
+    """Of n columns, each less its projections on those before: n³ / 3."""
+    n = eqn.invars[0].aval.shape[-1]
+    return _operand(eqn) * (n + 2) // 3 if n else 0
+
+
+def _decomposition(count: Callable[..., int]) -> Callable[[Equation], int]:
+    """Of m x n matrices, of which m is not the lesser: what one takes, by Golub and Van Loan 2013."""
+
+    def cost(eqn: Equation) -> int:
+        *batch, m, n = eqn.invars[0].aval.shape
+        return prod(batch) * count(max(m, n), min(m, n), **eqn.params)
+
+    return cost
+
+
+def _singular_values(m: int, n: int, *, compute_uv: bool = True, **_: Any) -> int:
+    return 6 * m * n * n + 20 * n**3 if compute_uv else 4 * m * n * n - 4 * n**3 // 3
+
+
+nonlinear[linalg.cholesky_p] = _cholesky
+for _primitive in (factorization.lu_p, factorization.det_p):
+    nonlinear[_primitive] = _decomposition(lambda m, n: m * n * n - n**3 // 3)
+nonlinear[factorization.qr_p] = _decomposition(lambda m, n, **_: 4 * (m * n * n - n**3 // 3))
+nonlinear[spectral.eigh_p] = _decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
+nonlinear[spectral.svd_p] = _decomposition(_singular_values)
+nonlinear[factorization.pinv_p] = _decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n)
+nonlinear[factorization.adjugate_p] = _decomposition(lambda _, n: 2 * n**3)  # unless the matrix is singular
+_computes(linalg.triangular_solve_p, _substitution)
+_computes(contraction.dot_general_p, _dot)
+_computes(contraction.conv_general_dilated_p, _conv)
+reads[contraction.conv_general_dilated_p] = _conv_reads
+
+# ---- programs ------------------------------------------------------------------------------------------------
+
+
+def _custom_linear(eqn: Equation) -> Arithmetic:
+    """Of a user's program; of the transpose of one, that by as much more as it has more results than inputs."""
+    n, pull = eqn.params["n"], eqn.params["pull"]
+    jaxpr = getattr(pull, "jaxpr", None)
+    if jaxpr is None:  # the map to zeros
+        return Arithmetic()
+    found = cost(mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])).work
+    more = sum(_sizes(eqn.outvars)) - sum(_sizes(eqn.invars[n:])) if pull.transposed else 0
+    return Arithmetic(max(found - more, 0))
+
+
+carrying[control_flow.scan_p] = lambda eqn: cost(eqn.params["jaxpr"]).times(eqn.params["length"])
+carrying[linear_solve.linear_solve_p] = lambda eqn: cost(eqn.params["system"][2])  # the solver
+carrying[control_flow.cond_p] = lambda eqn: max(map(cost, eqn.params["branches"]), key=lambda c: c.work)
+_computes(custom.custom_linear_p, _custom_linear)
+
+_costs = core.program_cache()

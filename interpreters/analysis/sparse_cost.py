@@ -1,0 +1,304 @@
+"""What programs cost, in the model that knows of zeros: an operation on what is known to be zero is none.
+
+An addition counts where both of its operands may not be zero, a multiplication where both factors may not; a sum of h
+terms that may not be zero is h - 1 additions, and a function is 1 for each scalar of its result that may not be zero,
+or the number of operations that it is composed of (operation_counts.py).
+Brackets are free: truth values and integers, choices, and multiplying by what is made of truth values; so are what is
+computed from constants alone, moving, sharing and dropping values. What may not be zero `supports` finds.
+Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros and
+all; where places are not known they are taken to be as different as they can be; of branches the dearest counts, of a
+`while` one step; a scan of more than `STEPS` steps has one that is the first and others that are all alike.
+Source: Bernstein et al. 2020, section 6.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add as plus
+from operator import or_
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters.analysis import cost as dense
+from tapeless.interpreters.analysis.cost import Arithmetic, Cost
+from tapeless.interpreters.analysis.operation_counts import operations_of
+from tapeless.interpreters.analysis.sparsity import LIMIT, Known, Support, hits, join, known, results, whole
+from tapeless.interpreters.analysis.sparsity_rules import contracted, running, written
+from tapeless.tracer import core, dtypes
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, subjaxprs
+from tapeless.tracer.primitives import contraction, control_flow, linear_solve, special
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.rules import Table
+from tapeless.tracer.types import ShapedArray
+
+STEPS = 32  # of a scan, each with zeros of its own
+ROUNDS = 8  # until zeros that a loop keeps losing are given up
+
+
+def cost(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> Cost:
+    """The cost of running a program once.
+
+    Args:
+      consts: values of its first inputs; of the others nothing is known.
+    """
+    return through([jaxpr], consts)[0]
+
+
+def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]:
+    """What programs cost that are run one after the other, the last results of each being the first inputs of the next.
+
+    Args:
+      consts: values of the first inputs of the first.
+    """
+    given, found = [known(x, static=True) for x in consts], list[Cost]()
+    for program in programs:
+        n = min(len(given), len(program.invars) - sum(program.linear_in))
+        last = list(given)[len(given) - n :]
+        total, given = run(program, [*last, *[Known(v.aval) for v in program.invars[n:]]])
+        found.append(replace(total, size=dense.program_size(program)))
+    return found
+
+
+def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    """Cost and results, from what is known of the inputs. Remembered for as long as the program lives."""
+    cache = _runs.setdefault(jaxpr, {})
+    key = tuple(map(_key, given))
+    if key not in cache:
+        cache[key] = _run(jaxpr, given)
+    return cache[key]
+
+
+def _key(k: Known) -> Any:
+    value = None if k.value is None else np.asarray(k.value).tobytes()
+    return _bits(k.support), value, k.static, _bits(k.binary)
+
+
+def _bits(mask: Support) -> Any:
+    return mask if isinstance(mask, bool) else (np.shape(mask), np.packbits(mask).tobytes())
+
+
+def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
+
+    def read(v: Any) -> Known:
+        return known(v.value, static=True)._replace(aval=v.aval) if isinstance(v, Literal) else env[v]
+
+    total = Cost()
+    for eqn in jaxpr.eqns:
+        found, outs = _equation(eqn, list(map(read, eqn.invars)))
+        total += found
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return total, list(map(read, jaxpr.outvars))
+
+
+# ---- equations -----------------------------------------------------------------------------------------------
+
+_ELEMENTWISE = frozenset(p for p in (*vars(e).values(), *vars(special).values()) if isinstance(p, Primitive))
+# What a primitive that sums or scales costs: row(eqn, *Known operands).
+counts: Table[Callable[..., Arithmetic]] = Table("sparse cost")
+# Cost and results of an equation that carries programs: row(eqn, Known operands). If there is none, it is a call.
+carrying: Table[Callable[[Equation, Sequence[Known]], tuple[Cost, list[Known]]]] = Table("sparse cost of programs")
+
+
+def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    if eqn.primitive in carrying or any(True for _ in subjaxprs(eqn.params)):
+        return carrying.get(eqn.primitive, _call)(eqn, given)
+    outs = results(eqn, given)
+    moved = dense.moved(eqn)
+    if all(_is_free(k) for k in outs):
+        return moved, outs
+    found = _counted(eqn, given)
+    if found is None:
+        return moved + Cost(nonlinear=_functions(eqn, given, outs)), outs
+    if eqn.linear:
+        return moved + Cost(adds=found.adds, multiplies=found.multiplies), outs
+    return moved + Cost(nonlinear=sum(found)), outs
+
+
+def _is_free(k: Known) -> bool:
+    """Whether a value is a constant, zero, or what brackets and indices are made of."""
+    return k.static or k.support is False or not dtypes.is_inexact(k.aval.dtype)
+
+
+def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
+    """What sums and scales; None for a function of each scalar."""
+    if eqn.primitive in counts:
+        return counts[eqn.primitive](eqn, *given)
+    return dense.linear[eqn.primitive](eqn) if eqn.primitive in dense.linear else None
+
+
+def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
+    """Of zeros alone a function is a constant."""
+    row = dense.nonlinear.get(eqn.primitive)
+    if row:
+        return operations_of(eqn) * row(eqn)
+    places = reduce(or_, [k.support for k in given if not k.static], False) if eqn.primitive in _ELEMENTWISE else True
+    return operations_of(eqn) * sum(hits(k.support & places, k.aval.shape) for k in outs)
+
+
+def _call(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    jaxpr = eqn.params.get("jaxpr")
+    if isinstance(jaxpr, Jaxpr) and len(jaxpr.invars) == len(given):
+        return run(jaxpr, given)
+    return reduce(plus, map(dense.cost, subjaxprs(eqn.params)), Cost()), _anything(eqn)
+
+
+def _anything(eqn: Equation) -> list[Known]:
+    return [Known(v.aval) for v in eqn.outvars]
+
+
+# ---- what scales and sums ------------------------------------------------------------------------------------
+
+
+def _hits(eqn: Equation, support: Any) -> int:
+    return hits(support, eqn.outvars[0].aval.shape)
+
+
+def _sum(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+    return Arithmetic(_hits(eqn, x.support & y.support))
+
+
+def _difference(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+    """An addition where both may not be zero, a scaling by -1 where only the second may not."""
+    both = _hits(eqn, x.support & y.support)
+    return Arithmetic(both, _hits(eqn, y.support) - both)
+
+
+def _product(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+    factors = np.logical_not(np.asarray(x.binary) | np.asarray(y.binary))
+    return Arithmetic(0, _hits(eqn, x.support & y.support & factors))
+
+
+def _scaling(eqn: Equation, x: Known, *others: Known) -> Arithmetic:
+    return Arithmetic(0, _hits(eqn, x.support))
+
+
+def _reduction(eqn: Equation, x: Known) -> Arithmetic:
+    if isinstance(x.support, bool):
+        return Arithmetic(max(x.aval.size - eqn.outvars[0].aval.size, 0))
+    return Arithmetic(_beyond_first(np.sum(x.mask, eqn.params["axes"], dtype=np.int64)))
+
+
+def _beyond_first(terms: Any) -> int:
+    """Additions in sums of so many terms."""
+    return int(np.sum(np.maximum(terms - 1, 0)))
+
+
+def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
+    if isinstance(x.support, bool):
+        return dense.linear[eqn.primitive](eqn)
+    return Arithmetic(int(np.count_nonzero(x.mask & (running(eqn, x) > 1))))
+
+
+def _contraction(eqn: Equation, x: Known, y: Known) -> Arithmetic:
+    if isinstance(x.support, bool) and isinstance(y.support, bool):
+        adds, multiplies = dense.linear[eqn.primitive](eqn)
+    else:
+        terms = contracted(eqn, x, y)
+        adds, multiplies = _beyond_first(terms), int(terms.sum())
+    return Arithmetic(adds, 0 if x.binary is True or y.binary is True else multiplies)
+
+
+def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Arithmetic:
+    flat = None if x.support is True else written(eqn, x, indices, updates)
+    if flat is None:
+        return Arithmetic(max(updates.hits - (x.aval.size - x.hits), 0))
+    terms = x.mask.astype(np.int64).reshape(-1)
+    np.add.at(terms, flat[(flat >= 0) & updates.mask], 1)
+    return Arithmetic(_beyond_first(terms))
+
+
+counts[e.select_n_p] = lambda eqn, *given: Arithmetic()
+counts[e.imag_p] = lambda eqn, x: Arithmetic()  # a part of a pair is read
+counts[e.add_p], counts[e.sub_p], counts[e.mul_p] = _sum, _difference, _product
+for _primitive in (e.neg_p, e.div_p, e.conj_p):
+    counts[_primitive] = _scaling
+counts[r.reduce_sum_p], counts[r.cumsum_p], counts[contraction.dot_general_p] = _reduction, _cumulative, _contraction
+counts[i.scatter_add_p] = _scatter_add
+counts[i.scatter_mul_p] = lambda eqn, x, indices, updates: Arithmetic(0, updates.hits)
+
+# ---- programs ------------------------------------------------------------------------------------------------
+
+
+def _scan(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    p = eqn.params
+    jaxpr, n, length = p["jaxpr"], p["n_carry"], p["length"]
+    consts, carry, xs = given[: p["n_consts"]], given[p["n_consts"] :][:n], given[p["n_consts"] + n :]
+    ys: dict[int, list[Known]] = {}
+    total = Cost()
+    order = range(length)[::-1] if p["reverse"] else range(length)
+    for k in order if length <= STEPS else order[:1]:
+        found, outs = run(jaxpr, [*consts, *carry, *[_element(x, k) for x in xs]])
+        carry, ys[k], total = outs[:n], outs[n:], total + found
+    if length > STEPS:
+        found, carry, rest = _all_alike(jaxpr, consts, carry, [_any_element(x) for x in xs])
+        total += found.times(length - 1)
+        ys |= dict.fromkeys(order[1:], rest)
+    stacked = [ys[k] for k in range(length)]
+    types = [v.aval for v in eqn.outvars[n:]]
+    return total, [*carry, *[_stacked(aval, [step[j] for step in stacked]) for j, aval in enumerate(types)]]
+
+
+def _all_alike(
+    jaxpr: Jaxpr, consts: Sequence[Known], carry: Sequence[Known], xs: Sequence[Known]
+) -> tuple[Cost, list[Known], list[Known]]:
+    """Of a step in which nothing is zero that is not zero in all steps: cost, carry and the other results."""
+    rounds = 0
+    while True:
+        found, outs = run(jaxpr, [*consts, *carry, *xs])
+        after = list(map(join, carry, outs))
+        if list(map(_key, after)) == list(map(_key, carry)):
+            return found, after, outs[len(carry) :]
+        rounds += 1
+        carry = after if rounds < ROUNDS else [Known(x.aval) for x in carry]
+
+
+def _element(x: Known, k: int) -> Known:
+    support, binary = [mask if isinstance(mask, bool) else whole(mask, x.aval)[k] for mask in (x.support, x.binary)]
+    aval = control_flow.element_type(x.aval)
+    return Known(aval, support, None if x.value is None else x.value[k], x.static, binary)
+
+
+def _any_element(x: Known) -> Known:
+    """What is known of all elements."""
+    support = x.support if isinstance(x.support, bool) else x.mask.any(0)
+    binary = x.binary if isinstance(x.binary, bool) else whole(x.binary, x.aval).all(0)
+    return Known(control_flow.element_type(x.aval), support, None, x.static, binary)
+
+
+def _stacked(aval: ShapedArray, elements: Sequence[Known]) -> Known:
+    static, binary = all(k.static for k in elements), all(k.binary is True for k in elements)
+    supports = [k.support for k in elements]
+    if (all(isinstance(s, bool) for s in supports) and len(set(supports)) <= 1) or aval.size > LIMIT:
+        return Known(aval, any(s is not False for s in supports), None, static, binary)
+    value = np.stack([k.value for k in elements]) if all(k.value is not None for k in elements) else None
+    return Known(aval, np.stack([k.mask for k in elements]), value, static, binary)
+
+
+def _while(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    p, n = eqn.params, eqn.params["n_condition"] + eqn.params["n_body"]
+    found, carry, _ = _all_alike(p["body"], given[p["n_condition"] : n], given[n:], ())
+    return found + run(p["condition"], [*given[: p["n_condition"]], *carry])[0], carry
+
+
+def _cond(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    branches, which = eqn.params["branches"], given[0].value
+    chosen = branches if which is None else [branches[min(max(int(which), 0), len(branches) - 1)]]
+    found = [run(branch, given[1:]) for branch in chosen]
+    joined = [reduce(join, column) for column in zip(*[outs for _, outs in found])]
+    return max([total for total, _ in found], key=lambda total: total.work), joined
+
+
+def _linear_solve(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
+    solver = eqn.params["system"][2]
+    return run(solver, [Known(v.aval) for v in solver.invars])[0], _anything(eqn)
+
+
+carrying[control_flow.scan_p], carrying[control_flow.while_p], carrying[control_flow.cond_p] = _scan, _while, _cond
+carrying[linear_solve.linear_solve_p] = _linear_solve
+
+_runs = core.program_cache()

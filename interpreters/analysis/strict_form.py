@@ -1,0 +1,172 @@
+"""The strict form of programs, Linear A: fan-out and disposal are explicit.
+
+In strict form every linear value is read exactly once: `dup` makes two of one, `drop` disposes of one, `lzero` is the
+zero of a type; `lit` is a literal with a name. Values that are not linear are shared freely, but those never read are
+dropped too. Programs in strict form are written, checked, transformed (linear_a.py) and counted, not run.
+Source: Radul et al. 2023, section 3.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from tapeless.interpreters import jvp
+from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.analysis.linearity import Fact, linear_operands
+from tapeless.tracer import core
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
+from tapeless.tracer.source import Source
+
+
+class Structure(Primitive):
+    """An operation of programs in strict form: it is written, checked and counted, but never applied."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:  # not among the primitives: no rule of another table is for it
+        self.name, self.effect, self._typed = name, None, None
+
+
+lit, lzero, dup, drop = map(Structure, ("lit", "lzero", "dup", "drop"))
+linearity.rules[lit] = lambda check, eqn, facts: facts
+linearity.rules[lzero] = lambda check, eqn, facts: (Fact.ZERO,)
+linearity.rules[dup] = lambda check, eqn, facts: facts * 2
+linearity.rules[drop] = lambda check, eqn, facts: ()
+
+
+def strict_form(jaxpr: Jaxpr, zero_in: Sequence[bool] = (), linear_out: Sequence[bool] | None = None) -> Jaxpr:
+    """The same program in strict form, with the programs that it carries. Its linear values are marked.
+
+    Args:
+      zero_in: which of its first inputs are known to be zero.
+      linear_out: which results are linear, or zeros that must be; all if None, and there are linear inputs.
+    Raises: LinearityError if it is not linear in its linear inputs.
+    """
+    flags = [any(jaxpr.linear_in)] * len(jaxpr.outvars) if linear_out is None else linear_out
+    return _with_dups_and_drops(_with_literals_named(_with_linear_zeros(jaxpr, zero_in, flags)))
+
+
+class Writer:
+    """Equations being written."""
+
+    def __init__(self) -> None:
+        self.eqns: list[Equation] = []
+
+    def write(self, primitive: Primitive, invars: Sequence[Atom], like: Iterable[Atom], source: Any) -> list[Var]:
+        """An equation with results like these."""
+        outvars = [Var(v.aval, v.linear) for v in like]
+        self.eqns.append(Equation(primitive, invars, {}, outvars, source))
+        return outvars
+
+    def zero(self, like: Atom, source: Source | None = None) -> Var:
+        """The linear zero of the type that tangents of a value have."""
+        return self.write(lzero, [], [Var(like.aval.tangent(), True)], source)[0]
+
+    def inline(self, jaxpr: Jaxpr, args: Sequence[Atom], source: Source | None) -> list[Atom]:
+        """The equations of a program, for these operands. Returns: its results."""
+        env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
+        for eqn in jaxpr.eqns:
+            outvars = [Var(v.aval, v.linear) for v in eqn.outvars]
+            self.eqns.append(eqn.replace(invars=[read(v, env) for v in eqn.invars], outvars=outvars, source=source))
+            env.update(zip(eqn.outvars, outvars))
+        return [read(v, env) for v in jaxpr.outvars]
+
+
+def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequence[bool]) -> Jaxpr:
+    """With an `lzero` for every zero among linear operands and results."""
+    env = linearity.facts_of_variables(jaxpr, zero_in)
+    to = Writer()
+    for eqn in jaxpr.eqns:
+        joint = linear_operands(eqn) if eqn.linear and eqn.primitive not in jvp.separately else ()
+        invars = [_zero_or(v, to, env, eqn.source) if k in joint else v for k, v in enumerate(eqn.invars)]
+        to.eqns.append(eqn.replace(invars=invars, params=_with_strict_programs(eqn)))
+    outvars = [_zero_or(v, to, env, None) if yes else v for v, yes in zip(jaxpr.outvars, linear_out, strict=True)]
+    return _without_replaced(jaxpr.replace(eqns=to.eqns, outvars=outvars), _readings(jaxpr))
+
+
+def _zero_or(v: Atom, to: Writer, env: dict[Any, Any], source: Source | None) -> Atom:
+    is_zero = not v.linear and linearity.fact_of(v, env) is Fact.ZERO
+    return to.zero(v, source) if is_zero else v
+
+
+def _without_replaced(jaxpr: Jaxpr, before: Counter[Atom]) -> Jaxpr:
+    """Without the equations whose results were read `before`, and are not since `lzero` has taken their place."""
+    now, kept = Counter(jaxpr.outvars), list[Equation]()
+    for eqn in reversed(jaxpr.eqns):
+        replaced = not eqn.linear and any(before[v] for v in eqn.outvars) and not any(now[v] for v in eqn.outvars)
+        if not replaced:
+            kept.append(eqn)
+            now.update(eqn.invars)
+    return jaxpr.replace(eqns=kept[::-1])
+
+
+def _readings(jaxpr: Jaxpr) -> Counter[Atom]:
+    """How often every value is read."""
+    found = Counter([v for eqn in jaxpr.eqns for v in eqn.invars])
+    found.update(jaxpr.outvars)
+    return found
+
+
+def _with_literals_named(jaxpr: Jaxpr) -> Jaxpr:
+    to = Writer()
+
+    def named(v: Atom, source: Source | None) -> Atom:
+        return to.write(lit, [v], [v], source)[0] if isinstance(v, Literal) else v
+
+    for eqn in jaxpr.eqns:
+        given = eqn.invars if eqn.primitive is lit else [named(v, eqn.source) for v in eqn.invars]
+        to.eqns.append(eqn.replace(invars=given))
+    return Jaxpr(jaxpr.invars, to.eqns, [named(v, None) for v in jaxpr.outvars], jaxpr.name)
+
+
+def _with_strict_programs(eqn: Equation) -> dict[str, Any]:
+    linear_out = tuple([v.linear for v in eqn.outvars])
+    return map_subjaxprs(partial(_strict_inside, linear_out=linear_out), eqn.params)
+
+
+def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
+    """One object for one program, however often it is called.
+
+    The whole being linear, what is not, and stands among linear operands inside of it, can only be a zero.
+    """
+    if len(linear_out) != len(jaxpr.outvars):  # the condition of a loop
+        linear_out = tuple([v.linear for v in jaxpr.outvars])
+    cache = _inside.setdefault(jaxpr, {})
+    if linear_out not in cache:
+        cache[linear_out] = strict_form(jaxpr, [True] * len(jaxpr.invars), linear_out)
+    return cache[linear_out]
+
+
+def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
+    """With every linear value read once, by way of dups, and what nobody reads dropped."""
+    reads, to = _readings(jaxpr), Writer()
+    copies: dict[Atom, list[Var]] = {}
+
+    def made(v: Var, source: Source | None) -> None:
+        if not reads[v]:
+            to.write(drop, [v], [], source)
+        elif v.linear:
+            copies[v] = rest = [v]
+            while len(rest) < reads[v]:
+                rest += to.write(dup, [rest.pop()], [v, v], source)
+
+    def copy(v: Atom) -> Atom:
+        return copies[v].pop(0) if v in copies else v
+
+    for v in jaxpr.invars:
+        made(v, None)
+    for eqn in jaxpr.eqns:
+        to.eqns.append(eqn.replace(invars=[copy(v) for v in eqn.invars]))
+        for v in eqn.outvars:
+            made(v, eqn.source)
+    return jaxpr.replace(eqns=to.eqns, outvars=[copy(v) for v in jaxpr.outvars])
+
+
+def read(v: Atom, env: dict[Var, Atom]) -> Atom:
+    """What stands for a variable or a literal."""
+    return env[v] if isinstance(v, Var) else v
+
+
+_inside = core.program_cache()

@@ -1,0 +1,263 @@
+"""A budget for what is kept: save at most so many bytes, and of all that fits what spares the most work.
+
+The program becomes a graph of equations, with those of the programs inside, as it reads backwards from what is wanted.
+Saving a value makes needless all that is computed only for it, what it dominates: that work, for a byte, is how dense
+the value is. Chains of values are built greedily, the densest first, from values up to some size: a large one that does
+not fit shall not keep out small ones. They do not depend on the budget, which chooses the prefix of a chain that leaves
+the least work and fits; so more bytes never mean more work.
+Knowingly simple: it is not the best choice, which is a knapsack; the work of all branches counts.
+Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, fast dominance algorithm".
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tapeless.interpreters import rematerialization
+from tapeless.interpreters.analysis.cost import work
+from tapeless.interpreters.rematerialization import Asked, Choice, ProgramPolicy, save_all, save_none
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.types import ShapedArray
+
+
+@dataclass(frozen=True)
+class Budget(ProgramPolicy):
+    """The policy that saves at most so many bytes of a program."""
+
+    nbytes: int
+
+    def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> Asked:
+        """What to save of a program."""
+        made = set(wanted).difference(program.invars)
+        if not self.nbytes:
+            return save_none
+        if _bytes(v.aval for v in made if isinstance(v, Var)) <= self.nbytes:
+            return save_all
+        for point in sorted(_points(_root(program, wanted))):
+            saving = _saving(point.chain[: point.length])
+            if point.nbytes <= self.nbytes and saved_bytes(program, wanted, saving) <= self.nbytes:
+                return saving
+        return save_none
+
+    def __repr__(self) -> str:
+        return f"budget({self.nbytes})"
+
+
+def saved_bytes(program: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> int:
+    """What a policy saves, inputs not counted."""
+    plan = rematerialization.split(program, wanted, policy)
+    return _bytes(v.aval for v in set(plan.saved).difference(program.invars))
+
+
+def _bytes(avals: Iterable[ShapedArray]) -> int:
+    return sum(aval.nbytes for aval in avals)
+
+
+# ---- the graph -----------------------------------------------------------------------------------------------
+
+Path = tuple[Equation, ...]
+
+
+class _Node:
+    """An equation, in the programs that those of `path` carry; or, without one, a place where values meet."""
+
+    __slots__ = ("eqn", "nbytes", "path", "reads", "work")
+
+    def __init__(self, reads: Iterable["_Node | None"], eqn: Equation | None = None, path: Path = ()) -> None:
+        self.reads = [x for x in reads if x]
+        self.eqn, self.path, self.work, self.nbytes = eqn, path, 0, 0
+
+
+Values = list[_Node | None]  # None: an input, which is there anyway
+
+
+def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _Node:
+    """A node that reads all that is wanted of a program."""
+    return _Node(_results(program.replace(outvars=wanted), [None] * len(program.invars), (), 1))
+
+
+def _results(program: Jaxpr, operands: Values, path: Path, times: int) -> Values:
+    """The results of a program that is run so many times."""
+    env: dict[Atom, _Node | None] = dict(zip(program.invars, operands, strict=True))
+    for eqn in program.eqns:
+        reads = [env.get(v) for v in eqn.invars]
+        env.update(zip(eqn.outvars, _results_of(eqn, reads, path, times)))
+    return [env.get(v) for v in program.outvars]
+
+
+def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
+    if eqn.primitive in rematerialization.names:
+        return reads
+    if eqn.primitive in rules:
+        return rules[eqn.primitive](eqn, reads, (*path, eqn), times)
+    if "io" in effects(eqn):
+        return [None] * len(eqn.outvars)  # saved in any case
+    node = _Node(reads, eqn, path)
+    alone = Jaxpr(list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var))), [eqn], eqn.outvars)
+    node.work, node.nbytes = times * work(alone), times * _bytes(alone.out_avals)
+    return [node] * len(eqn.outvars)
+
+
+# rule(eqn, values of its operands, path of the programs inside, times it is run) -> values of its results
+rules = Rules("budget")
+
+
+def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
+    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    return _results(eqn.params["jaxpr"], reads, path, times)
+
+
+def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
+    """The rule of a primitive that runs a program over elements: what a step reads, the step before gives."""
+    start, end = eqn.params["n_consts"], eqn.params["n_consts"] + eqn.params["n_carry"]
+    carry = [_Node([x]) for x in reads[start:end]]
+    outs = _results(eqn.params["jaxpr"], [*reads[:start], *carry, *reads[end:]], path, times * eqn.params["length"])
+    for node, out in zip(carry, outs):
+        node.reads += [out] if out else []
+    return outs
+
+
+def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
+    """The rule of a primitive that runs one of its `branches`."""
+    outs = [_results(branch, reads[1:], path, times) for branch in eqn.params["branches"]]
+    return [_Node([reads[0], *values]) for values in zip(*outs)]
+
+
+# ---- chains --------------------------------------------------------------------------------------------------
+
+
+class _Point(NamedTuple):
+    """What saving the first of a chain leaves to be done, and takes: the order of the fields is that of preference."""
+
+    work: int
+    nbytes: int
+    bits: int  # tells chains apart
+    length: int
+    chain: list[_Node]
+
+
+def _points(root: _Node) -> list[_Point]:
+    """The prefixes of all chains: for each power of 2, of the values of at most so many bytes."""
+    sizes = {x.nbytes.bit_length() for x in _Need(root, set()).order if x.nbytes}
+    return [point for bits in sorted(sizes) for point in _chain(root, bits)]
+
+
+def _chain(root: _Node, bits: int) -> list[_Point]:
+    """Rounds: each takes what is about as dense as the densest, as long as none makes another needless."""
+    chain: list[_Node] = []
+    points: list[_Point] = []
+    while True:
+        need = _Need(root, set(chain))
+        left, kept = need.gain[root], sum(x.nbytes for x in need.order if x in need.saved)
+        points.append(_Point(left, kept, bits, len(chain), chain))
+        taken = need.densest(bits)
+        if not taken:
+            return points
+        for x in taken:
+            left, kept = left - need.gain[x], kept + x.nbytes
+            chain.append(x)
+            points.append(_Point(left, kept, bits, len(chain), chain))
+
+
+class _Need:
+    """What has to be computed, from the root on, when some values are saved, and what that of each spares.
+
+    order: nodes, each after one that reads it. above: the next that all ways from the root to a node lead through.
+    gain: the work of a node and of all that is needed only for it.
+    """
+
+    def __init__(self, root: _Node, saved: set[_Node]) -> None:
+        self.saved = saved
+        self.order = _from(root, saved)
+        self.above = _dominators(self.order, saved)
+        self.gain = {x: 0 if x in saved else x.work for x in self.order}
+        for x in reversed(self.order[1:]):
+            self.gain[self.above[x]] += self.gain[x]
+
+    def densest(self, bits: int) -> list[_Node]:
+        """Of the values of so many bits of bytes, the densest; half as dense is as good, so that there are few
+        rounds."""
+        able = [x for x in self.order if x.nbytes and x.nbytes.bit_length() <= bits and self.gain[x]]
+        able.sort(key=self._density, reverse=True)
+        taken: dict[_Node, None] = {}
+        above_taken: set[_Node] = set()
+        for x in able:
+            if 2 * self._density(x) < self._density(able[0]):
+                break
+            ways = self._ways(x)
+            if x not in above_taken and taken.keys().isdisjoint(ways):
+                taken[x] = None
+                above_taken.update(ways)
+        return list(taken)
+
+    def _density(self, x: _Node) -> float:
+        return self.gain[x] / x.nbytes
+
+    def _ways(self, x: _Node) -> list[_Node]:
+        """What all ways to a node lead through."""
+        found = []
+        while x is not self.order[0]:
+            found.append(x := self.above[x])
+        return found
+
+
+def _from(root: _Node, saved: set[_Node]) -> list[_Node]:
+    """All that is needed for a node: depth first, each before what only it reads, and loops apart, what it reads."""
+    order: list[_Node] = []
+    seen = {root}
+    stack = [(root, iter(root.reads))]
+    while stack:
+        node, reads = stack[-1]
+        found = next((x for x in reads if x not in seen), None)
+        if found is None:
+            order.append(node)
+            stack.pop()
+        else:
+            seen.add(found)
+            stack.append((found, iter(() if found in saved else found.reads)))
+    return order[::-1]
+
+
+def _dominators(order: Sequence[_Node], saved: set[_Node]) -> dict[_Node, _Node]:
+    """For every node, the next that all ways from the first to it lead through."""
+    place = {x: i for i, x in enumerate(order)}
+    readers: dict[_Node, list[_Node]] = {x: [] for x in order}
+    for x in order:
+        for y in () if x in saved else x.reads:
+            readers[y].append(x)
+    above = {order[0]: order[0]}
+    changed = True
+    while changed:
+        changed = False
+        for x in order[1:]:
+            found = _common([y for y in readers[x] if y in above], above, place)
+            changed |= above.get(x) is not found
+            above[x] = found
+    return above
+
+
+def _common(nodes: Sequence[_Node], above: dict[_Node, _Node], place: dict[_Node, int]) -> _Node:
+    """The next node above all of these."""
+    x = nodes[0]
+    for y in nodes[1:]:
+        while x is not y:
+            if place[x] > place[y]:
+                x = above[x]
+            else:
+                y = above[y]
+    return x
+
+
+# ---- the choice ----------------------------------------------------------------------------------------------
+
+
+def _saving(nodes: Sequence[_Node], depth: int = 0) -> Choice:
+    """The choice that saves these values, for the program at this depth of their paths."""
+    inside: dict[Equation, list[_Node]] = {}
+    for x in nodes:
+        if len(x.path) > depth:
+            inside.setdefault(x.path[depth], []).append(x)
+    here = frozenset(x.eqn for x in nodes if x.eqn and len(x.path) == depth)
+    return Choice(here, frozenset((eqn, _saving(xs, depth + 1)) for eqn, xs in inside.items()))

@@ -1,0 +1,147 @@
+"""Save or recompute inside the programs that an equation carries: rules for `rematerialization.rules`.
+
+A program is split into one that also gives what the policy saves there, and one that computes the results that are
+wanted again, from that. A loop's second program runs in a second loop, over what the first one saved at each step.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.interpreters import rematerialization, residual_placement
+from tapeless.interpreters.partial_eval import Unzipped
+from tapeless.interpreters.rematerialization import Asked, Plan
+from tapeless.tracer import core, passes
+from tapeless.tracer.check import checked
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+
+Two = tuple[Equation, Equation | None]
+
+
+def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
+    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    parts = _parts(eqn.params["jaxpr"], 0, 0, _positions(eqn, wanted), policy)
+    if parts.again is None:
+        return eqn, None
+    outvars = [*eqn.outvars, *[Var(aval) for aval in parts.known.out_avals[len(eqn.outvars) :]]]
+    operands = [eqn.invars[i] for i in parts.inputs] + [outvars[i] for i in parts.saved]
+    computed = [eqn.outvars[i] for i in parts.computed]
+    return _with_program(eqn, parts.known, eqn.invars, outvars), _with_program(eqn, parts.again, operands, computed)
+
+
+def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
+    """The rule of a primitive that runs a program over elements: its params are those of `scan`."""
+    n_consts, n_carry, length = (eqn.params[name] for name in ("n_consts", "n_carry", "length"))
+    parts = _parts(eqn.params["jaxpr"], n_consts, n_carry, _positions(eqn, wanted), policy)
+    if parts.again is None:
+        return eqn, None
+    extra = [Var(aval.update(shape=(length, *aval.shape))) for aval in parts.known.out_avals[len(eqn.outvars) :]]
+    outvars = [*eqn.outvars, *extra]
+    operands = [eqn.invars[i] for i in parts.inputs] + [outvars[i] for i in parts.saved]
+    carried = [eqn.outvars[k] if k in parts.computed else Var(eqn.outvars[k].aval) for k in parts.carried]
+    computed = [eqn.outvars[i] for i in parts.computed if i >= n_carry]
+    counts = {"n_consts": sum(i < n_consts for i in parts.inputs), "n_carry": len(carried)}
+    known = _with_program(eqn, parts.known, eqn.invars, outvars)
+    return known, _with_program(eqn, parts.again, operands, [*carried, *computed], **counts)
+
+
+def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
+    """The rule of a primitive that runs one of its `branches`: what they save they put into common slots."""
+    branches, positions = eqn.params["branches"], _positions(eqn, wanted)
+    plans = [rematerialization.split(branch, [branch.outvars[i] for i in positions], policy) for branch in branches]
+    computed = sorted({i for branch, plan in zip(branches, plans) for i in _computed(branch, positions, plan)})
+    if not computed:
+        return eqn, None
+    chosen = [positions.index(i) for i in computed]
+    found = residual_placement.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
+    slots = [Var(aval) for aval in found.known[0].out_avals[len(eqn.outvars) :]]
+    operands = [eqn.invars[0], *[eqn.invars[1 + i] for i in found.operands], *slots]
+    known = eqn.replace(params={**eqn.params, "branches": found.known}, outvars=[*eqn.outvars, *slots])
+    params = {**eqn.params, "branches": found.linear}
+    again = eqn.replace(params=params, invars=operands, outvars=[eqn.outvars[i] for i in computed])
+    return known if slots else eqn, again
+
+
+def _halves(branch: Jaxpr, plan: Plan, again: Sequence[int]) -> Unzipped:
+    """A branch in two, what is saved in the place of residuals."""
+    known = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
+    second = Jaxpr(plan.saved, plan.again, [plan.wanted[k] for k in again], f"again_{branch.name}")
+    return Unzipped(checked(known), checked(passes.dead_code(second)), (), len(plan.saved))
+
+
+def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
+    return tuple(i for i, v in enumerate(eqn.outvars) if v in wanted)
+
+
+def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **params: Any) -> Equation:
+    return eqn.replace(params={**eqn.params, "jaxpr": jaxpr, **params}, invars=invars, outvars=outvars)
+
+
+class _Parts(NamedTuple):
+    """A program in two: `known` gives what is saved too, `again` some results from that.
+
+    inputs, saved: positions of those inputs, in order, and results of `known` that `again` takes. computed: of the
+    results of the program that it gives. carried: the parts of a loop's carry that it needs, which it gives first.
+    """
+
+    known: Jaxpr
+    again: Jaxpr | None = None  # None: what is wanted is saved
+    inputs: tuple[int, ...] = ()
+    saved: tuple[int, ...] = ()
+    computed: tuple[int, ...] = ()
+    carried: tuple[int, ...] = ()
+
+
+def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
+    """Of the results at `positions`. Remembered for as long as the program lives: the same objects every time."""
+    cache = _remembered.setdefault(jaxpr, {})
+    key = (n_consts, n_carry, positions, policy)
+    if key not in cache:
+        cache[key] = _split(jaxpr, n_consts, n_carry, positions, policy)
+    return cache[key]
+
+
+def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
+    plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
+    computed = _computed(jaxpr, positions, plan)
+    if not computed:
+        return _Parts(jaxpr)
+    place = {v: i for i, v in enumerate(jaxpr.invars)}
+    kept = {place[v] for v in plan.saved if v in place} | {n_consts + k for k in carried}
+    saved = [v for v in plan.saved if v not in place]
+    stacked = jaxpr.outvars[n_carry:]
+    outvars = [*jaxpr.outvars, *[v for v in saved if v not in stacked]]
+    value = dict(zip([*[jaxpr.outvars[i] for i in positions], *[jaxpr.outvars[k] for k in carried]], plan.wanted))
+    results = [*carried, *[i for i in computed if i >= n_carry]]
+    inputs = [*[jaxpr.invars[i] for i in sorted(kept)], *saved]
+    return _Parts(
+        checked(jaxpr.replace(eqns=plan.eqns, outvars=outvars)),
+        checked(Jaxpr(inputs, plan.again, [value[jaxpr.outvars[i]] for i in results], f"again_{jaxpr.name}")),
+        tuple(sorted(kept)),
+        tuple(n_carry + outvars[n_carry:].index(v) for v in saved),
+        tuple(computed),
+        tuple(carried),
+    )
+
+
+def _plan(
+    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
+) -> tuple[Plan, list[int]]:
+    """How to have the results, and which of the carry that takes: what a step reads, the step before must give."""
+    carried: set[int] = set()
+    while True:
+        outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
+        plan = rematerialization.split(jaxpr, outs, policy)
+        read = {k for k in range(n_carry) if jaxpr.invars[n_consts + k] in plan.saved}
+        found = carried | read | {i for i in _computed(jaxpr, positions, plan) if i < n_carry}
+        if found == carried:
+            return plan, sorted(carried)
+        carried = found
+
+
+def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: Plan) -> list[int]:
+    """Those of the wanted results that are not saved themselves."""
+    made = set(plan.saved).difference(jaxpr.invars)
+    return [i for i, v in zip(positions, plan.wanted) if v not in made or v is not jaxpr.outvars[i]]
+
+
+_remembered = core.program_cache()

@@ -1,0 +1,228 @@
+"""Masks of linear programs sunk into coefficients: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ.
+
+What a choice discards was computed all the same, perhaps with coefficients that are infinite or nan. Forwards that is
+harmless. Backwards the cotangent that arrives there is 0, and 0 times infinity is nan. So a linear value that is read
+only where a mask holds has its coefficients replaced by 0 (divisors by 1) where it does not, as far back as that is
+so: through what adds, moves, repeats and sums, and into the programs that equations carry. Both modes then agree, and
+0 times infinity stays what it is wherever it is the program's own.
+The choice itself is left out if every term it chooses was multiplied by such a coefficient, and it chooses 0 otherwise.
+No linear operation is added. Of known values, masks are combined and coefficients chosen, once for each coefficient.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import and_
+
+from tapeless.interpreters.simplifications.constants import is_zero
+from tapeless.interpreters.simplifications.masks import regions
+from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region
+from tapeless.interpreters.simplify import Writer, in_order
+from tapeless.tracer import core
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.rules import Rules, Table
+
+# What coefficients are to be where they do not matter.
+elsewhere: Table[float] = Table("masks")
+# Of what has one operand and several results: rule(writer, eqn, where each result matters) -> where the operand does.
+of_several = Rules("masks")
+# Of what carries programs: rule(sinking, eqn, where each result matters) -> the equation with masks inside it, or the
+# same; where each operand matters, None being everywhere and `NOWHERE` nowhere.
+inside = Rules("masks")
+# Of what carries programs, and may choose without a choice inside: rule(eqn) -> whether it does.
+choosing = Rules("masks")
+
+
+def sunk(jaxpr: Jaxpr) -> Jaxpr:
+    """The pass over a whole program, whose linear inputs are finite."""
+    return _sunk(jaxpr, jaxpr.invars)
+
+
+def sunk_in_body(jaxpr: Jaxpr) -> Jaxpr:
+    """The pass over a program that an equation carries: nothing is known of its linear inputs."""
+    return _sunk(jaxpr, ())
+
+
+def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
+    return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run() if chooses(jaxpr) else jaxpr
+
+
+def chooses(jaxpr: Jaxpr) -> bool:
+    """Whether a program chooses between linear values, or one inside it does."""
+    cache = _chooses.setdefault(jaxpr, {})
+    if not cache:
+        cache[None] = any(eqn.linear and _chooses_by(eqn) for eqn in jaxpr.eqns)
+    return cache[None]
+
+
+def _chooses_by(eqn: Equation) -> bool:
+    if eqn.primitive not in inside:
+        return eqn.primitive is e.select_n_p
+    rule = choosing.get(eqn.primitive)
+    return any(map(chooses, subjaxprs(eqn.params))) or (rule is not None and rule(eqn))
+
+
+class Sinking:
+    """Backwards, who reads a value where; then forwards, the coefficients, and which values are zero elsewhere.
+
+    finite: the linear inputs that are known to be.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
+        self.jaxpr = jaxpr
+        self.w = Writer(jaxpr)
+        self.coefficients = Coefficients(self.w)
+        self.where: dict[Atom, Region | None] = {}  # where linear values are read
+        self._programs: dict[Equation, Equation] = {}
+        self._noting = True  # is there a choice that could be left out?
+        self._zero: dict[Atom, frozenset[Mask]] = {}  # masks outside of which a value is zero
+        self._finite: dict[Atom, frozenset[Mask] | None] = dict.fromkeys(jaxpr.invars)  # the same; None: all of it
+        self._finite.update({v: frozenset() for v in jaxpr.invars if v.linear and v not in finite})
+        for v, region in zip(jaxpr.outvars, out, strict=True):
+            self._read(v, region)
+
+    def run(self) -> Jaxpr:
+        """The program with its masks sunk, the same object if there are none."""
+        for eqn in self.jaxpr.eqns:
+            if not eqn.linear:
+                self.w.keep(eqn)
+        for eqn in reversed(self.jaxpr.eqns):
+            if eqn.linear:
+                self._ask(eqn)
+        self._noting = any(self._one_case(eqn) is not None for eqn in self.jaxpr.eqns if eqn.linear)
+        for eqn in self.jaxpr.eqns:
+            if eqn.linear:
+                self.w.place = eqn.source
+                self._visit(eqn)
+        if not self.w.changed:
+            return self.jaxpr
+        return in_order(self.jaxpr, self.w.eqns, [self.w.now(v) for v in self.jaxpr.outvars])
+
+    # ---- where values are read ---------------------------------------------------------------------------------
+
+    def _ask(self, eqn: Equation) -> None:
+        """Where the linear operands of an equation matter, from where its results do."""
+        out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
+        if eqn.primitive in inside and (any(out) or _chooses_by(eqn)):
+            self.w.place = eqn.source
+            self._programs[eqn], found = inside[eqn.primitive](self, eqn, out)
+        else:
+            found = [self.of_operand(eqn, k) if x.linear else None for k, x in enumerate(eqn.invars)]
+        for x, region in zip(eqn.invars, found, strict=True):
+            self._read(x, region)
+
+    def _read(self, x: Atom, region: Region | None) -> None:
+        if x.linear:
+            self.where[x] = regions.either(self.where.get(x, NOWHERE), region)
+
+    def of_operand(self, eqn: Equation, k: int) -> Region | None:
+        """Where an operand of an equation matters."""
+        out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
+        if eqn.primitive in of_several:
+            return of_several[eqn.primitive](self.w, eqn, out)
+        rule = regions.rules.get(eqn.primitive)
+        return None if rule is None or len(out) != 1 else rule(self.w, eqn, out[0], k)
+
+    def is_finite(self, x: Atom) -> bool:
+        """Whether a linear operand is known to be finite before anything is written: some inputs are."""
+        return x in self._finite and self._finite[x] is None
+
+    # ---- what is written ---------------------------------------------------------------------------------------
+
+    def _visit(self, eqn: Equation) -> None:
+        now = self.w.renamed(eqn)
+        if eqn in self._programs and self._programs[eqn] is not eqn:
+            self.w.changed = True
+            now = self.w.renamed(self._programs[eqn])
+        elif eqn.primitive in elsewhere:
+            now = self._masked(eqn, now)
+        elif self._noting and eqn.primitive in regions.rules:
+            self._pass_on(eqn, now)
+        only = self._only(eqn)
+        if only is None or not self.w.replace(eqn, self.w.now(only)):
+            self.w.keep(now)
+
+    def _masked(self, eqn: Equation, renamed: Equation) -> Equation:
+        """A product, with masks on its coefficient; notes outside of which masks it is 0."""
+        other = elsewhere[eqn.primitive]
+        k = next((k for k, x in enumerate(eqn.invars) if not x.linear), None)
+        if k is None:  # bilinear: it is not for this pass to say
+            return renamed
+        x, coefficient, region = eqn.invars[1 - k], renamed.invars[k], self.of_operand(eqn, k)
+        now = self.coefficients.masked(coefficient, region, other)
+        if self._noting:
+            self._note(eqn, x, now, other)
+        if now is coefficient:
+            return renamed
+        self.w.changed = True
+        return renamed.replace(invars=[now if i == k else y for i, y in enumerate(renamed.invars)])
+
+    def _note(self, eqn: Equation, x: Atom, coefficient: Atom, other: float) -> None:
+        """What is known of a product of x and a coefficient: of the masks where it is read, one by one."""
+        out = eqn.outvars[0]
+        if eqn.primitive not in (e.mul_p, e.div_p):
+            return
+        zero, finite = self._zero.get(x, frozenset()), self._finite.get(x, frozenset())
+        if not _fits(x, eqn):
+            zero = frozenset()
+        if is_finite_nonzero(self.w, coefficient):
+            self._zero[out], self._finite[out] = zero, finite if _fits(x, eqn) or finite is None else frozenset()
+            return
+        region = self.where.get(out)
+        masks = region[0] if region is not None and len(region) == 1 else ()
+        held = frozenset([m for m in masks if self.coefficients.has(coefficient, m, other)])
+        fine = held if finite is None else held & finite
+        self._zero[out], self._finite[out] = (held & zero) | fine if other == 0 else held & zero, fine
+
+    def _pass_on(self, eqn: Equation, now: Equation) -> None:
+        """What is known of sums and of what is moved."""
+        out, linear = eqn.outvars[0], [x for x in eqn.invars if x.linear]
+        finite = [self._finite.get(x, frozenset()) for x in linear]
+        if all(f is None for f in finite):
+            self._finite[out] = None
+        if eqn.primitive not in _same_shape or not all(_fits(x, eqn) for x in linear):
+            return
+        if all(is_zero(self.w, x) for x in now.invars if not x.linear):
+            self._zero[out] = _common([self._zero.get(x, frozenset()) for x in linear])
+        known = [f for f in finite if f is not None]
+        if known:
+            self._finite[out] = _common(known)
+
+    # ---- only one case -----------------------------------------------------------------------------------------
+
+    def _only(self, eqn: Equation) -> Var | None:
+        """The one case of a choice that is not zero, if it is zero itself wherever it is not chosen."""
+        case = self._one_case(eqn)
+        if case is None:
+            return None
+        x = eqn.invars[1 + case]
+        return x if type(x) is Var and mask_of(eqn, case) in self._zero.get(x, ()) else None
+
+    def _one_case(self, eqn: Equation) -> int | None:
+        """Of a choice, the number of its one case that is not zero."""
+        if eqn.primitive is not e.select_n_p:
+            return None
+        left = [k for k, x in enumerate(eqn.invars[1:]) if not is_zero(self.w, x)]
+        return left[0] if len(left) == 1 else None
+
+
+def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
+    return reduce(and_, groups)
+
+
+def mask_of(eqn: Equation, case: int) -> Mask:
+    """Where a choice takes a case, in the shape of the result."""
+    which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    mask = Mask(which, case, len(eqn.invars) - 1)
+    return mask if which.aval.shape == shape else mask.moved(broadcast_in_dim_p, shape=shape, dims=())
+
+
+def _fits(x: Atom, eqn: Equation) -> bool:
+    """Whether an operand has the shape of the result, so that a mask of one is one of the other."""
+    return x.aval.shape == eqn.outvars[0].aval.shape
+
+
+_same_shape = frozenset((e.neg_p, e.add_p, e.sub_p, e.convert_element_type_p, e.real_p, e.imag_p, e.conj_p))
+_chooses = core.program_cache()

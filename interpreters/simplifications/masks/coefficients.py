@@ -1,0 +1,162 @@
+"""Coefficients that do not matter everywhere: select(mask, a, 0) in the place of a, with the masks that it takes."""
+
+import weakref
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.masks import regions
+from tapeless.interpreters.simplifications.masks.regions import Mask, Region
+from tapeless.interpreters.simplify import Writer, literal
+from tapeless.tracer.jaxpr import Atom, Equation, Var
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
+from tapeless.tracer.primitives.reduction import reduce_or_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.rules import Rules
+
+NESTED = 8  # masks around one coefficient that are looked for
+
+# Moves that are defined for truth values only, where they are more than applying the primitive: apply(writer, mask,
+# *others, **params) -> the mask that it makes.
+of_truth = Rules("masks")
+
+
+class Coefficients:
+    """Those of one program, and its masks: each is written once."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._w = writer
+        self._found: dict[Any, Atom] = {}
+        self._inputs = frozenset(writer.jaxpr.invars)
+
+    # ---- coefficients ------------------------------------------------------------------------------------------
+
+    def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
+        """A coefficient that is `other` outside a region; itself if it is a number, or so already."""
+        if not region or is_finite_nonzero(self._w, x) or self._is_masked(x, region, other):
+            return x
+        key = x, region, other
+        if key not in self._found:
+            spread = self._w.made_by(x, broadcast_in_dim_p)
+            self._found[key] = self._spread(spread, x, region, other) if spread else self._chosen(x, region, other)
+        return self._found[key]
+
+    def _spread(self, eqn: Equation, x: Atom, region: Region, other: float) -> Atom:
+        """What is repeated matters where some repetition does."""
+        (small,) = eqn.invars
+        of_small = regions.rules[broadcast_in_dim_p](self._w, eqn, region, 0)
+        chosen = self.masked(small, of_small, other)
+        if chosen is small:
+            return x
+        made = self._w.write(broadcast_in_dim_p, chosen, **eqn.params)
+        exactly = not any(move.primitive is reduce_or_p for a in of_small for m in a for move in m.moves)
+        _remember(made, x, region, other, exactly)
+        return made
+
+    def _chosen(self, x: Atom, region: Region, other: float) -> Atom:
+        made = self._choice(x, region, literal(other, x.aval))
+        _remember(made, x, region, other, True)
+        return made
+
+    def _choice(self, x: Atom, region: Region, number: Atom) -> Atom:
+        if len(region) == 1 and len(region[0]) == 1 and not self._needs_bool(region[0][0]):
+            (mask,) = region[0]
+            cases = [x if k == mask.case else number for k in range(mask.cases)]
+            return self._w.write(e.select_n_p, self._moved(mask, mask.which), *cases)
+        return self._w.write(e.select_n_p, self.array(region), number, x)
+
+    def _is_masked(self, x: Atom, region: Region, other: float) -> bool:
+        before = _before.get(x, ()) if type(x) is Var else ()
+        if any(number == other and regions.covers(region, known) for known, number in before):
+            return True
+        return len(region) == 1 and all(self._chosen_by(x, mask, other) for mask in region[0])
+
+    def has(self, x: Atom, mask: Mask, other: float) -> bool:
+        """Whether a coefficient is `other` outside a mask."""
+        before = _before.get(x, {}) if type(x) is Var else {}
+        exact = [region for (region, number), exactly in before.items() if exactly and number == other]
+        return any(all(mask in a for a in region) for region in exact) or self._chosen_by(x, mask, other)
+
+    def _chosen_by(self, x: Atom, mask: Mask, other: float) -> bool:
+        """Whether a coefficient was chosen by a mask: there may be others around it."""
+        eqn = self._w.made_by(x, e.select_n_p)
+        for _ in range(NESTED):
+            if eqn is None or mask.moves:
+                return False
+            others = [number(self._w, x) for k, x in enumerate(eqn.invars[1:]) if k != mask.case]
+            if eqn.invars[0] is mask.which and all(c is not None and c == other for c in others):
+                return True
+            eqn = next(filter(None, [self._w.made_by(c, e.select_n_p) for c in eqn.invars[1:]]), None)
+        return False
+
+    # ---- masks as arrays ---------------------------------------------------------------------------------------
+
+    def array(self, region: Region) -> Atom:
+        """A region as an array of truth values."""
+        if region not in self._found:
+            alternatives = [self._folded(and_p, [self._truth(m) for m in a]) for a in region]
+            self._found[region] = made = self._folded(or_p, alternatives)
+            if type(made) is Var:
+                _regions[made] = region
+        return self._found[region]
+
+    def region_of(self, x: Atom) -> Region | None:
+        """The region that a mask was made for, if it was, and what it was made of is in this program, too."""
+        region = _regions.get(x) if type(x) is Var else None
+        if region is None:
+            return None
+        read = {v for a in region for m in a for v in (m.which, *[v for move in m.moves for v in move.others])}
+        return region if all(map(self._is_there, read)) else None
+
+    def _is_there(self, v: Atom) -> bool:
+        return type(v) is not Var or v in self._inputs or self._w.definition(v) is not None
+
+    def _folded(self, primitive: Any, xs: Sequence[Atom]) -> Atom:
+        total = xs[0]
+        for x in xs[1:]:
+            total = self._w.write(primitive, total, x)
+        return total
+
+    def _truth(self, mask: Mask) -> Atom:
+        if mask not in self._found:
+            start = self._truth(mask._replace(moves=())) if mask.moves else self._bool(mask.which, mask.case)
+            self._found[mask] = self._moved(mask, start)
+        return self._found[mask]
+
+    def _bool(self, which: Atom, case: int) -> Atom:
+        if which.aval.dtype == bool:
+            return which if case else self._w.write(not_p, which)
+        return self._w.write(e.eq_p, which, literal(case, which.aval))
+
+    def _moved(self, mask: Mask, x: Atom) -> Atom:
+        for primitive, params, others in mask.moves:
+            if primitive in of_truth:
+                x = of_truth[primitive](self._w, x, *others, **dict(params))
+            else:
+                x = self._w.write(primitive, x, *others, **dict(params))
+        return x
+
+    def _needs_bool(self, mask: Mask) -> bool:
+        return any(m.primitive in of_truth for m in mask.moves)
+
+
+def is_finite_nonzero(w: Writer, x: Atom) -> bool:
+    """Whether a coefficient is a number other than infinity and nan, and not 0."""
+    known = number(w, x)
+    return known is not None and bool(np.isfinite(known)) and known != 0
+
+
+def _remember(made: Atom, x: Atom, region: Region, other: float, exactly: bool) -> None:
+    """That a coefficient is x masked: where x was this number already, it still is."""
+    if type(made) is Var:
+        before = _before.get(x, {}) if type(x) is Var else {}
+        kept = {known: exact for known, exact in before.items() if known[1] == other}
+        _before[made] = {**kept, **_before.get(made, {}), (region, other): exactly}
+
+
+# Coefficients that were masked: by what, with which number, and whether they are that number all over elsewhere.
+_before: MutableMapping[Var, dict[tuple[Region, float], bool]] = weakref.WeakKeyDictionary()
+_regions: MutableMapping[Var, Region] = weakref.WeakKeyDictionary()

@@ -1,0 +1,1 @@
+"""Reading parts of arrays: slices moved to the operands of what they read."""

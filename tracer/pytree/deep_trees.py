@@ -1,0 +1,123 @@
+"""Pytrees of any depth: what treedef.py does by recursion, done without Python's stack, which ends after 1000 calls.
+
+A recursive function is written as a generator that yields calls of itself, and is sent what they return. It costs
+several times what a function does, so it is used only of structures that are deep.
+"""
+
+import operator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
+
+from tapeless.tracer.pytree.keypath import KeyPath
+
+DEEP = 100  # levels: of structures with more there are no recursive functions, and no code is written
+_ENDLESS = 100_000  # levels: of nodes that are made anew whenever they are looked at
+
+Recursion: TypeAlias = Generator[Any, Any, Any]
+
+
+def trampoline(call: Recursion) -> Any:
+    """Run a recursive generator: what it returns. Raises: what it raises; a caller inside may catch that first."""
+    stack: list[Recursion] = [call]
+    value: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            inner = stack[-1].send(value) if error is None else stack[-1].throw(error)
+        except StopIteration as done:
+            stack.pop()
+            value, error = done.value, None
+            if not stack:
+                return value
+        except BaseException as raised:
+            stack.pop()
+            if not stack:
+                raise
+            value, error = None, raised
+        else:
+            stack.append(inner)
+            value, error = None, None
+
+
+# ---- structures (PyTreeDef) ----------------------------------------------------------------------------------
+
+
+def unflatten(treedef: Any, leaves: Iterator[Any]) -> Recursion:
+    """Build the tree of a structure; the leaves are taken one by one."""
+    if treedef.kind is None:
+        return next(leaves)
+    parts: list[Any] = []
+    for child in treedef.children:
+        parts.append((yield unflatten(child, leaves)))
+    return treedef.node.type.unflatten(treedef.aux, tuple(parts))
+
+
+def snapshot(treedef: Any) -> Recursion:
+    """The structure with copies of auxiliary data that may change; the same object if there are none."""
+    if treedef.interned:
+        return treedef
+    children: list[Any] = []
+    for child in treedef.children:
+        children.append((yield snapshot(child)))
+    node = treedef.node.snapshot()
+    same = node is treedef.node and all(map(operator.is_, children, treedef.children))
+    return treedef if same else node.nest(children)
+
+
+def compose(treedef: Any, inner: Any) -> Recursion:
+    """The structure with `inner` at each leaf."""
+    if treedef.kind is None:
+        return inner
+    children: list[Any] = []
+    for child in treedef.children:
+        children.append((yield compose(child, inner)))
+    return treedef.node.nest(children)
+
+
+def are_equal(x: Any, y: Any) -> Recursion:
+    """Whether two structures are equal."""
+    if x is y:
+        return True
+    if x.num_nodes != y.num_nodes or len(x.children) != len(y.children) or not x.node.same(y.node):
+        return False
+    for a, b in zip(x.children, y.children, strict=True):
+        if a is not b and not (yield are_equal(a, b)):
+            return False
+    return True
+
+
+# ---- trees ---------------------------------------------------------------------------------------------------
+
+
+class Flattening(NamedTuple):
+    """How a tree is taken apart.
+
+    open: the children and the node of a part, or None if it is a leaf; called with its path, too. leaf: the structure
+    of a leaf. add: called with the path of every leaf, and the leaf. paths: whether there are paths, or all are ().
+    around: the nodes that the present one is in, by identity.
+    """
+
+    open: Callable[[KeyPath, Any], tuple[Sequence[Any], Any] | None]
+    leaf: Any
+    add: Callable[[KeyPath, Any], None]
+    paths: bool
+    around: dict[int, Any]
+
+
+def flatten(path: KeyPath, part: Any, how: Flattening) -> Recursion:
+    """The structure of a part of a tree. Raises: RecursionError if it contains itself."""
+    opened = how.open(path, part)
+    if opened is None:
+        how.add(path, part)
+        return how.leaf
+    if id(part) in how.around or len(how.around) > _ENDLESS:
+        raise RecursionError(f"the pytree contains itself: a {type(part).__name__} is {len(how.around)} levels within.")
+    children, node = opened
+    keys = node.type.keys(part, node.aux, len(children)) if how.paths else repeat(None, len(children))
+    how.around[id(part)] = part
+    parts: list[Any] = []
+    for key, child in zip(keys, children, strict=True):
+        parts.append((yield flatten((*path, key) if how.paths else path, child, how)))
+    del how.around[id(part)]
+    return node.nest(parts)
