@@ -34,7 +34,7 @@ from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.vjp import custom_vjp
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
-from tapeless.differentiate.unzip import check_linear, cost, program_size, strict_form, tape_bytes, unzip, work
+from tapeless.differentiate.unzip import check_linear, cost, program_size, residual_bytes, strict_form, unzip, work
 from tapeless.explain.control_flow import explain_control_flow
 from tapeless.explain.explanation import explain
 from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
@@ -126,6 +126,7 @@ __all__ = [
     "pure_callback",
     "random",
     "remat",
+    "residual_bytes",
     "saved_residuals",
     "scipy",
     "set_default_device",
@@ -133,7 +134,6 @@ __all__ = [
     "stages",
     "stop_gradient",
     "strict_form",
-    "tape_bytes",
     "testing",
     "tree",
     "tree_util",

@@ -51,8 +51,8 @@ class ProgramCost:
         return reduce(plus, sparse_cost.through([p.jaxpr for p in self._programs], first.consts))
 
     @cached_property
-    def tape_bytes(self) -> int:
-        """Of a linear program, bytes of what it reads that is not linear; of another, of what its derivative keeps."""
+    def residual_bytes(self) -> int:
+        """Bytes of the residuals: those that a linear jaxpr reads, or those that reverse mode of a function saves."""
         last = self._programs[-1]
         linear = last.jaxpr if any(last.jaxpr.linear_in) else _linear_half(last)
         return sum(v.aval.nbytes for v in linear.invars if not v.linear)
@@ -119,7 +119,7 @@ class ProgramCost:
         widths = [max(map(len, column)) for column in zip(*rows)]
         table = [f"{name:{widths[0]}}  {a:>{widths[1]}}  {b:>{widths[2]}}" for name, a, b in rows]
         moved = f"moved {self.moved:,} scalars, {self.moved_bytes:,} bytes"
-        size = f"program size {self.program_size:,}, tape {self.tape_bytes:,} bytes"
+        size = f"program size {self.program_size:,}, residuals {self.residual_bytes:,} bytes"
         compiled = [f"XLA {self.xla}"] if "xla" in self.__dict__ else []
         return "\n".join([*table, moved, size, *compiled])
 

@@ -23,16 +23,16 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 class Unzipped:
     """A function's derivative in two halves, and what the first leaves for the second. Prints these three.
 
-    primal: arguments -> results, tape.
-    linear: tape ; tangents of the inexact arguments -> tangents of those results that have any.
-    transposed: tape ; cotangents of these results -> cotangents of those arguments that get any.
-    tape: the arrays that the primal leaves, with types, source lines and `.nbytes`.
+    primal: arguments -> results, residuals.
+    linear: residuals ; tangents of the inexact arguments -> tangents of those results that have any.
+    transposed: residuals ; cotangents of these results -> cotangents of those arguments that get any.
+    residuals: the arrays that the primal leaves for the linear half, with types, source lines and `.nbytes`.
     """
 
     def __init__(
-        self, primal: ClosedJaxpr, linear: Jaxpr, tape: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
+        self, primal: ClosedJaxpr, linear: Jaxpr, residuals: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
     ) -> None:
-        self.primal, self.linear, self.tape, self._transposing = primal, linear, tape, transposing
+        self.primal, self.linear, self.residuals, self._transposing = primal, linear, residuals, transposing
 
     @cached_property
     def transposed(self) -> Jaxpr:
@@ -40,7 +40,7 @@ class Unzipped:
         return self._transposing(self.linear)
 
     def __str__(self) -> str:
-        return f"primal\n{self.primal}\n\nlinear\n{self.linear}\n\ntape\n{self.tape}"
+        return f"primal\n{self.primal}\n\nlinear\n{self.linear}\n\nresiduals\n{self.residuals}"
 
     __repr__ = __str__
 
@@ -53,10 +53,10 @@ def unzip(
     Args:
       primals, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are
         inexact.
-      policy: which values the tape has, one of `tl.checkpoint_policies` or a function
+      policy: which values are residuals, one of `tl.checkpoint_policies` or a function
         `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
       strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
-    Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.tape`; prints.
+    Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.residuals`; prints.
     Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then;
       TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
     Source: Radul et al. 2023, section 5.
@@ -73,7 +73,9 @@ def unzip(
     check_callable("unzip", fun, expected=FUNCTION_AND_ARGUMENTS)
     check_policy("unzip", policy)
     if strict and policy is not None:
-        raise ValueError("unzip: a policy has no say in the strict form, whose tape has all values.")
+        raise ValueError(
+            "unzip: strict=True takes no policy, for the strict form saves every residual. Leave one of them out."
+        )
     closed, names = program_of("unzip", fun, primals, kwargs), residuals.argument_names(fun, primals, kwargs)
     residuals.check_differentiable("unzip", fun, closed, names)
     return unzip_program(closed, names, policy, strict)
@@ -89,15 +91,15 @@ def unzip_program(
         program, outer, _ = jvp_jaxpr(closed.jaxpr, residuals.differentiated(closed))
         halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
         consts = (*outer, *closed.consts)
-    tape = residuals.residuals_of(halves, len(consts), names, policy)
+    saved = residuals.residuals_of(halves, len(consts), names, policy)
     primal = ClosedJaxpr(halves.known, consts)
-    return Unzipped(primal, halves.linear, tape, linear_a.transpose if strict else _transposed)
+    return Unzipped(primal, halves.linear, saved, linear_a.transpose if strict else _transposed)
 
 
 def _strict_halves(closed: ClosedJaxpr) -> partial_eval.Unzipped:
     some = residuals.differentiated(closed)
     halves = linear_a.unzip(linear_a.jvp(closed.jaxpr, some))
-    return partial_eval.Unzipped(halves.nonlinear, halves.linear, (), halves.tape)
+    return partial_eval.Unzipped(halves.nonlinear, halves.linear, (), halves.residuals)
 
 
 def _transposed(linear: Jaxpr) -> Jaxpr:
@@ -158,14 +160,14 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
 
 
 def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
-    """Scalar operations of a program, by kind, in two models; what it moves; its size; its tape; and XLA's figures.
+    """Count what a program costs: operations by kind in two models, moved bytes, size, residuals, and XLA's figures.
 
     Args:
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
         and kwargs, which may be types (`tl.ShapeDtypeStruct`).
     Returns: a `ProgramCost`, which prints: `.work` and the like in the strict scalar model, and all again in `.sparse`,
       where operations on what is known to be zero are not counted, and functions as what they are composed of;
-      `.tape_bytes`; `.xla` compiles the program.
+      `.residual_bytes`; `.xla` compiles the program.
     Raises: TypeError if `fun` is neither a program nor a function; whatever tracing it raises.
     Source: Radul et al. 2023, section 7; Bernstein et al. 2020, section 6, for the sparse model.
 
@@ -177,7 +179,7 @@ def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
     drops            0       0
     work             2       2
     moved 0 scalars, 0 bytes
-    program size 7, tape 4 bytes
+    program size 7, residuals 4 bytes
     """
     return ProgramCost(_programs("cost", fun, args, kwargs))
 
@@ -205,14 +207,16 @@ def program_size(program: Any) -> int:
     return sum(counting.program_size(p.jaxpr) for p in _programs("program_size", program))
 
 
-def tape_bytes(unzipped: Any) -> int:
-    """Bytes of the arrays that the primal half of `unzip` leaves for the linear one.
+def residual_bytes(unzipped: Any) -> int:
+    """Count the bytes of the residuals, which the primal half of `unzip` leaves for the linear one.
 
     Raises: TypeError if it is not what `unzip` returns.
     """
     if not isinstance(unzipped, Unzipped):
-        raise TypeError(f"tape_bytes: expected what tl.unzip returns, not an object of type {type(unzipped).__name__}.")
-    return unzipped.tape.nbytes
+        raise TypeError(
+            f"residual_bytes: expected what tl.unzip returns, not an object of type {type(unzipped).__name__}."
+        )
+    return unzipped.residuals.nbytes
 
 
 def check_policy(who: str, policy: Any) -> None:

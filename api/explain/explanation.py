@@ -22,7 +22,7 @@ class Explanation:
 
     primal, linear, transposed: the programs, as `.rows` (nested where an equation carries programs) with `.cost` and
       `.nbytes`, and `.program`.
-    tape: the arrays that the primal leaves for the other two, as `tl.unzip(..).tape`.
+    residuals: the arrays that the primal leaves for the other two, as `tl.unzip(..).residuals`.
     unzipped: what all of this was read off; its equations' places know more than places do.
     """
 
@@ -45,9 +45,9 @@ class Explanation:
         return self._rows.phases[2]
 
     @property
-    def tape(self) -> Residuals:
+    def residuals(self) -> Residuals:
         """What the primal saves."""
-        return self.unzipped.tape
+        return self.unzipped.residuals
 
     def origins(self, key: str) -> tuple[str, ...]:
         """Which equations the equation `key` was made from: `l2` from some of the primal, `t2` from a linear one.

@@ -13,12 +13,12 @@ class Links:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._rows: dict[str, Row] = {row.key: row for phase in tables.phases for row in phase.walk()}
-        self._tape: dict[str, Saved] = {saved.key: saved for saved in tables.tape}
+        self._residuals: dict[str, Saved] = {saved.key: saved for saved in tables.residuals}
         self._lines: dict[str, Line] = {line.key: line for line in tables.lines if line.executed}
         self._at: dict[Place, str] = {line.place: line.key for line in self._lines.values()}
         self._made = inverse(tables.origins)
         self._saves = tables.saves()
-        self._reads = inverse({saved.key: saved.readers for saved in tables.tape})
+        self._reads = inverse({saved.key: saved.readers for saved in tables.residuals})
 
     def to(self, key: str) -> tuple[str, ...]:
         """The keys to light with one."""
@@ -35,13 +35,15 @@ class Links:
 
     def short(self, lines: Sequence[Line]) -> str:
         """What the file of some lines is called."""
-        sources = chain([row.source for row in self._rows.values()], [x.residual.source for x in self._tape.values()])
+        sources = chain(
+            [row.source for row in self._rows.values()], [x.residual.source for x in self._residuals.values()]
+        )
         return next(str(s).rpartition(":")[0] for s in sources if s and s.file == lines[0].place.file)
 
     def _relations(self, key: str) -> Iterator[tuple[str, Sequence[str]]]:
-        if key in self._tape:
-            yield f"{saved_as(self._tape[key])}, made by", self._tape[key].makers
-            yield "read by", self._tape[key].readers
+        if key in self._residuals:
+            yield f"{saved_as(self._residuals[key])}, made by", self._residuals[key].makers
+            yield "read by", self._residuals[key].readers
             return
         guessed = "on the line of" if key in self._tables.by_line else "made from"
         yield guessed, self._tables.origins.get(key, ())
@@ -50,7 +52,7 @@ class Links:
         yield "reads", self._reads.get(key, ())
 
     def _where(self, key: str) -> Iterator[str]:
-        source = self._tape[key].residual.source if key in self._tape else self._rows[key].source
+        source = self._residuals[key].residual.source if key in self._residuals else self._rows[key].source
         if source is not None:
             yield f"{source}  {self._lines[self._at[Place(source.file, source.line)]].text.strip()}"
 
@@ -58,7 +60,7 @@ class Links:
         for _, keys in self._relations(key):
             yield from keys
         yield from self._beyond(key)
-        place = self._tape[key].place if key in self._tape else self._rows[key].place
+        place = self._residuals[key].place if key in self._residuals else self._rows[key].place
         if place is not None:
             yield self._at[place]
 
@@ -72,7 +74,7 @@ class Links:
     def _of_line(self, key: str) -> Iterator[str]:
         place = self._lines[key].place
         yield from [row.key for row in self._rows.values() if row.place == place]
-        yield from [saved.key for saved in self._tape.values() if saved.place == place]
+        yield from [saved.key for saved in self._residuals.values() if saved.place == place]
 
 
 def _in_order(key: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tapeless.explain.links import Links
-from tapeless.explain.tables import TAPE, Body, Line, Phase, Row, Saved, Tables
+from tapeless.explain.tables import RESIDUALS, Body, Line, Phase, Row, Saved, Tables
 from tapeless.explain.text import KINDS, body_title, saved_as
 from tapeless.interpreters.analysis.cost import Cost
 
@@ -40,7 +40,7 @@ def fragment(name: str, tables: Tables) -> str:
             *_header(name, tables),
             '<div class="above">',
             *_source(tables.lines, links),
-            *_tape(tables.tape, links),
+            *_residuals(tables.residuals, links),
             "</div>",
             '<div class="phases">',
             *[line for phase in tables.phases for line in _phase(phase, links)],
@@ -69,7 +69,7 @@ def _tag(name: str, content: str, css: str = "") -> str:
 def _header(name: str, tables: Tables) -> Iterator[str]:
     primal, linear, transposed = [phase.cost.work for phase in tables.phases]
     yield f"<header><h2><code>{_escaped(name)}</code></h2><dl>"
-    figures = {"function": (primal, "operations"), "tape": (tables.tape_bytes, "bytes")}
+    figures = {"function": (primal, "operations"), "residuals": (tables.residual_bytes, "bytes")}
     figures |= {"tangent": (linear, "operations"), "gradient": (transposed, "operations")}
     for title, (number, unit) in figures.items():
         yield f"<div><dt>{title}</dt><dd>{number:,} <small>{unit}</small></dd></div>"
@@ -97,7 +97,7 @@ _HEADS = (("", ""), ("equation", ""), ("line", "number"), ("work", "number"), ("
 
 
 def _bound(word: str, values: Sequence[str]) -> str:
-    listed = [value if value == TAPE else _tag("code", _variable(value)) for value in values]
+    listed = [value if value == RESIDUALS else _tag("code", _variable(value)) for value in values]
     return f'<p class="bound">{word} {", ".join(listed) or "nothing"}</p>'
 
 
@@ -114,7 +114,7 @@ def _widths(tables: Tables) -> str:
         "line": max([4, *[len(str(line.place.line)) for line in tables.lines]]),
         "work": max([_digits(phase.cost.work + phase.cost.moved) for phase in tables.phases]) + 7,
         "bytes": max([5, *[_digits(phase.nbytes) for phase in tables.phases]]) + 1,
-        "saved": max([4, *[_digits(saved.residual.nbytes) for saved in tables.tape]]) + 2,
+        "saved": max([4, *[_digits(saved.residual.nbytes) for saved in tables.residuals]]) + 2,
     }
     return "; ".join(f"--{name}: {width}ch" for name, width in columns.items())
 
@@ -210,7 +210,7 @@ def _work(cost: Cost) -> str:
 _UNITS = dict(zip(KINDS, ("nonlin", "add", "mul", "drop", "move"), strict=True))
 
 
-# ---- source and tape ------------------------------------------------------------------------------------------
+# ---- source and residuals ------------------------------------------------------------------------------------------
 
 
 def _source(lines: Sequence[Line], links: Links) -> Iterator[str]:
@@ -232,9 +232,9 @@ def _lines(lines: Sequence[Line], links: Links) -> Iterator[str]:
         yield f"<li>{_button(line.key, content, links) if line.executed else _tag('p', content, 'row')}</li>"
 
 
-def _tape(tape: Sequence[Saved], links: Links) -> Iterator[str]:
-    yield '<section class="tape" aria-label="tape"><h3>tape</h3><div class="scroll"><ol>'
-    for saved in tape:
+def _residuals(residuals: Sequence[Saved], links: Links) -> Iterator[str]:
+    yield '<section class="residuals" aria-label="residuals"><h3>residuals</h3><div class="scroll"><ol>'
+    for saved in residuals:
         cells = [
             _tag("span", saved.key, "key"),
             _tag("code", f"{_variable(saved.text)} <small>{_escaped(saved_as(saved))}</small>"),

@@ -1,4 +1,4 @@
-"""A gradient as tables: a row for each equation of its three programs, for each array of the tape, for each line."""
+"""A gradient as tables: a row for each equation of its three programs, for each residual, for each line."""
 
 import linecache
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from tapeless.tracer.primitives import control_flow, linear_solve
 from tapeless.tracer.printing import Names, equation_text, titles_inside
 from tapeless.tracer.source import Source
 
-TAPE = "the tape"
+RESIDUALS = "the residuals"
 CONTEXT = 2  # lines that are shown before and after one that was executed
 
 
@@ -86,7 +86,7 @@ class Phase(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """An array of the tape: its variable, the rows of the primal that compute it, and those that read it later."""
+    """A residual: its variable, the rows of the primal that compute it, and those that read it later."""
 
     key: str
     text: str
@@ -113,19 +113,19 @@ class Tables(NamedTuple):
     """
 
     phases: tuple[Phase, Phase, Phase]
-    tape: tuple[Saved, ...]
+    residuals: tuple[Saved, ...]
     lines: tuple[Line, ...]
     origins: dict[str, tuple[str, ...]]
     by_line: frozenset[str]
 
     @property
-    def tape_bytes(self) -> int:
-        """Of all arrays of the tape."""
-        return sum(saved.residual.nbytes for saved in self.tape)
+    def residual_bytes(self) -> int:
+        """Bytes of all residuals."""
+        return sum(saved.residual.nbytes for saved in self.residuals)
 
     def saves(self) -> dict[str, list[str]]:
-        """Rows of the primal, and what of the tape they make."""
-        return inverse({saved.key: saved.makers for saved in self.tape})
+        """Map each row of the primal to the residuals that it computes."""
+        return inverse({saved.key: saved.makers for saved in self.residuals})
 
 
 def inverse(pairs: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
@@ -147,13 +147,13 @@ def tables(unzipped: Unzipped, names: Sequence[str], differentiated: Sequence[st
     backward, reached = transpose.transpose_jaxpr(marked(linear), (True,) * len(linear.outvars))
     given = Names()
     of_primal = _primal(unzipped, names, given)
-    tape = [v for v in linear.invars if not v.linear]
-    _share(given, tape, primal.outvars[len(primal.outvars) - len(tape) :])
+    read = [v for v in linear.invars if not v.linear]
+    _share(given, read, primal.outvars[len(primal.outvars) - len(read) :])
     of_linear = _linear(linear, differentiated, given)
-    _share(given, [v for v in backward.invars if not v.linear], tape)
+    _share(given, [v for v in backward.invars if not v.linear], read)
     wanted = [name for name, yes in zip(differentiated, reached, strict=True) if yes]
     phases = of_primal, of_linear, _transposed(backward, wanted, given)
-    saved = tuple(_tape(unzipped, phases, given))
+    saved = tuple(_residuals(unzipped, phases, given))
     origins, by_line = _origins(phases)
     return Tables(phases, saved, tuple(_lines(phases, saved)), origins, by_line)
 
@@ -180,14 +180,14 @@ def _linear(program: Jaxpr, names: Sequence[str], given: Names) -> Phase:
     inputs = [v for v in program.invars if v.linear]
     takes = [f"{given.typed(v)} (tangent of {name})" for v, name in zip(inputs, names, strict=True)]
     rows = _Writer("l", program, given).rows(program)
-    return Phase("linear", program, (TAPE, *takes), tuple(map(given, program.outvars)), rows)
+    return Phase("linear", program, (RESIDUALS, *takes), tuple(map(given, program.outvars)), rows)
 
 
 def _transposed(program: Jaxpr, names: Sequence[str], given: Names) -> Phase:
     takes = [f"{given.typed(v)} (cotangent)" for v in program.invars if v.linear]
     rows = _Writer("t", program, given).rows(program)
     gives = [f"{given(v)} (of {name})" for v, name in zip(program.outvars, names, strict=True)]
-    return Phase("transposed", program, (TAPE, *takes), tuple(gives), rows)
+    return Phase("transposed", program, (RESIDUALS, *takes), tuple(gives), rows)
 
 
 class _Writer:
@@ -275,12 +275,12 @@ def _grouped(pairs: Sequence[tuple[Any, Row]]) -> dict[Any, list[Row]]:
     return groups
 
 
-def _tape(unzipped: Unzipped, phases: tuple[Phase, Phase, Phase], given: Names) -> Iterator[Saved]:
+def _residuals(unzipped: Unzipped, phases: tuple[Phase, Phase, Phase], given: Names) -> Iterator[Saved]:
     primal = phases[0].program
     n = sum(not v.linear for v in unzipped.linear.invars)
     kept = dict.fromkeys(primal.outvars[len(primal.outvars) - n :])
     made, read = _made(phases[0]), _readers(phases[1:], given)
-    for i, (v, residual) in enumerate(zip(kept, unzipped.tape, strict=True), 1):
+    for i, (v, residual) in enumerate(zip(kept, unzipped.residuals, strict=True), 1):
         inner = residuals.origin_of(primal, v).eqn  # in a program that the equation carries whose result it is
         makers = tuple(key for key in dict.fromkeys([made.get(v), made.get(inner)]) if key is not None)
         readers = tuple(read.get(given(v), ()))
@@ -293,12 +293,12 @@ def _made(primal: Phase) -> dict[Any, str]:
 
 
 def _readers(phases: Sequence[Phase], given: Names) -> dict[str, list[str]]:
-    """Which rows read a variable of the tape, by its name."""
+    """Map the name of each residual to the rows that read it."""
     found: dict[str, list[str]] = {}
     for phase in phases:
-        tape = {v for v in phase.program.invars if not v.linear}
+        saved = {v for v in phase.program.invars if not v.linear}
         for row in phase.rows:
-            for v in dict.fromkeys(v for v in row.eqn.invars if v in tape):
+            for v in dict.fromkeys(v for v in row.eqn.invars if v in saved):
                 found.setdefault(given(v), []).append(row.key)
     return found
 
@@ -306,10 +306,10 @@ def _readers(phases: Sequence[Phase], given: Names) -> dict[str, list[str]]:
 # ---- lines ----------------------------------------------------------------------------------------------------
 
 
-def _lines(phases: Sequence[Phase], tape: Sequence[Saved]) -> Iterator[Line]:
+def _lines(phases: Sequence[Phase], saved: Sequence[Saved]) -> Iterator[Line]:
     """The lines that equations come from and those around, file by file in order of appearance."""
     sources = [row.source for phase in phases for row in phase.walk() if row.source]
-    sources += [saved.residual.source for saved in tape if saved.residual.source]
+    sources += [s.residual.source for s in saved if s.residual.source]
     executed = dict.fromkeys(Place(source.file, source.line) for source in sources)
     heads = {Place(source.file, source.code.co_firstlineno) for source in sources}
     keys = (f"s{i}" for i in count(1))

@@ -24,10 +24,10 @@ class _Line(NamedTuple):
 
 
 def text(name: str, tables: Tables) -> str:
-    """The phases one above the other, then the tape."""
+    """The phases one above the other, then the residuals."""
     kinds = [kind for kind in KINDS if any(getattr(phase.cost, kind) for phase in tables.phases)]
     blocks = [list(_phase(phase, tables, kinds)) for phase in tables.phases]
-    blocks.append(list(_tape(tables, len(kinds))))
+    blocks.append(list(_residuals(tables, len(kinds))))
     file, blocks = _without_file(blocks)
     widths = _widths([line for block in blocks for line in block])
     drawn = ["\n".join(row for line in block for row in _drawn(line, widths)) for block in blocks]
@@ -48,7 +48,7 @@ def summary(name: str, tables: Tables) -> str:
     """What the function, its tangent and its gradient cost, in one line."""
     primal, linear, transposed = [phase.cost.work for phase in tables.phases]
     return (
-        f"{name}: work {primal:,} and {tables.tape_bytes:,} bytes of tape; "
+        f"{name}: work {primal:,} and {tables.residual_bytes:,} bytes of residuals; "
         f"then {linear:,} for a tangent, {transposed:,} for a gradient"
     )
 
@@ -109,17 +109,17 @@ def body_title(body: Body) -> str:
     return ", ".join(filter(None, [body.title, body.often, "shown above" if body.rows is None else ""]))
 
 
-def _tape(tables: Tables, kinds: int) -> Iterator[_Line]:
+def _residuals(tables: Tables, kinds: int) -> Iterator[_Line]:
     blank = ("",) * kinds
-    yield _Line(text="TAPE", numbers=(*blank, "bytes"), origin="made by", place="line")
-    for saved in tables.tape:
+    yield _Line(text="RESIDUALS", numbers=(*blank, "bytes"), origin="made by", place="line")
+    for saved in tables.residuals:
         nbytes, line = f"{saved.residual.nbytes:,}", str(saved.residual.source or "")
         yield _Line(saved.key, f"{saved.text}, {saved_as(saved)}", (*blank, nbytes), keys_text(saved.makers), line)
-    yield _Line(text="total", numbers=(*blank, f"{tables.tape_bytes:,}"))
+    yield _Line(text="total", numbers=(*blank, f"{tables.residual_bytes:,}"))
 
 
 def saved_as(saved: Saved) -> str:
-    """What an array of the tape is: an argument, or what an operation made."""
+    """Say where a residual comes from: an argument, or the operation that computes it."""
     made = saved.residual
     if made.argument is not None:
         return made.argument

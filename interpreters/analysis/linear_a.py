@@ -52,29 +52,29 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
 
 
 class Unzipped(NamedTuple):
-    """nonlinear: inputs -> results, tape. linear: tape ; tangents -> tangents."""
+    """nonlinear: inputs -> results, residuals. linear: residuals ; tangents -> tangents."""
 
     nonlinear: Jaxpr
     linear: Jaxpr
-    tape: int
+    residuals: int
 
 
 def unzip(program: Jaxpr) -> Unzipped:
-    """The equations of a strict program that are not linear, and those that are; the tape is what the latter read."""
+    """Split a strict jaxpr into its nonlinear and its linear equations; what the linear ones read are the residuals."""
     linear = [eqn for eqn in program.eqns if eqn.linear]
     others = [eqn for eqn in program.eqns if not eqn.linear]
-    tape = list(dict.fromkeys(v for eqn in linear for v in eqn.invars if isinstance(v, Var) and not v.linear))
+    residuals = list(dict.fromkeys(v for eqn in linear for v in eqn.invars if isinstance(v, Var) and not v.linear))
     invars, outvars = _by_linearity(program.invars), _by_linearity(program.outvars)
     name = program.name.removeprefix("jvp_")
     return Unzipped(
-        Jaxpr(invars[0], others, [*outvars[0], *tape], f"primal_{name}"),
-        Jaxpr([*tape, *invars[1]], linear, outvars[1], f"linear_{name}"),
-        len(tape),
+        Jaxpr(invars[0], others, [*outvars[0], *residuals], f"primal_{name}"),
+        Jaxpr([*residuals, *invars[1]], linear, outvars[1], f"linear_{name}"),
+        len(residuals),
     )
 
 
 def transpose(program: Jaxpr) -> Jaxpr:
-    """The program `tape ; cotangents of results -> cotangents of inputs` of a linear program in strict form."""
+    """The program `residuals ; cotangents of results -> cotangents of inputs` of a linear program in strict form."""
     to = Writer()
     residuals, inputs = _by_linearity(program.invars)
     ct = {v: Var(v.aval, True) for v in program.outvars}  # of every value there is one, since it is read once

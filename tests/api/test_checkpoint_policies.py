@@ -65,8 +65,8 @@ def test_nothing_and_everything():
     for n, policy in ((0, P.save_none), (10**9, P.save_all)):
         kept = [tl.saved_residuals(tl.checkpoint(layers, policy=p), W, X) for p in (P.budget(n), policy)]
         assert [(x.aval, x.source) for x in kept[0]] == [(x.aval, x.source) for x in kept[1]]
-        tapes = [tl.unzip(layers, W, X, policy=p) for p in (P.budget(n), policy)]
-        assert str(tapes[0].linear) == str(tapes[1].linear)
+        unzipped = [tl.unzip(layers, W, X, policy=p) for p in (P.budget(n), policy)]
+        assert str(unzipped[0].linear) == str(unzipped[1].linear)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_budget_says_why():
 
 def test_unzip_with_a_budget():
     halves = tl.unzip(layers, W, X, policy=P.budget(300))
-    assert sum(x.nbytes for x in halves.tape if x.argument is None) <= 300
+    assert sum(x.nbytes for x in halves.residuals if x.argument is None) <= 300
 
 
 @pytest.mark.parametrize(

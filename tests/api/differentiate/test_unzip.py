@@ -50,7 +50,7 @@ def dead() -> Jaxpr:
     return Jaxpr([x], [Equation(mul_p, [x, x], {}, [unused]), Equation(add_p, [x, one], {}, [y])], [y])
 
 
-# W f, W Jf, nonlinear half, linear half, its transpose, tape; where, and the gradient there
+# W f, W Jf, nonlinear half, linear half, its transpose, residuals; where, and the gradient there
 LO1 = {
     "x*x": (lambda x: x * x, (1, 4, 1, 3, 3, 1), (3,), (6,)),
     "x+x": (lambda x: x + x, (1, 2, 1, 1, 1, 0), (3,), (2,)),
@@ -71,27 +71,27 @@ def test_lo1_work(name):
     function = tl.strict_form(f, *args)
     both = jvp(function)
     programs = (function, both, strict.primal, strict.linear, strict.transposed)
-    assert (*map(tl.work, programs), len(strict.tape)) == expected
+    assert (*map(tl.work, programs), len(strict.residuals)) == expected
     assert tl.work(strict) == tl.work(both)
     np.testing.assert_allclose(tl.grad(f, tuple(range(len(at))))(*args), gradient, rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", LO1)
 def test_what_is_used_costs_no_more_than_lo1(name):
-    f, (function, both, _, linear, transposed, tape), at, _ = LO1[name]
+    f, (function, both, _, linear, transposed, most), at, _ = LO1[name]
     used = tl.unzip(f, *map(np.float64, at))
     assert tl.cost(f, *map(np.float64, at)).work <= function
     assert tl.work(used) <= both
     assert tl.work(used.linear) <= linear
     assert tl.work(used.transposed) <= transposed
-    assert len(used.tape) <= tape
+    assert len(used.residuals) <= most
 
 
 def test_lo1_dead_code():
     function = strict_form(dead())
     halves = unzip(jvp(function))
     programs = (function, jvp(function), halves.nonlinear, halves.linear, transpose(halves.linear))
-    assert (*map(tl.work, programs), halves.tape) == (3, 8, 3, 5, 5, 1)
+    assert (*map(tl.work, programs), halves.residuals) == (3, 8, 3, 5, 5, 1)
 
 
 def test_lo2():
@@ -126,7 +126,7 @@ linear
     ḣ:~f64[] = add ḟ ġ
   in ; ḣ }}
 
-tape
+residuals
 float64[] from cos at {line}
 float64[] the argument x
 float64[] from sin at {line}
@@ -148,26 +148,27 @@ def test_transposed_prints():
 
 def test_the_halves_are_programs():
     u = tl.unzip(running, ONE)
-    value, *tape = compute(u.primal.jaxpr, [*u.primal.consts, f64(2.0)[0]])
+    value, *saved = compute(u.primal.jaxpr, [*u.primal.consts, f64(2.0)[0]])
     np.testing.assert_allclose(value, np.sin(2) * 2)
     slope = np.sin(2) + 2 * np.cos(2)
-    np.testing.assert_allclose(compute(u.linear, [*tape, ONE]), [slope])
-    np.testing.assert_allclose(compute(u.transposed, [*tape, ONE]), [slope])
+    np.testing.assert_allclose(compute(u.linear, [*saved, ONE]), [slope])
+    np.testing.assert_allclose(compute(u.transposed, [*saved, ONE]), [slope])
 
 
 def compute(jaxpr: Jaxpr, args: list[Any]) -> list[Any]:
     return [np.asarray(x) for x in eval_jaxpr(jaxpr, args)]
 
 
-def test_policies_choose_the_tape():
+def test_policies_choose_the_residuals():
     at = tl.ShapeDtypeStruct((100,), "float64")
     everything, nothing = tl.unzip(running, at), tl.unzip(running, at, policy=policies.nothing_saveable)
-    assert tl.tape_bytes(everything) == everything.tape.nbytes == 2400
-    assert tl.tape_bytes(nothing) == 800
-    assert [r.argument for r in nothing.tape] == ["the argument x"]
-    assert nothing.tape.recomputed == 2  # the sine and the cosine
+    assert tl.residual_bytes(everything) == everything.residuals.nbytes == 2400
+    assert tl.residual_bytes(nothing) == 800
+    assert [r.argument for r in nothing.residuals] == ["the argument x"]
+    assert nothing.residuals.recomputed == 2  # the sine and the cosine
     assert tl.work(nothing) == tl.work(everything) + 200 - 100  # but the cosine is computed once: the primal has it not
-    with raises(ValueError, "unzip: a policy has no say in the strict form, whose tape has all values."):
+    message = "unzip: strict=True takes no policy, for the strict form saves every residual. Leave one of them out."
+    with raises(ValueError, message):
         tl.unzip(running, ONE, policy=policies.nothing_saveable, strict=True)
 
 
@@ -180,8 +181,8 @@ def test_unzip_of_trees_constants_and_integers():
     u = tl.unzip(f, {"w": f64(1, 2, 3)}, 3)
     assert len(u.linear.outvars) == 1  # integers have no tangent
     assert sum(u.linear.linear_in) == 1
-    assert any("params['w']" in str(r) for r in u.tape)
-    assert tl.tape_bytes(u) == sum(v.aval.size * v.aval.dtype.itemsize for v in u.linear.invars if not v.linear)
+    assert any("params['w']" in str(r) for r in u.residuals)
+    assert tl.residual_bytes(u) == sum(v.aval.size * v.aval.dtype.itemsize for v in u.linear.invars if not v.linear)
 
 
 def nested(n: int) -> Any:
@@ -389,7 +390,7 @@ multiplies       0       0
 drops            0       0
 work        55,799  27,899
 moved 1,800 scalars, 7,200 bytes
-program size 15, tape 15,300 bytes"""
+program size 15, residuals 15,300 bytes"""
     )
 
 
@@ -398,7 +399,7 @@ def test_cost_of_linear_programs_has_kinds():
     found = tl.cost(strict.transposed)
     assert (found.nonlinear, found.adds, found.multiplies, found.drops, found.work) == (0, 1, 3, 0, 4)
     assert (found.moved, found.moved_bytes, found.program_size) == (0, 0, tl.program_size(strict.transposed))
-    assert found.tape_bytes == tl.tape_bytes(strict) == 24
+    assert found.residual_bytes == tl.residual_bytes(strict) == 24
     dropping = tl.cost(tl.check_linear(lambda x: x[:2], np.ones(5)))
     assert (dropping.drops, dropping.sparse.drops, dropping.moved, dropping.moved_bytes) == (3, 0, 2, 16)
 
@@ -441,8 +442,8 @@ def test_what_is_no_program_no_function_or_no_policy():
         tl.work("abc")
     with raises(TypeError, "program_size: expected a program, not 3." + help):
         tl.program_size(3)
-    with raises(TypeError, "tape_bytes: expected what tl.unzip returns, not an object of type ClosedJaxpr."):
-        tl.tape_bytes(tl.make_jaxpr(tnp.sin)(1.0))
+    with raises(TypeError, "residual_bytes: expected what tl.unzip returns, not an object of type ClosedJaxpr."):
+        tl.residual_bytes(tl.make_jaxpr(tnp.sin)(1.0))
     with raises(TypeError, "unzip: expected a function and its arguments, not 3."):
         tl.unzip(3, 1.0)
     with raises(TypeError, "unzip: expected a policy of tl.checkpoint_policies, or a function, not 3."):

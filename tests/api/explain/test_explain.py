@@ -116,7 +116,7 @@ def rows(phase: Phase) -> dict[str, Row]:
 def test_text_of_the_running_example():
     file, line = place(running, "tnp.sin").split(" ")[0].split(":")
     line = line.rjust(4)
-    expected = f"""running: work 9 and 36 bytes of tape; then 12 for a tangent, 12 for a gradient
+    expected = f"""running: work 9 and 36 bytes of residuals; then 12 for a tangent, 12 for a gradient
 lines of {file}
 
     PRIMAL: work 9                        nonlinear  adds  muls  bytes  saved    line
@@ -128,7 +128,7 @@ p3  d:f32[3] = mul b a                            3                 12          
     total                                         9                 36
 
     LINEAR: work 12                       nonlinear  adds  muls  bytes  from     line
-    takes the tape, ė:f32[3] (tangent of x)
+    takes the residuals, ė:f32[3] (tangent of x)
 l1  ḟ:f32[3] = mul ė c                                        3     12  p1 p2    {line}
 l2  ġ:f32[3] = mul ḟ a                                        3     12  p3       {line}
 l3  ḣ:f32[3] = mul b ė                                        3     12  p3       {line}
@@ -137,7 +137,7 @@ l4  i̇:f32[3] = add ġ ḣ                                  3           12  p3 
     total                                               3     9     48
 
     TRANSPOSED: work 12                   nonlinear  adds  muls  bytes  from     line
-    takes the tape, j̇:f32[3] (cotangent)
+    takes the residuals, j̇:f32[3] (cotangent)
 t1  k̇:f32[3] = mul j̇ b                                        3     12  l3       {line}
 t2  l̇:f32[3] = mul j̇ a                                        3     12  l2       {line}
 t3  ṁ:f32[3] = mul l̇ c                                        3     12  l1       {line}
@@ -145,7 +145,7 @@ t4  ṅ:f32[3] = add k̇ ṁ                                  3           12  l1
     gives ṅ (of x)
     total                                               3     9     48
 
-    TAPE                                                         bytes  made by  line
+    RESIDUALS                                                    bytes  made by  line
 m1  c:f32[3], from cos                                              12  p2       {line}
 m2  a:f32[3], the argument x                                        12
 m3  b:f32[3], from sin                                              12  p1       {line}
@@ -190,7 +190,7 @@ def test_totals_are_those_of_the_programs(name: str, policy: Any):
         assert phase.cost == counting.cost(program)
         assert phase.cost.work == tl.work(program) == sum(row.cost.work for row in phase.rows) + phase.unread
         assert phase.nbytes == sum(v.aval.size * v.aval.dtype.itemsize for eqn in program.eqns for v in eqn.outvars)
-    assert explained.tape.nbytes == tl.tape_bytes(unzipped) == tl.tape_bytes(explained.unzipped)
+    assert explained.residuals.nbytes == tl.residual_bytes(unzipped) == tl.residual_bytes(explained.unzipped)
 
 
 def test_programs_inside_are_nested_and_counted():
@@ -301,7 +301,7 @@ def test_a_linear_equation_comes_from_what_it_is_the_derivative_of():
 
 def test_policies():
     explained = tl.explain(running, THREE, policy=policies.nothing_saveable)
-    assert [saved.argument for saved in explained.tape] == ["the argument x"]
+    assert [saved.argument for saved in explained.residuals] == ["the argument x"]
     again = [row for row in explained.linear.rows if row.cost.nonlinear]
     assert [row.text.split(" = ")[1].split()[0] for row in again] == ["sin", "cos"]
     assert all(explained.origins(row.key) for row in again)
@@ -341,7 +341,7 @@ def test_arguments_by_name():
         return x * tnp.sin(by["one"])
 
     explained = tl.explain(scaled, ONE, by={"one": ONE}, policy=policies.nothing_saveable)
-    assert sorted(saved.argument for saved in explained.tape) == ["the argument by['one']", "the argument x"]
+    assert sorted(saved.argument for saved in explained.residuals) == ["the argument by['one']", "the argument x"]
     assert str(tl.unzip(scaled, ONE, by={"one": ONE}).linear) == str(
         tl.unzip(lambda x, y: x * tnp.sin(y), ONE, ONE).linear
     )

@@ -67,7 +67,7 @@ def test_page_is_well_formed_and_every_row_is_there(name: str, tmp_path: Path):
     keyed = document.having("data-key")
     phases = (explained.primal, explained.linear, explained.transposed)
     assert [key for key in keyed if key[0] in "plt"] == [row.key for phase in phases for row in phase.walk()]
-    assert len([key for key in keyed if key[0] == "m"]) == len(explained.tape)
+    assert len([key for key in keyed if key[0] == "m"]) == len(explained.residuals)
     for key, attrs in keyed.items():
         linked = attrs["data-to"].split()
         assert set(linked) <= keyed.keys() - {key}

@@ -192,8 +192,8 @@ def test_the_program():
     assert away.params == {"src": "device", "dst": "pinned_host"}
     assert back.params == {"src": "pinned_host", "dst": "device"}
     assert unzipped.primal.jaxpr.outvars[1:] == away.outvars and unzipped.linear.invars[0] is back.invars[0]
-    assert [r.memory for r in unzipped.tape] == ["pinned_host"]
-    assert tl.tape_bytes(unzipped) == 12
+    assert [r.memory for r in unzipped.residuals] == ["pinned_host"]
+    assert tl.residual_bytes(unzipped) == 12
     assert tl.work(unzipped.primal) == tl.work(tl.unzip(f, tnp.ones(3), policy=P.save_names("h")).primal)
 
 

@@ -76,7 +76,7 @@ class _Recorded(Straight):
     """Records at the point what has a derivative that is not that of its values, and is replayed beside it."""
 
     def __init__(self) -> None:
-        self._tape, self._next = list[tuple[Values, Values]](), -1
+        self._recorded, self._next = list[tuple[Values, Values]](), -1
 
     def replayed(self) -> "_Recorded":
         """The same, from its beginning."""
@@ -85,11 +85,11 @@ class _Recorded(Straight):
 
     def value(self, x: Values, y: Values, slope: int) -> Values:
         if self._next < 0:
-            self._tape.append((x, y))
+            self._recorded.append((x, y))
             return y
-        if self._next == len(self._tape) or self._tape[self._next][0].shape != x.shape:
+        if self._next == len(self._recorded) or self._recorded[self._next][0].shape != x.shape:
             return np.full_like(y, np.nan)  # beside the point, the program goes another way
-        before, out = self._tape[self._next]
+        before, out = self._recorded[self._next]
         self._next += 1
         return out + (x - before) if slope else out
 

@@ -252,16 +252,16 @@ def test_strict_programs_mean_the_derivative(seed):
         x, t = rng.uniform(-1, 1, (2, n))
         halves = linear_a.unzip(linear_a.jvp(program))
         outs = evaluated(halves.nonlinear, x)
-        results, tape = outs[: len(program.outvars)], outs[len(program.outvars) :]
+        results, residuals = outs[: len(program.outvars)], outs[len(program.outvars) :]
         ahead, behind = (evaluated(program, x + s * 1e-6 * t) for s in (1, -1))
-        pushed = evaluated(halves.linear, [*tape, *t])
+        pushed = evaluated(halves.linear, [*residuals, *t])
         # differences of second order, of numbers that exp may have made large
         np.testing.assert_allclose(results, evaluated(program, x))
         scale = 1 + max(np.abs(results).max(), np.abs(pushed).max())
         if scale < 1e3:
             np.testing.assert_allclose(pushed, np.subtract(ahead, behind) / 2e-6, atol=1e-5 * scale)
         ct = rng.uniform(-1, 1, len(pushed))
-        pulled = evaluated(linear_a.transpose(halves.linear), [*tape, *ct])
+        pulled = evaluated(linear_a.transpose(halves.linear), [*residuals, *ct])
         np.testing.assert_allclose(np.dot(pushed, ct), np.dot(pulled, t), rtol=1e-9, atol=1e-12 * scale)
 
 
