@@ -1,4 +1,4 @@
-"""Operators on linear programs: transposes, adjoints, products, sums and multiples are linear programs again.
+"""Operators on linear jaxprs: transposes, adjoints, products, sums and multiples are linear jaxprs again.
 
 Each takes programs with their residuals, and writes one program down whose residuals are those of theirs that it needs.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.interpreters.analysis.linearity import checked_linear
-from tapeless.interpreters.linearize import LinearProgram
+from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.partial_eval import with_inputs
 from tapeless.interpreters.residual_provenance import hoisted
 from tapeless.interpreters.simplify import simplified
@@ -24,12 +24,12 @@ from tapeless.tracer.types import ShapedArray, aval_of
 Values = Sequence[Any]
 
 
-def transposed(f: LinearProgram) -> LinearProgram:
+def transposed(f: LinearizedJaxpr) -> LinearizedJaxpr:
     """Transpose a map: cotangents of its results -> cotangents of its inputs."""
     return _written(lambda residuals, cts: f.at(residuals).pull_back(cts), f.residuals, f.out_avals)
 
 
-def adjoint(f: LinearProgram) -> LinearProgram:
+def adjoint(f: LinearizedJaxpr) -> LinearizedJaxpr:
     """Transpose and conjugate a map: <y, f(x)> = <adjoint(y), x> for the inner product sum(conj(y) x)."""
 
     def pulled(residuals: Values, cts: Values) -> list[Any]:
@@ -38,7 +38,7 @@ def adjoint(f: LinearProgram) -> LinearProgram:
     return _written(pulled, f.residuals, f.out_avals)
 
 
-def product(f: LinearProgram, g: LinearProgram) -> LinearProgram:
+def product(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
     """Compose two maps: x -> f(g(x))."""
     n = len(f.residuals)
 
@@ -49,7 +49,7 @@ def product(f: LinearProgram, g: LinearProgram) -> LinearProgram:
     return _written(composed, [*f.residuals, *g.residuals], g.in_avals)
 
 
-def plus(f: LinearProgram, g: LinearProgram) -> LinearProgram:
+def plus(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
     """Add two maps of the same inputs: x -> f(x) + g(x). Results are promoted as those of numpy.add."""
     n = len(f.residuals)
 
@@ -59,7 +59,7 @@ def plus(f: LinearProgram, g: LinearProgram) -> LinearProgram:
     return _written(added, [*f.residuals, *g.residuals], f.in_avals)
 
 
-def scaled(operation: Callable[[Any, Any], Any], f: LinearProgram, number: Any) -> LinearProgram:
+def scaled(operation: Callable[[Any, Any], Any], f: LinearizedJaxpr, number: Any) -> LinearizedJaxpr:
     """Multiply or divide a map by a scalar array. Results are promoted as those of `operation`, NumPy's."""
 
     def multiplied(residuals: Values, xs: Values) -> list[Any]:
@@ -69,7 +69,7 @@ def scaled(operation: Callable[[Any, Any], Any], f: LinearProgram, number: Any) 
 
 
 def is_complex_linear(jaxpr: Jaxpr) -> bool:
-    """Tell whether a linear program nowhere takes the parts of a complex linear value, or its conjugate."""
+    """Tell whether a linear jaxpr nowhere takes the parts of a complex linear value, or its conjugate."""
     return not any(map(_takes_parts, jaxpr.eqns))
 
 
@@ -101,7 +101,7 @@ def _scaled(operation: Callable[[Any, Any], Any], x: Any, number: Any) -> Any:
 
 def _written(
     operator: Callable[[Values, Values], Sequence[Any]], residuals: Values, in_avals: Sequence[ShapedArray]
-) -> LinearProgram:
+) -> LinearizedJaxpr:
     """Write down `operator(residuals, inputs)`, a linear function of the inputs whose results may be `Zero`."""
     n = len(residuals)
     results: Sequence[Any] = ()
@@ -117,4 +117,4 @@ def _written(
     closed = with_inputs(hoisted(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
     needed = [values[v] for v in closed.invars if not v.linear]
     out_avals = [aval_of(y) for y in results]
-    return LinearProgram(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)
+    return LinearizedJaxpr(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)

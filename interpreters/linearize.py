@@ -1,4 +1,4 @@
-"""Linearization: jvp, then unzip. The linear program is built once and applied often, forwards or transposed.
+"""Linearization: jvp, then unzip. The linear jaxpr is built once and applied often, forwards or transposed.
 
 linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
 """
@@ -15,8 +15,8 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
-class LinearProgram:
-    """A linear map between flat lists of tangents: a linear program with the values of its coefficients.
+class LinearizedJaxpr:
+    """A linear map between flat lists of tangents: a linear jaxpr with the values of its residuals.
 
     jaxpr: residuals ; tangents -> those result tangents that are not symbolically zero (`nonzero`).
     """
@@ -30,9 +30,9 @@ class LinearProgram:
         """Types of the tangents, one per differentiable input."""
         return tuple([v.aval for v in self.jaxpr.invars if v.linear])
 
-    def at(self, residuals: Sequence[Any]) -> "LinearProgram":
-        """Return the same program with other values of its coefficients."""
-        return LinearProgram(self.jaxpr, residuals, self.nonzero, self.out_avals)
+    def at(self, residuals: Sequence[Any]) -> "LinearizedJaxpr":
+        """Replace the values of the residuals."""
+        return LinearizedJaxpr(self.jaxpr, residuals, self.nonzero, self.out_avals)
 
     def apply(self, tangents: Sequence[Any]) -> list[Any]:
         """Push tangents forwards; one per differentiable input. Results may be `Zero`."""
@@ -47,8 +47,8 @@ class LinearProgram:
 
 def linearize(
     f: Callable[..., Sequence[Any]], primals: Sequence[Any], function: Any = None, what: str = "linearize"
-) -> tuple[list[Any], LinearProgram]:
-    """Value of a flat function, and its linear program at `primals`; integers among them have no tangent input.
+) -> tuple[list[Any], LinearizedJaxpr]:
+    """Compute a flat function at `primals`, and its linear jaxpr there; integers among them have no tangent input.
 
     `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
     """
@@ -63,7 +63,7 @@ def linearize(
     outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)
     nonzero = are_nonzero(t for _, t in outs)
     values = [p for p, _ in outs]
-    return values, LinearProgram(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])
+    return values, LinearizedJaxpr(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])
 
 
 def _dual(trace: JVPTrace, unzip: UnzipTrace, x: Any) -> Any:

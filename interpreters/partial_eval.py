@@ -1,9 +1,9 @@
-"""Unzipping: split a computation into what is known now and what is linear and waits.
+"""Unzipping, or partial evaluation with unknown tangents: split a program into a primal and a linear jaxpr.
 
-Under an `UnzipTrace` everything that does not touch a linear value is done in the parent's name, at once;
-what does is written into a linear program, whose coefficients, the residuals, are known values. Of a program
-in hand (`unzip_jaxpr`, `unzip_body`) a policy says which residuals are saved; the others are computed again from those
-that are. Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
+An `UnzipTrace` hands a primitive whose operands are all primal to its parent trace, at once, and writes any other into
+the linear jaxpr. Primal values that the linear jaxpr reads are its residuals. Given a whole jaxpr (`unzip_jaxpr`,
+`unzip_body`), a policy says which residuals are saved; the others are rematerialized from the saved ones.
+Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
 """
 
 from collections.abc import Callable, Sequence
@@ -104,7 +104,7 @@ class UnzipTrace(WritingTrace):
         params: dict[str, Any],
         linear_out: Sequence[bool] | None = None,
     ) -> tuple[Any, ...]:
-        """Write down an equation of the linear program; `linear_out` says which results are linear, if not all."""
+        """Write down an equation of the linear jaxpr; `linear_out` says which results are linear, if not all."""
         atoms = [self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = [Var(aval, linear) for aval, linear in zip(avals, linear_out or [True] * len(avals))]
@@ -112,7 +112,7 @@ class UnzipTrace(WritingTrace):
         return tuple([LinearTracer(self, v) for v in outvars])
 
     def zero(self, aval: ShapedArray) -> Any:
-        """Zeros, made in the linear program: what is known of linear values is that they are zero."""
+        """Zeros, made in the linear jaxpr: what is known of linear values is that they are zero."""
         scalar = constant(0, aval.update(shape=()))
         return self.record(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, [False])[0]
 
@@ -121,7 +121,7 @@ class UnzipTrace(WritingTrace):
         return type(x) is LinearTracer and x.owner is self
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal that stands for `x` in the linear program."""
+        """The variable or literal that stands for `x` in the linear jaxpr."""
         if type(x) is LinearTracer and x.owner is self:
             return x.variable
         if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
@@ -140,7 +140,7 @@ class UnzipTrace(WritingTrace):
     def finish(
         self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified
     ) -> tuple[Jaxpr, list[Any]]:
-        """The linear program, residuals first, and the values of the residuals it needs."""
+        """The linear jaxpr, residuals first, and the values of the residuals it needs."""
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())

@@ -1,7 +1,7 @@
-"""The structure of known values: how coefficients of a linear program that are mostly repetition were made.
+"""The structure of known values: how coefficients of a linear jaxpr that are mostly repetition were made.
 
 A value that was broadcast, or made of such values by cheap elementwise operations, is not a residual but equations of
-the linear program, on the values that it was made of: so that what reads a part of it, or sums over it, can be
+the linear jaxpr, on the values that it was made of: so that what reads a part of it, or sums over it, can be
 simplified. What is left of these equations after that, but for broadcasts, is not computed again: the value is known.
 """
 
@@ -80,7 +80,7 @@ class Structure:
 
 
 def hoisted(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
-    """A linear program without the equations that compute known values, but for those that repeat.
+    """A linear jaxpr without the equations that compute known values, but for those that repeat.
 
     `values` are those of its other inputs, and of variables that were computed before; new ones are computed now, in
     the name of the current trace, and put there.

@@ -1,13 +1,13 @@
-"""Simplifying programs: the same results by less work. Linear programs first of all, before they are transposed.
+"""Simplifying programs: the same results by less work. Linear jaxprs first of all, before they are transposed.
 
-Transposition preserves work, so every guarantee about gradients is bought here, on the linear program. Passes over a
+Transposition preserves work, so every guarantee about gradients is bought here, on the linear jaxpr. Passes over a
 program, one after another until none finds anything:
 - rules, one table of them, each of which knows a shorter way to compute an equation, by what its operands are;
 - writes (`writes`): a choice between an array and what was written into it chooses what is written;
 - invariants (`invariants`): what a loop computes of constants alone is computed before it;
 - parts (`parts`): what is read of a value in parts only is computed in these parts only;
 - contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
-- masks (`masks`), in linear programs: what a choice discards is not multiplied by a coefficient that may be infinite.
+- masks (`masks`), in linear jaxprs: what a choice discards is not multiplied by a coefficient that may be infinite.
 No pass adds work, counted in elements computed, but for choices among coefficients, which masks add; each takes time
 linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.

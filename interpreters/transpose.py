@@ -1,4 +1,4 @@
-"""Transposition of linear programs: run them backwards.
+"""Transposition of linear jaxprs: run them backwards.
 
 One cotangent flows from every linear result to the linear inputs. Cotangents accumulate in place in the
 functional sense: a rule may return an `Update`, which is applied to the running cotangent, instead of a

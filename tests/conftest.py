@@ -46,7 +46,7 @@ def optimized() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def no_dense_zeros() -> Iterator[None]:
-    """Every linear program that is built while tests run, transposed ones among them, is given to `dense_zeros`."""
+    """Every linear jaxpr that is built while tests run, transposed ones among them, is given to `dense_zeros`."""
     with pytest.MonkeyPatch.context() as patched:
         for module in (transpose, partial_eval):
             patched.setattr(module, "checked_linear", partial(_without_faults, module.checked_linear))

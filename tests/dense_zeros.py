@@ -1,6 +1,6 @@
 """A checker of gradient programs: no dense zeros that are only added to something, no one-hot that is only contracted.
 
-Every linear program that is transposed, or made by transposing, while tests run is given to `check`.
+Every linear jaxpr that is transposed, or made by transposing, while tests run is given to `check`.
 - Zeros are dense if they are an array, filled with the number 0, or such an array with more zeros written into it. They
   are a fault if all that reads them adds them to something or subtracts them.
 - A one-hot is a comparison of positions (iota) with something as a number, a choice of something and zeros by such a

@@ -1,6 +1,6 @@
 """Derivatives of every primitive, by its rows in tests/samples, in float64.
 
-One program gives both modes: forward mode by the rules as they are written, and the linear program, pushed and pulled.
+One program gives both modes: forward mode by the rules as they are written, and the linear jaxpr, pushed and pulled.
 At a row's operands the first is compared with central differences of the primitive itself, and the others with it:
 transposition is exact, so the dot products <J u, v> and <u, J^T v> agree to rounding. At zeros, ties and infinities
 they do too, wherever J u is finite. Complex numbers pair as Re(x y), without conjugation.
@@ -34,7 +34,7 @@ class Values(NamedTuple):
 
     outs: list[Any]
     forwards: list[Any]  # the derivative along us, by the rules
-    pushed: list[Any]  # the same by the linear program
+    pushed: list[Any]  # the same by the linear jaxpr
     pulled: list[Any]  # its transpose of vs
 
 

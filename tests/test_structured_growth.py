@@ -117,7 +117,7 @@ def test_work_is_linear(name: str):
 
 
 def test_eager_residuals_are_vectors():
-    """Values are there when they are broadcast, and matrices; the linear program does not keep them."""
+    """Values are there when they are broadcast, and matrices; the linear jaxpr does not keep them."""
     x = np.linspace(0, 1, 64)
     for name, (f, _) in VECTORS.items():
         residuals = tl.linearize(f, x)[1].jaxpr.invars

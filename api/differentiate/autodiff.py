@@ -192,20 +192,20 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     >>> linear_transpose(lambda x: 3 * x, 1.0)(2.0)
     (Array(6., dtype=float32),)
     """
-    f, tree, linear, consts = linear_program("linear_transpose", fun, primals)
+    f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals)
     halves = unzip_jaxpr(linear, linear.linear_in)
     known = eval_jaxpr(halves.known, consts)
     residuals = known[len(known) - halves.residuals :]
 
     some = halves.linear_out
-    program = unzip.LinearProgram(halves.linear, residuals, some, [v.aval for v in linear.outvars])
+    program = unzip.LinearizedJaxpr(halves.linear, residuals, some, [v.aval for v in linear.outvars])
     domain = Space.of_arguments(tree, program.in_avals)
     codomain = Space(f.out_tree, tuple(program.out_avals))
     form = PullBackForm(tree, f"{'adjoint' if adjoint else 'transposed'}_of_{f.__name__}", adjoint)
     return PullBack(LinearMap.of(_of_inexact(program), domain, codomain, "linear_transpose", f.__name__), form)
 
 
-def linear_program(
+def linear_jaxpr(
     who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
 ) -> tuple["_Flat", Any, Jaxpr, tuple[Any, ...]]:
     """A function that must be linear, as a program that is checked to be.
@@ -294,15 +294,15 @@ def _linearized(
     n = f.out_tree.num_leaves
     domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
     codomain = Space(f.out_tree, program.out_avals[:n])
-    results = unzip.LinearProgram(program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n])
+    results = unzip.LinearizedJaxpr(program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n])
     return values, f, LinearMap.of(_of_inexact(results), domain, codomain, caller, f.__name__)
 
 
-def _of_inexact(program: unzip.LinearProgram) -> unzip.LinearProgram:
-    """A linear program whose results are those that have tangents."""
+def _of_inexact(program: unzip.LinearizedJaxpr) -> unzip.LinearizedJaxpr:
+    """A linear jaxpr whose results are those that have tangents."""
     kept = [i for i, aval in enumerate(program.out_avals) if dtypes.is_inexact(aval.dtype)]
     nonzero, avals = [program.nonzero[i] for i in kept], [program.out_avals[i] for i in kept]
-    return unzip.LinearProgram(program.jaxpr, program.residuals, nonzero, avals)
+    return unzip.LinearizedJaxpr(program.jaxpr, program.residuals, nonzero, avals)
 
 
 def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:

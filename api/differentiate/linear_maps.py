@@ -13,7 +13,7 @@ from tapeless.batch.vmap import vmap
 from tapeless.differentiate.costs import ProgramCost
 from tapeless.differentiate.tangents import instantiated, own_array, tangent, typed
 from tapeless.interpreters import linear_operators
-from tapeless.interpreters.linearize import LinearProgram
+from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.equivalence import form_of
@@ -97,7 +97,7 @@ class MapType:
 
     def __init__(
         self,
-        program: LinearProgram,
+        program: LinearizedJaxpr,
         domain: Space,
         codomain: Space,
         who: str = "linear map",
@@ -141,7 +141,7 @@ class LinearMap:
         self.map_type, self.residuals = map_type, list(residuals)
 
     @classmethod
-    def of(cls, program: LinearProgram, domain: Space, codomain: Space, who: str, name: str) -> "LinearMap":
+    def of(cls, program: LinearizedJaxpr, domain: Space, codomain: Space, who: str, name: str) -> "LinearMap":
         """The map of a program; `who` made it, of the function `name`, in messages."""
         return cls(MapType(program, domain, codomain, who, name), [*map(own_array, program.residuals)])
 
@@ -153,12 +153,12 @@ class LinearMap:
         return self.map_type.codomain.element(self.program.apply(used))
 
     @property
-    def program(self) -> LinearProgram:
-        """The linear program. Raises: TypeError if the residuals are not of the types that it was made with."""
+    def program(self) -> LinearizedJaxpr:
+        """The linear jaxpr. Raises: TypeError if the residuals are not of the types that it was made with."""
         kind = self.map_type
         for i, (aval, x) in enumerate(zip(kind.jaxpr.in_avals, self.residuals)):
             _check_residual(kind.who, i, aval, x)
-        return LinearProgram(kind.jaxpr, self.residuals, kind.nonzero, kind.codomain.inexact)
+        return LinearizedJaxpr(kind.jaxpr, self.residuals, kind.nonzero, kind.codomain.inexact)
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -227,7 +227,7 @@ class LinearMap:
         scaled = linear_operators.scaled(operation, self.program, asarray(number))
         return self._made(scaled, self.map_type.domain, self.map_type.codomain)
 
-    def _made(self, program: LinearProgram, domain: Space, codomain: Space, *others: "LinearMap") -> "LinearMap":
+    def _made(self, program: LinearizedJaxpr, domain: Space, codomain: Space, *others: "LinearMap") -> "LinearMap":
         """A map made of this one and others: its results are of the types that its program gives."""
         given = iter(program.out_avals)
         avals = [next(given) if dtypes.is_inexact(aval.dtype) else aval for aval in codomain.avals]

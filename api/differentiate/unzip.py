@@ -6,7 +6,7 @@ from typing import Any
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
-from tapeless.differentiate.autodiff import linear_program, zeros_among
+from tapeless.differentiate.autodiff import linear_jaxpr, zeros_among
 from tapeless.differentiate.costs import ProgramCost
 from tapeless.differentiate.linear_maps import LinearMap
 from tapeless.interpreters import partial_eval, transpose
@@ -48,7 +48,7 @@ class Unzipped:
 def unzip(
     fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
 ) -> Unzipped:
-    """The derivative of a function, taken apart: what is computed once, and the linear program that waits.
+    """The derivative of a function, taken apart: what is computed once, and the linear jaxpr that waits.
 
     Args:
       primals, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are
@@ -128,7 +128,7 @@ def check_linear(
         ċ:f32[] = add ḃ ȧ
       in ; ċ }
     """
-    *_, program, consts = linear_program("check_linear", fun, args, linear, strict)
+    *_, program, consts = linear_jaxpr("check_linear", fun, args, linear, strict)
     return ClosedJaxpr(program, consts)
 
 
@@ -149,7 +149,7 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
       in ; ḋ }
     """
     if linear is not None:
-        *_, program, consts = linear_program("strict_form", fun, args, linear)
+        *_, program, consts = linear_jaxpr("strict_form", fun, args, linear)
         return strictness.strict_form(program, zeros_among(consts))
     if isinstance(fun, Unzipped):
         raise TypeError(

@@ -41,7 +41,7 @@ class Explanation:
 
     @property
     def transposed(self) -> Phase:
-        """The linear program run backwards: the gradient."""
+        """The linear jaxpr run backwards: the gradient."""
         return self._rows.phases[2]
 
     @property
@@ -75,14 +75,14 @@ class Explanation:
 
 
 def _keys(rows: Tables) -> str:
-    """`The primal program has p1 to p3, ..`: the first and the last key of each program."""
+    """Write `The primal jaxpr has p1 to p3, ..`: the first and the last key of each phase."""
     keys = [(phase.name, [row.key for row in phase.walk()]) for phase in rows.phases]
-    spans = [f"the {name} program has {f'{found[0]} to {found[-1]}' if found else 'none'}" for name, found in keys]
+    spans = [f"the {name} jaxpr has {f'{found[0]} to {found[-1]}' if found else 'none'}" for name, found in keys]
     return f"{', '.join(spans)}.".capitalize()
 
 
 def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, **kwargs: Any) -> Explanation:
-    """The three phases of a gradient: what is computed and saved, the linear program, and that program transposed.
+    """The three phases of a gradient: what is computed and saved, the linear jaxpr, and its transpose.
 
     Args:
       args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is

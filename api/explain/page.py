@@ -81,7 +81,7 @@ def _header(name: str, tables: Tables) -> Iterator[str]:
 
 def _phase(phase: Phase, links: Links) -> Iterator[str]:
     heads = "".join(_tag("span", head, css) for head, css in _HEADS)
-    yield f'<section class="phase" aria-label="{phase.name} program">'
+    yield f'<section class="phase" aria-label="{phase.name} jaxpr">'
     yield f"<h3>{phase.name}</h3>"
     yield f'<p class="row head" aria-hidden="true">{heads}</p>'
     yield _bound("takes", phase.takes)

@@ -187,7 +187,7 @@ _by_result = core.program_cache()
 
 
 def _computed_again(linear: Jaxpr) -> int:
-    """The nonlinear equations of a linear program, in the programs it calls too; broadcasts and moves are none."""
+    """The nonlinear equations of a linear jaxpr, in the programs it calls too; broadcasts and moves are none."""
     total = 0
     for eqn in linear.eqns:
         inner = list(subjaxprs(eqn.params))

@@ -74,7 +74,7 @@ def unzip(program: Jaxpr) -> Unzipped:
 
 
 def transpose(program: Jaxpr) -> Jaxpr:
-    """The program `residuals ; cotangents of results -> cotangents of inputs` of a linear program in strict form."""
+    """The program `residuals ; cotangents of results -> cotangents of inputs` of a linear jaxpr in strict form."""
     to = Writer()
     residuals, inputs = _by_linearity(program.invars)
     ct = {v: Var(v.aval, True) for v in program.outvars}  # of every value there is one, since it is read once

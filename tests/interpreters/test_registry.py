@@ -1,7 +1,7 @@
 """How many rules derivatives take: N that push forward, H that take programs apart, L that transpose. Not 2 N.
 
 N: every primitive has one rule of forward mode. H: what carries programs, or holds values together, has one rule for
-taking known from linear. L: what is linear in some operands, and so may stand in a linear program, has one rule that
+taking known from linear. L: what is linear in some operands, and so may stand in a linear jaxpr, has one rule that
 transposes it, as H has too. Nothing else is known of a derivative anywhere: reverse mode has no rules of its own.
 Source: Radul et al. 2023, section 1.
 """
@@ -22,7 +22,7 @@ from tests import test_compositions
 from tests.cost_ratios import PRIMITIVES, of_primitive
 from tests.interpreters import structured_programs
 from tests.interpreters.analysis.test_cost import LINEAR as rows_that_are_linear
-from tests.interpreters.analysis.test_cost import NETWORKS, linear_program
+from tests.interpreters.analysis.test_cost import NETWORKS, linear_jaxpr
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
 from tests.test_primitives import over
@@ -81,7 +81,7 @@ def test_no_other_table_is_of_derivatives():
     assert found == ["accumulation", "jvp", "partial_eval", "transpose"]
 
 
-# ---- what linear programs contain --------------------------------------------------------------------------------
+# ---- what linear jaxprs contain --------------------------------------------------------------------------------
 
 
 def on_linear_values(jaxpr: Jaxpr) -> Iterator[Primitive]:
@@ -94,7 +94,7 @@ def on_linear_values(jaxpr: Jaxpr) -> Iterator[Primitive]:
 
 
 def check_contents(f: Any, args: Sequence[Any], reverse: bool = True) -> set[Primitive]:
-    """Primitives of both linear programs of a derivative, of which each can be transposed."""
+    """Primitives of both linear jaxprs of a derivative, of which each can be transposed."""
     halves = tl.unzip(f, *args)
     programs = [halves.linear, halves.transposed] if reverse else [halves.linear]
     found = {primitive for program in programs for primitive in on_linear_values(program)}
@@ -126,14 +126,14 @@ def test_contents_for_primitives(row: Sample):
 
 
 @over(rows_that_are_linear)
-def test_linear_primitives_are_linear_programs(row: Sample):
-    """What is of L may stand in a linear program: the primitive alone is one."""
-    found = linear_program(row)
+def test_linear_primitives_are_linear_jaxprs(row: Sample):
+    """What is of L may stand in a linear jaxpr: the primitive alone is one."""
+    found = linear_jaxpr(row)
     if found is not None:
         linearity.check_linear(found[0])
 
 
-def test_every_linear_primitive_is_a_linear_program():
+def test_every_linear_primitive_is_a_linear_jaxpr():
     across = {row.primitive.name for row in SAMPLES if row.axis is not None}
     rounding = {"reduce_precision"}  # taken for linear, as a conversion is, though it is not to the last bit
     assert {row.primitive.name for row in rows_that_are_linear} | across | rounding >= set(LINEAR)

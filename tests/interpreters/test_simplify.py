@@ -43,7 +43,7 @@ def test_random_programs(seed: int):
 
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_derivatives_of_random_programs(seed: int):
-    """Linear programs against forward mode, which is not simplified; forwards, transposed, compiled."""
+    """Linear jaxprs against forward mode, which is not simplified; forwards, transposed, compiled."""
     f, args, tangents = program(seed), arguments(), arguments(1)
     random = np.random.default_rng(2)
     _, expected = tl.jvp(f, args, tangents)

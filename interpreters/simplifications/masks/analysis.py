@@ -1,4 +1,4 @@
-"""Masks of linear programs sunk into coefficients: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ.
+"""Masks of linear jaxprs sunk into coefficients: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ.
 
 What a choice discards was computed all the same, perhaps with coefficients that are infinite or nan. Forwards that is
 harmless. Backwards the cotangent that arrives there is 0, and 0 times infinity is nan. So a linear value that is read

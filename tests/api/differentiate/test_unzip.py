@@ -394,7 +394,7 @@ program size 15, residuals 15,300 bytes"""
     )
 
 
-def test_cost_of_linear_programs_has_kinds():
+def test_cost_of_linear_jaxprs_has_kinds():
     strict = tl.unzip(running, ONE, strict=True)
     found = tl.cost(strict.transposed)
     assert (found.nonlinear, found.adds, found.multiplies, found.drops, found.work) == (0, 1, 3, 0, 4)

@@ -291,8 +291,8 @@ def test_a_linear_equation_comes_from_what_it_is_the_derivative_of():
         with pytest.raises(KeyError) as caught:
             explained.origins(key)
         assert caught.value.args == (
-            f"origins: no equation {key!r} was made from others. The primal program has p1 to p3, "
-            "the linear program has l1 to l4, the transposed program has t1 to t4.",
+            f"origins: no equation {key!r} was made from others. The primal jaxpr has p1 to p3, "
+            "the linear jaxpr has l1 to l4, the transposed jaxpr has t1 to t4.",
         )
 
 

@@ -31,7 +31,7 @@ def _linear_solve(run: Run, eqn: Any, *xs: Values) -> Any:
 
 
 def _solution(run: Run, matvec: Any, consts: Sequence[Values], b: Sequence[Values]) -> list[Values]:
-    """The solution by the dense matrix of a linear program."""
+    """The solution by the dense matrix of a linear jaxpr."""
     if not sum(x.size for x in b):
         return list(b)
     matrix = np.stack([_flat(run.program(matvec, [*consts, *one])) for one in _unit_vectors(b)], 1)
@@ -72,7 +72,7 @@ def _custom_linear(run: Run, eqn: Any, *xs: Values) -> Any:
 
 
 def _transposed(run: Run, jaxpr: Any, residuals: Sequence[Values], given: Sequence[Values]) -> list[Values]:
-    """For every element of every input of the linear program, the result of a one there, paired with what is given."""
+    """For every element of every input of the linear jaxpr, the result of a one there, paired with what is given."""
     avals = [v.aval for v in jaxpr.invars[len(residuals) :]]
     nothing = [zeros(aval.shape, aval.dtype) for aval in avals]
     outs: list[Values] = []

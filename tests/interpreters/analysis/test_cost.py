@@ -97,7 +97,7 @@ def test_of_a_convolution_with_everything():
         (lambda x: (), spec(4), Cost(drops=4)),
     ],
 )
-def test_of_linear_programs(f, x, expected):
+def test_of_linear_jaxprs(f, x, expected):
     found = tl.cost(tl.check_linear(f, x))
     assert (found.adds, found.multiplies, found.drops) == (expected.adds, expected.multiplies, expected.drops)
     assert found.nonlinear == 0 or "at" in f.__code__.co_names or "array" in f.__code__.co_names  # indices are prepared
@@ -143,8 +143,8 @@ EXCEPTIONS = ("complex",)
 LINEAR = [row for row in SAMPLES if row.linear_in and all(is_inexact(row.args[k]) for k in row.linear_in)]
 
 
-def linear_program(row: Sample) -> tuple[Jaxpr, list[Any]] | None:
-    """A primitive as a linear program, and its constants. None if it is empty: other operands are not read then."""
+def linear_jaxpr(row: Sample) -> tuple[Jaxpr, list[Any]] | None:
+    """A primitive as a linear jaxpr, and its constants. None if it is empty: other operands are not read then."""
     jaxpr, consts = trace_to_jaxpr(applied(row, row.args, row.linear_in), [aval_of(row.args[k]) for k in row.linear_in])
     linear = mark_linear(jaxpr, [*[False] * len(consts), *[True] * len(row.linear_in)])
     return (linear, consts) if all(v.aval.size for v in (*linear.invars, *linear.outvars)) else None
@@ -158,7 +158,7 @@ def sparse_bound(linear: Jaxpr, consts: Sequence[Any] = ()) -> int:
 
 @over([row for row in LINEAR if row.primitive.name not in EXCEPTIONS])
 def test_transposes_of_primitives_cost_no_more(row: Sample):
-    if (found := linear_program(row)) is None:
+    if (found := linear_jaxpr(row)) is None:
         return
     linear, consts = found
     transposed, _ = transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars))
@@ -170,7 +170,7 @@ def test_transposes_of_primitives_cost_no_more(row: Sample):
 
 @pytest.mark.parametrize("name", [*MASKED, *EXCEPTIONS])
 def test_exceptions_are_needed(name):
-    found = [linear_program(row) for row in LINEAR if row.primitive.name == name]
+    found = [linear_jaxpr(row) for row in LINEAR if row.primitive.name == name]
     programs = [linear for linear, _ in filter(None, found)]
     assert any(work(transpose.transpose_jaxpr(p, (True,) * len(p.outvars))[0]) > bound(p) for p in programs)
 

@@ -348,7 +348,7 @@ def test_reverse_mode(name):
 
 
 @every_form_with_a_way_back
-def test_a_linear_program_pulls_back_what_it_pushes(name):
+def test_a_linear_jaxpr_pulls_back_what_it_pushes(name):
     found = FORMS[name]
     f, x, t = of_moved(found, found.staged), tuple(moved(found)), tuple(tangents_of(found))
 

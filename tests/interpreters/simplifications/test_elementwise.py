@@ -38,14 +38,14 @@ def test_what_looks_as_if_it_did_nothing(f):
     assert names(closed.jaxpr) == names(after(f, ZEROS[:4]))
 
 
-def test_linear_programs_know_no_sign_of_zero():
+def test_linear_jaxprs_know_no_sign_of_zero():
     def f(x):
         return lax.add(lax.mul(x, 3.0), lax.mul(0.0, x))
 
     assert names(tl.linearize(f, X)[1].jaxpr) == ["mul"]
 
 
-def test_a_zero_in_a_linear_program_makes_all_it_goes_through_zero():
+def test_a_zero_in_a_linear_jaxpr_makes_all_it_goes_through_zero():
     """The coefficient is nan where the tangent is known to be zero."""
 
     def f(x):
