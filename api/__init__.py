@@ -23,7 +23,6 @@ from tapeless import (
     tree,
     tree_util,
 )
-from tapeless.arguments.checks import missing as _missing
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
@@ -60,6 +59,7 @@ from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
+from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.types import aval_of as typeof
 
@@ -158,4 +158,4 @@ else:
         if name == "as_jax":
             found = globals()[name] = _importlib.import_module("tapeless.jax_shim").as_jax
             return found
-        raise _missing("tapeless", name)
+        raise _missing_name("tapeless", name)

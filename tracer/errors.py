@@ -14,6 +14,7 @@ Everything else is a standard TypeError, ValueError, IndexError, OverflowError, 
 NotImplementedError. The four names of traced values are JAX's.
 """
 
+import sys
 from typing import Any
 
 
@@ -53,3 +54,13 @@ class InternalError(RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")
+
+
+def missing_name(module: str, name: str) -> AttributeError:
+    """The AttributeError for a name that a public module does not have."""
+    return AttributeError(
+        f"module {module!r} has no attribute {name!r}.\n"
+        "  If JAX has it, it is not there yet: see 'Not supported yet' in the README.",
+        name=name,
+        obj=sys.modules[module],
+    )

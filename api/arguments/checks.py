@@ -1,6 +1,5 @@
 """How structures of arrays are shown, in messages and where objects print, and what is said of what is not one."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -76,13 +75,3 @@ def check_arguments(
     """Raises: TypeError naming the first leaf of the arguments, which are at `positions`, that is not an array."""
     for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):
         check_arrays(f"{who}: argument {i}{{}} of {name}", x, advice)
-
-
-def missing(module: str, name: str) -> AttributeError:
-    """The error for a name that a module of ours does not have."""
-    return AttributeError(
-        f"module {module!r} has no attribute {name!r}.\n"
-        "  If JAX has it, it is not there yet: see 'Not supported yet' in the README.",
-        name=name,
-        obj=sys.modules[module],
-    )

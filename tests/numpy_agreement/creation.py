@@ -207,7 +207,7 @@ ROWS = {**MAKING, **ASKING}
 TYPES = "an element type: tests/tracer/test_dtypes.py"
 CONSTANTS = "a constant, or a grid that is indexed: tests/tracer/numpy/test_shapes.py"
 PROMOTION = "types are promoted by JAX's rules, not NumPy's: tests/tracer/test_dtypes.py compares them with JAX's"
-DECOMPOSITIONS = "determined up to signs and order: tests/api/test_numpy_linalg.py rebuilds the matrix"
+DECOMPOSITIONS = "determined up to signs and order: tests/api/numpy/test_linalg.py rebuilds the matrix"
 _SCALAR_TYPES = """
 bfloat16 bool bool_ cdouble complex128 complex64 complex_ complexfloating csingle double dtype float16 float32 float64
 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float_ floating generic half inexact int16

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.arguments.checks import missing as _missing
+from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.numpy.contraction import matmul, outer, tensordot, vecdot
 from tapeless.tracer.numpy.decompositions import (
     EighResult,
@@ -46,4 +46,4 @@ __all__ = [
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
 
     def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing("tapeless.numpy.linalg", name)
+        raise _missing_name("tapeless.numpy.linalg", name)

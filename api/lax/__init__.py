@@ -1,10 +1,7 @@
 """Operations, branches, loops under the names of `jax.lax`: operands of one dtype and shape, nothing converted."""
 
-import sys as _sys
 import typing as _typing
 
-from tapeless import lax_linalg as linalg
-from tapeless.arguments.checks import missing as _missing
 from tapeless.batch.collectives import (
     all_gather,
     all_to_all,
@@ -22,7 +19,9 @@ from tapeless.batch.collectives import (
 from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
 from tapeless.control_flow.scan import associative_scan, map, scan
 from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+from tapeless.lax import linalg
 from tapeless.remat.checkpoint import optimization_barrier
+from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,
@@ -186,8 +185,6 @@ from tapeless.tracer.primitives.windows import (
     select_and_gather_add,
     select_and_scatter_add,
 )
-
-_sys.modules[f"{__name__}.linalg"] = linalg  # as os.path is a module: no package is needed to import it by name
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -363,4 +360,4 @@ __all__ = [
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
 
     def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing("tapeless.lax", name)
+        raise _missing_name("tapeless.lax", name)

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.arguments.checks import missing as _missing
+from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
 from tapeless.tracer.primitives.spectral import eigh, svd
@@ -12,4 +12,4 @@ __all__ = ["cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"]
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
 
     def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing("tapeless.lax.linalg", name)
+        raise _missing_name("tapeless.lax.linalg", name)

@@ -1,5 +1,5 @@
 """Distributions under the names of `scipy.stats`: `tapeless.scipy.stats`."""
 
-from tapeless.tracer import normal_density as norm
+from tapeless.scipy.stats import norm
 
 __all__ = ["norm"]

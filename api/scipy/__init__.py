@@ -1,0 +1,5 @@
+"""What SciPy has, under the names of `jax.scipy`: `special` and `stats`."""
+
+from tapeless.scipy import special, stats
+
+__all__ = ["special", "stats"]
