@@ -200,7 +200,7 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
     ) -> Any:
         d, scalar = dimension_numbers, x.aval.update(shape=())
         indices = _signed(f, indices, _wide(indices.aval.dtype))
-        if _is_one(indices) and updates.aval.size:
+        if _is_one(indices) and updates.aval.size and x.aval.size:
             return (_scatter_of_one(f, combine, x, indices, updates, d, mode),)
         if not d.scatter_dims_to_operand_dims:
             d, x, indices = _with_an_index(f, d, x, indices)
