@@ -65,7 +65,7 @@ from tapeless.tracer.types import aval_of as typeof
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
 _emit.passes.append(_simplify.simplified)
-_core.set_evaluator(_dispatch.Evaluator())
+_core.set_evaluator(_dispatch.EagerEvaluator())
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 
 __all__ = [

@@ -67,7 +67,7 @@ class Namespace(ModuleType):
         if name == "jax":
             self.__version__ = JAX_VERSION
             self.__version_info__ = tuple(map(int, JAX_VERSION.split(".")))
-            self.config, self.enable_x64 = _Config(), _enable_x64
+            self.config, self.enable_x64 = _JaxConfig(), _enable_x64
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._members:
@@ -81,7 +81,7 @@ class Namespace(ModuleType):
         return [*super().__dir__(), *self.__all__]
 
 
-class _Config:
+class _JaxConfig:
     """`jax.config`: our settings by JAX's names, where one width is that of NumPy's arrays, too."""
 
     def update(self, name: str, value: Any) -> None:

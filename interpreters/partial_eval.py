@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.rematerialization import Policy, save_all
-from tapeless.interpreters.residual_provenance import Structure, hoisted, spreading
+from tapeless.interpreters.residual_provenance import ResidualProvenance, hoisted, spreading
 from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
@@ -30,7 +30,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 Simplify = Callable[[Jaxpr], Jaxpr]
 
 
-class Unzipped(NamedTuple):
+class UnzippedJaxpr(NamedTuple):
     """A program in two halves.
 
     known: known inputs -> known results, residuals. linear: residuals ; linear inputs -> linear results.
@@ -43,7 +43,7 @@ class Unzipped(NamedTuple):
     residuals: int
 
 
-def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> Unzipped:
+def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> UnzippedJaxpr:
     """Split a whole program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
 
     Args:
@@ -57,7 +57,7 @@ def unzip_body(
     linear_in: tuple[bool, ...],
     policy: Policy = save_all,
     waiting: tuple[bool, ...] | None = None,
-) -> Unzipped:
+) -> UnzippedJaxpr:
     """Split a program that an equation carries, in the same way.
 
     Args:
@@ -75,7 +75,7 @@ class UnzipTrace(WritingTrace):
     def __init__(self, parent: Trace, function: Any = None) -> None:
         super().__init__(parent, function)
         self._residuals: dict[int, tuple[Var, Any]] = {}
-        self._structure = Structure()
+        self._structure = ResidualProvenance()
 
     def input(self, aval: ShapedArray) -> "LinearTracer":
         """A new linear input."""
@@ -169,7 +169,7 @@ def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> 
 
 def _remembered(
     jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy, waiting: tuple[bool, ...], simplify: Simplify
-) -> Unzipped:
+) -> UnzippedJaxpr:
     cache = _unzipped.setdefault(jaxpr, {})
     key = (linear_in, policy, waiting, simplify)
     if key not in cache:
@@ -178,7 +178,7 @@ def _remembered(
     return cache[key]
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], simplify: Simplify) -> Unzipped:
+def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], simplify: Simplify) -> UnzippedJaxpr:
     known = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(known, jaxpr)
     args = [
@@ -199,12 +199,12 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...],
     if consts:
         raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
     program, linear, n = rematerialization.without_broadcasts(program, linear, len(residuals))
-    return Unzipped(program, linear, linear_out, n)
+    return UnzippedJaxpr(program, linear, linear_out, n)
 
 
-def _recomputing(halves: Unzipped, policy: Policy) -> Unzipped:
+def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
     known, linear, residuals = rematerialization.by_policy(halves.known, halves.linear, halves.residuals, policy)
-    return Unzipped(known, linear, halves.linear_out, residuals)
+    return UnzippedJaxpr(known, linear, halves.linear_out, residuals)
 
 
 _unzipped = core.program_cache()

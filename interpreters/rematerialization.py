@@ -21,15 +21,15 @@ from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.types import ShapedArray
 
 
-class Choice(NamedTuple):
+class SavedEquations(NamedTuple):
     """A policy for one program: the equations whose results are saved, and choices for the programs inside others."""
 
     saved: frozenset[Equation] = frozenset()
-    inside: frozenset[tuple[Equation, "Choice"]] = frozenset()
+    inside: frozenset[tuple[Equation, "SavedEquations"]] = frozenset()
 
-    def within(self, eqn: Equation) -> "Choice":
+    def within(self, eqn: Equation) -> "SavedEquations":
         """The choice for the programs that an equation carries."""
-        return dict(self.inside).get(eqn, Choice())
+        return dict(self.inside).get(eqn, SavedEquations())
 
 
 class ProgramPolicy:
@@ -40,7 +40,9 @@ class ProgramPolicy:
         raise NotImplementedError
 
 
-Asked = Callable[..., Any] | Choice  # policy(primitive, *operand_avals, **params): may its results be saved, or where?
+Asked = (
+    Callable[..., Any] | SavedEquations
+)  # policy(primitive, *operand_avals, **params): may its results be saved, or where?
 Policy = Callable[..., Any] | ProgramPolicy
 
 
@@ -85,7 +87,7 @@ def without_broadcasts(known: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxp
         return known, linear, n
     available = [*known.invars, *[v for eqn in known.eqns for v in eqn.outvars]]
     saved = tuple([v for v in available if v in needed])
-    return _moved(known, linear, Plan(known.eqns, saved, tuple(again[::-1]), tuple(wanted)))
+    return _moved(known, linear, RematerializationPlan(known.eqns, saved, tuple(again[::-1]), tuple(wanted)))
 
 
 # Primitives whose result is their operand again and again, or made of nothing.
@@ -104,7 +106,7 @@ def by_policy(known: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxp
     return (known, linear, n) if chosen is save_all else _moved(known, linear, split(known, wanted, chosen))
 
 
-def _moved(known: Jaxpr, linear: Jaxpr, plan: "Plan") -> tuple[Jaxpr, Jaxpr, int]:
+def _moved(known: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
     """The halves, with the residuals that `plan` wants computed as it says; the variables of `known` are renamed."""
     results = known.outvars[: len(known.outvars) - len(plan.wanted)]
     new_known = passes.dead_code(known.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
@@ -122,7 +124,7 @@ def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
     return eqn.replace(invars=invars, outvars=outvars)
 
 
-class Plan(NamedTuple):
+class RematerializationPlan(NamedTuple):
     """How values of a program are had later.
 
     eqns: the program's equations, of which some have more results now, and moves of what is saved elsewhere. saved:
@@ -136,7 +138,7 @@ class Plan(NamedTuple):
     wanted: tuple[Atom, ...]
 
 
-def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Plan:
+def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> RematerializationPlan:
     """What to save and what to compute again, so that the variables `wanted` can be had later."""
     walk = _Walk(policy, wanted)
     visited = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
@@ -144,7 +146,7 @@ def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Plan:
     eqns = [x for eqn in visited for x in (eqn, *[moved[v] for v in eqn.outvars if v in moved])]
     available = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
     saved = [v for v in available if v in walk.needed]  # what is still needed is an input, or was found to be saved
-    return Plan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
+    return RematerializationPlan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
 
 
 # rule(eqn, wanted: its results that are needed, policy) -> the equation, perhaps with more results to be saved;
@@ -210,7 +212,7 @@ class _Walk:
     def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:
         excluded = not self._excluded.isdisjoint(eqn.outvars)
         if eqn.primitive in rules and not excluded:
-            inside = self._policy.within(eqn) if isinstance(self._policy, Choice) else self._policy
+            inside = self._policy.within(eqn) if isinstance(self._policy, SavedEquations) else self._policy
             return rules[eqn.primitive](eqn, wanted, inside)
         if "io" in effects(eqn):
             return eqn, None  # to compute it again would be to do it again
@@ -221,7 +223,7 @@ class _Walk:
 
     def _visit_name(self, eqn: Equation) -> None:
         (x,), (named,) = eqn.invars, eqn.outvars
-        verdict = not isinstance(self._policy, Choice) and self._policy(eqn.primitive, x.aval, **eqn.params)
+        verdict = not isinstance(self._policy, SavedEquations) and self._policy(eqn.primitive, x.aval, **eqn.params)
         if verdict:
             self._named[x] = named
             if isinstance(verdict, Offload):
@@ -245,7 +247,7 @@ class _Walk:
 
 def _verdict(eqn: Equation, policy: Asked) -> Any:
     """Whether the policy saves the results, and where; of programs inside, if it would save everything there."""
-    if isinstance(policy, Choice):
+    if isinstance(policy, SavedEquations):
         return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))
     if programs:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.cost import work
-from tapeless.interpreters.rematerialization import Asked, Choice, ProgramPolicy, save_all, save_none
+from tapeless.interpreters.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
@@ -60,27 +60,27 @@ def _bytes(avals: Iterable[ShapedArray]) -> int:
 Path = tuple[Equation, ...]
 
 
-class _Node:
+class _CostNode:
     """An equation, in the programs that those of `path` carry; or, without one, a place where values meet."""
 
     __slots__ = ("eqn", "nbytes", "path", "reads", "work")
 
-    def __init__(self, reads: Iterable["_Node | None"], eqn: Equation | None = None, path: Path = ()) -> None:
+    def __init__(self, reads: Iterable["_CostNode | None"], eqn: Equation | None = None, path: Path = ()) -> None:
         self.reads = [x for x in reads if x]
         self.eqn, self.path, self.work, self.nbytes = eqn, path, 0, 0
 
 
-Values = list[_Node | None]  # None: an input, which is there anyway
+Values = list[_CostNode | None]  # None: an input, which is there anyway
 
 
-def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _Node:
+def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _CostNode:
     """A node that reads all that is wanted of a program."""
-    return _Node(_results(program.replace(outvars=wanted), [None] * len(program.invars), (), 1))
+    return _CostNode(_results(program.replace(outvars=wanted), [None] * len(program.invars), (), 1))
 
 
 def _results(program: Jaxpr, operands: Values, path: Path, times: int) -> Values:
     """The results of a program that is run so many times."""
-    env: dict[Atom, _Node | None] = dict(zip(program.invars, operands, strict=True))
+    env: dict[Atom, _CostNode | None] = dict(zip(program.invars, operands, strict=True))
     for eqn in program.eqns:
         reads = [env.get(v) for v in eqn.invars]
         env.update(zip(eqn.outvars, _results_of(eqn, reads, path, times)))
@@ -94,7 +94,7 @@ def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
         return rules[eqn.primitive](eqn, reads, (*path, eqn), times)
     if "io" in effects(eqn):
         return [None] * len(eqn.outvars)  # saved in any case
-    node = _Node(reads, eqn, path)
+    node = _CostNode(reads, eqn, path)
     alone = Jaxpr(list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var))), [eqn], eqn.outvars)
     node.work, node.nbytes = times * work(alone), times * _bytes(alone.out_avals)
     return [node] * len(eqn.outvars)
@@ -112,7 +112,7 @@ def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
     """The rule of a primitive that runs a program over elements: what a step reads, the step before gives."""
     start, end = eqn.params["n_consts"], eqn.params["n_consts"] + eqn.params["n_carry"]
-    carry = [_Node([x]) for x in reads[start:end]]
+    carry = [_CostNode([x]) for x in reads[start:end]]
     outs = _results(eqn.params["jaxpr"], [*reads[:start], *carry, *reads[end:]], path, times * eqn.params["length"])
     for node, out in zip(carry, outs):
         node.reads += [out] if out else []
@@ -122,43 +122,43 @@ def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
     """The rule of a primitive that runs one of its `branches`."""
     outs = [_results(branch, reads[1:], path, times) for branch in eqn.params["branches"]]
-    return [_Node([reads[0], *values]) for values in zip(*outs)]
+    return [_CostNode([reads[0], *values]) for values in zip(*outs)]
 
 
 # ---- chains --------------------------------------------------------------------------------------------------
 
 
-class _Point(NamedTuple):
+class _ChainPrefix(NamedTuple):
     """What saving the first of a chain leaves to be done, and takes: the order of the fields is that of preference."""
 
     work: int
     nbytes: int
     bits: int  # tells chains apart
     length: int
-    chain: list[_Node]
+    chain: list[_CostNode]
 
 
-def _points(root: _Node) -> list[_Point]:
+def _points(root: _CostNode) -> list[_ChainPrefix]:
     """The prefixes of all chains: for each power of 2, of the values of at most so many bytes."""
     sizes = {x.nbytes.bit_length() for x in _Need(root, set()).order if x.nbytes}
     return [point for bits in sorted(sizes) for point in _chain(root, bits)]
 
 
-def _chain(root: _Node, bits: int) -> list[_Point]:
+def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
     """Rounds: each takes what is about as dense as the densest, as long as none makes another needless."""
-    chain: list[_Node] = []
-    points: list[_Point] = []
+    chain: list[_CostNode] = []
+    points: list[_ChainPrefix] = []
     while True:
         need = _Need(root, set(chain))
         left, kept = need.gain[root], sum(x.nbytes for x in need.order if x in need.saved)
-        points.append(_Point(left, kept, bits, len(chain), chain))
+        points.append(_ChainPrefix(left, kept, bits, len(chain), chain))
         taken = need.densest(bits)
         if not taken:
             return points
         for x in taken:
             left, kept = left - need.gain[x], kept + x.nbytes
             chain.append(x)
-            points.append(_Point(left, kept, bits, len(chain), chain))
+            points.append(_ChainPrefix(left, kept, bits, len(chain), chain))
 
 
 class _Need:
@@ -168,7 +168,7 @@ class _Need:
     gain: the work of a node and of all that is needed only for it.
     """
 
-    def __init__(self, root: _Node, saved: set[_Node]) -> None:
+    def __init__(self, root: _CostNode, saved: set[_CostNode]) -> None:
         self.saved = saved
         self.order = _from(root, saved)
         self.above = _dominators(self.order, saved)
@@ -176,13 +176,13 @@ class _Need:
         for x in reversed(self.order[1:]):
             self.gain[self.above[x]] += self.gain[x]
 
-    def densest(self, bits: int) -> list[_Node]:
+    def densest(self, bits: int) -> list[_CostNode]:
         """Of the values of so many bits of bytes, the densest; half as dense is as good, so that there are few
         rounds."""
         able = [x for x in self.order if x.nbytes and x.nbytes.bit_length() <= bits and self.gain[x]]
         able.sort(key=self._density, reverse=True)
-        taken: dict[_Node, None] = {}
-        above_taken: set[_Node] = set()
+        taken: dict[_CostNode, None] = {}
+        above_taken: set[_CostNode] = set()
         for x in able:
             if 2 * self._density(x) < self._density(able[0]):
                 break
@@ -192,10 +192,10 @@ class _Need:
                 above_taken.update(ways)
         return list(taken)
 
-    def _density(self, x: _Node) -> float:
+    def _density(self, x: _CostNode) -> float:
         return self.gain[x] / x.nbytes
 
-    def _ways(self, x: _Node) -> list[_Node]:
+    def _ways(self, x: _CostNode) -> list[_CostNode]:
         """What all ways to a node lead through."""
         found = []
         while x is not self.order[0]:
@@ -203,9 +203,9 @@ class _Need:
         return found
 
 
-def _from(root: _Node, saved: set[_Node]) -> list[_Node]:
+def _from(root: _CostNode, saved: set[_CostNode]) -> list[_CostNode]:
     """All that is needed for a node: depth first, each before what only it reads, and loops apart, what it reads."""
-    order: list[_Node] = []
+    order: list[_CostNode] = []
     seen = {root}
     stack = [(root, iter(root.reads))]
     while stack:
@@ -220,10 +220,10 @@ def _from(root: _Node, saved: set[_Node]) -> list[_Node]:
     return order[::-1]
 
 
-def _dominators(order: Sequence[_Node], saved: set[_Node]) -> dict[_Node, _Node]:
+def _dominators(order: Sequence[_CostNode], saved: set[_CostNode]) -> dict[_CostNode, _CostNode]:
     """For every node, the next that all ways from the first to it lead through."""
     place = {x: i for i, x in enumerate(order)}
-    readers: dict[_Node, list[_Node]] = {x: [] for x in order}
+    readers: dict[_CostNode, list[_CostNode]] = {x: [] for x in order}
     for x in order:
         for y in () if x in saved else x.reads:
             readers[y].append(x)
@@ -238,7 +238,7 @@ def _dominators(order: Sequence[_Node], saved: set[_Node]) -> dict[_Node, _Node]
     return above
 
 
-def _common(nodes: Sequence[_Node], above: dict[_Node, _Node], place: dict[_Node, int]) -> _Node:
+def _common(nodes: Sequence[_CostNode], above: dict[_CostNode, _CostNode], place: dict[_CostNode, int]) -> _CostNode:
     """The next node above all of these."""
     x = nodes[0]
     for y in nodes[1:]:
@@ -253,11 +253,11 @@ def _common(nodes: Sequence[_Node], above: dict[_Node, _Node], place: dict[_Node
 # ---- the choice ----------------------------------------------------------------------------------------------
 
 
-def _saving(nodes: Sequence[_Node], depth: int = 0) -> Choice:
+def _saving(nodes: Sequence[_CostNode], depth: int = 0) -> SavedEquations:
     """The choice that saves these values, for the program at this depth of their paths."""
-    inside: dict[Equation, list[_Node]] = {}
+    inside: dict[Equation, list[_CostNode]] = {}
     for x in nodes:
         if len(x.path) > depth:
             inside.setdefault(x.path[depth], []).append(x)
     here = frozenset(x.eqn for x in nodes if x.eqn and len(x.path) == depth)
-    return Choice(here, frozenset((eqn, _saving(xs, depth + 1)) for eqn, xs in inside.items()))
+    return SavedEquations(here, frozenset((eqn, _saving(xs, depth + 1)) for eqn, xs in inside.items()))

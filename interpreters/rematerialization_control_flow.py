@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import rematerialization, residual_placement
-from tapeless.interpreters.partial_eval import Unzipped
-from tapeless.interpreters.rematerialization import Asked, Plan
+from tapeless.interpreters.partial_eval import UnzippedJaxpr
+from tapeless.interpreters.rematerialization import Asked, RematerializationPlan
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
@@ -61,11 +61,11 @@ def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     return known if slots else eqn, again
 
 
-def _halves(branch: Jaxpr, plan: Plan, again: Sequence[int]) -> Unzipped:
+def _halves(branch: Jaxpr, plan: RematerializationPlan, again: Sequence[int]) -> UnzippedJaxpr:
     """A branch in two, what is saved in the place of residuals."""
     known = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
     second = Jaxpr(plan.saved, plan.again, [plan.wanted[k] for k in again], f"again_{branch.name}")
-    return Unzipped(checked(known), checked(passes.dead_code(second)), (), len(plan.saved))
+    return UnzippedJaxpr(checked(known), checked(passes.dead_code(second)), (), len(plan.saved))
 
 
 def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **para
     return eqn.replace(params={**eqn.params, "jaxpr": jaxpr, **params}, invars=invars, outvars=outvars)
 
 
-class _Parts(NamedTuple):
+class _RematerializedHalves(NamedTuple):
     """A program in two: `known` gives what is saved too, `again` some results from that.
 
     inputs, saved: positions of those inputs, in order, and results of `known` that `again` takes. computed: of the
@@ -91,7 +91,9 @@ class _Parts(NamedTuple):
     carried: tuple[int, ...] = ()
 
 
-def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
+def _parts(
+    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
+) -> _RematerializedHalves:
     """Of the results at `positions`. Remembered for as long as the program lives: the same objects every time."""
     cache = _remembered.setdefault(jaxpr, {})
     key = (n_consts, n_carry, positions, policy)
@@ -100,11 +102,13 @@ def _parts(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...]
     return cache[key]
 
 
-def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked) -> _Parts:
+def _split(
+    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
+) -> _RematerializedHalves:
     plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
     computed = _computed(jaxpr, positions, plan)
     if not computed:
-        return _Parts(jaxpr)
+        return _RematerializedHalves(jaxpr)
     place = {v: i for i, v in enumerate(jaxpr.invars)}
     kept = {place[v] for v in plan.saved if v in place} | {n_consts + k for k in carried}
     saved = [v for v in plan.saved if v not in place]
@@ -113,7 +117,7 @@ def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...]
     value = dict(zip([*[jaxpr.outvars[i] for i in positions], *[jaxpr.outvars[k] for k in carried]], plan.wanted))
     results = [*carried, *[i for i in computed if i >= n_carry]]
     inputs = [*[jaxpr.invars[i] for i in sorted(kept)], *saved]
-    return _Parts(
+    return _RematerializedHalves(
         checked(jaxpr.replace(eqns=plan.eqns, outvars=outvars)),
         checked(Jaxpr(inputs, plan.again, [value[jaxpr.outvars[i]] for i in results], f"again_{jaxpr.name}")),
         tuple(sorted(kept)),
@@ -125,7 +129,7 @@ def _split(jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...]
 
 def _plan(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
-) -> tuple[Plan, list[int]]:
+) -> tuple[RematerializationPlan, list[int]]:
     """How to have the results, and which of the carry that takes: what a step reads, the step before must give."""
     carried: set[int] = set()
     while True:
@@ -138,7 +142,7 @@ def _plan(
         carried = found
 
 
-def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: Plan) -> list[int]:
+def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: RematerializationPlan) -> list[int]:
     """Those of the wanted results that are not saved themselves."""
     made = set(plan.saved).difference(jaxpr.invars)
     return [i for i, v in zip(positions, plan.wanted) if v not in made or v is not jaxpr.outvars[i]]

@@ -7,7 +7,7 @@ read from the operand. Branches put their residuals into common slots, one for e
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.partial_eval import Unzipped
+from tapeless.interpreters.partial_eval import UnzippedJaxpr
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.effects import effects
@@ -17,7 +17,7 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
 
-class Place(NamedTuple):
+class ResidualLocation(NamedTuple):
     """Where a residual of a scan is: among the "const", an "element" of xs, or "stacked" by the scan; and which one."""
 
     kind: str
@@ -35,10 +35,10 @@ class ScanBody(NamedTuple):
     jaxpr: Jaxpr
     used: tuple[int, ...]
     results: int
-    residuals: tuple[Place, ...]
+    residuals: tuple[ResidualLocation, ...]
 
 
-def scan_body(halves: Unzipped, n_consts: int, n_carry: int) -> ScanBody:
+def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
     """The known half of a body with this many known constants and carried values. Remembered with the program."""
     cache = _scan_bodies.setdefault(halves.known, {})
     key = (n_consts, n_carry, halves.residuals)
@@ -79,7 +79,7 @@ class Branches(NamedTuple):
     operands: tuple[int, ...]
 
 
-def branches(halves: Sequence[Unzipped]) -> Branches:
+def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
     """Known and linear halves of branches, with residuals in common."""
     sources = [_forwarded(h) for h in halves]
     operands = sorted({i for found in sources for i in found if i is not None})
@@ -121,12 +121,12 @@ def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> S
     return ScanBody(before, body, used, n, tuple(places))
 
 
-def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Atom]) -> Place:
+def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Atom]) -> ResidualLocation:
     for kind, values in kept.items():
         if r in values:
-            return Place(kind, values.index(r))
+            return ResidualLocation(kind, values.index(r))
     stacked.append(r)
-    return Place("stacked", len(stacked) - 1)
+    return ResidualLocation("stacked", len(stacked) - 1)
 
 
 def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> set[Equation]:
@@ -149,13 +149,13 @@ def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> s
 # ---- branches
 
 
-def _forwarded(halves: Unzipped) -> list[int | None]:
+def _forwarded(halves: UnzippedJaxpr) -> list[int | None]:
     """For each residual that is simply an operand: which."""
     known = halves.known
     return list(passes.forwarded_inputs(known)[len(known.outvars) - halves.residuals :])
 
 
-def _slots(halves: Unzipped, found: Sequence[int | None], slots: list[ShapedArray]) -> dict[int, int]:
+def _slots(halves: UnzippedJaxpr, found: Sequence[int | None], slots: list[ShapedArray]) -> dict[int, int]:
     """The slot of every residual that is no operand, as slot -> residual; new slots are added where none is free."""
     known = halves.known
     avals = known.out_avals[len(known.outvars) - halves.residuals :]
@@ -169,7 +169,7 @@ def _slots(halves: Unzipped, found: Sequence[int | None], slots: list[ShapedArra
     return mine
 
 
-def _filled(halves: Unzipped, mine: dict[int, int], slots: tuple[ShapedArray, ...]) -> Jaxpr:
+def _filled(halves: UnzippedJaxpr, mine: dict[int, int], slots: tuple[ShapedArray, ...]) -> Jaxpr:
     """The known half with a result for every slot: zeros where it has nothing to put."""
     known, n = halves.known, len(halves.known.outvars) - halves.residuals
     cache = _filled_programs.setdefault(known, {})

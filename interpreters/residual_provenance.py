@@ -40,7 +40,7 @@ class _Noted(NamedTuple):
     depth: int
 
 
-class Structure:
+class ResidualProvenance:
     """The known values of one trace that have structure; it keeps alive what those that live were made of."""
 
     __slots__ = ("__weakref__", "_made")

@@ -93,12 +93,12 @@ def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], own
 _EAGER_LIMIT = 1024  # operations, of which each holds machine code
 
 
-class Evaluator:
+class EagerEvaluator:
     """Fills the slot at the bottom of `tracer.core`."""
 
     def __init__(self) -> None:
         self._primitives: Recent[Any, Executable] = Recent(_EAGER_LIMIT)
-        self._functions: Recent[Any, _Compiled] = Recent(_EAGER_LIMIT)
+        self._functions: Recent[Any, _CompiledFunction] = Recent(_EAGER_LIMIT)
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
@@ -129,7 +129,7 @@ class Evaluator:
         return outs[0] if found.single else tuple(outs)
 
 
-class _Compiled(NamedTuple):
+class _CompiledFunction(NamedTuple):
     """A compiled function of arrays; is its result one array; the program, if nan is looked for in it."""
 
     run: Callable[[list[Any]], list[DeviceArray]]
@@ -145,7 +145,7 @@ def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
     return Jaxpr(invars, [Equation(primitive, invars, params, outvars)], outvars, primitive.name)
 
 
-def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> _Compiled:
+def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any], device: Any) -> _CompiledFunction:
     single = False
 
     def flat(*xs: Any) -> Any:
@@ -156,7 +156,7 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
 
     jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
     run = executable(jaxpr, device).call
-    return _Compiled(run, [buffer_on(c, device) for c in consts], single, jaxpr if config.debug_nans else None)
+    return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, jaxpr if config.debug_nans else None)
 
 
 _aval, _buf = attrgetter("aval"), attrgetter("buf")
@@ -238,7 +238,7 @@ _applications = core.program_cache()
 
 def clear_executables() -> None:
     """Forget every compiled program. Those on disk stay."""
-    core.set_evaluator(Evaluator())
+    core.set_evaluator(EagerEvaluator())
     _compiled.cache_clear()
     _executables.clear()
     _applications.clear()

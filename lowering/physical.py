@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import holds_keys, physical
 
-# rule(w: Writer, *operands, **params) -> atoms: operands are words where they were keys, and so are the results.
+# rule(w: WordWriter, *operands, **params) -> atoms: operands are words where they were keys, and so are the results.
 rules = Rules("physical")
 
 
@@ -30,12 +30,12 @@ def program(jaxpr: Jaxpr) -> Jaxpr:
     """
     cache = _programs.setdefault(jaxpr, {})
     if not cache:
-        found = Writer(jaxpr).rewritten()
+        found = WordWriter(jaxpr).rewritten()
         cache["of words"] = None if found is jaxpr else found  # a program that its own entry held would never go
     return cache["of words"] or jaxpr
 
 
-class Writer:
+class WordWriter:
     """A program being written anew, on words."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
@@ -102,7 +102,7 @@ class Writer:
 def moves(primitive: Primitive, **params_of_words: Callable[[Any], Any]) -> None:
     """A rule for what does to words what it does to keys, with some params changed: `param=lambda value: ...`."""
 
-    def rule(w: Writer, *words: Atom, **params: Any) -> Any:
+    def rule(w: WordWriter, *words: Atom, **params: Any) -> Any:
         changed = {name: of_words(params[name]) for name, of_words in params_of_words.items()}
         return w.write(primitive, *words, **{**params, **changed})
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 def uninterrupted(f: Callable[..., Result], *args: Any, **keywords: Any) -> Result:
     """The result of `f(*args, **keywords)`, called where no signal handler runs; what `f` raises is raised here."""
-    call = _Call(f, args, keywords)
+    call = _CallingThread(f, args, keywords)
     try:
         call.start()
     except RuntimeError:  # there can be no thread more, as while the interpreter ends
@@ -27,7 +27,7 @@ def uninterrupted(f: Callable[..., Result], *args: Any, **keywords: Any) -> Resu
     return call.outcome()
 
 
-class _Call(threading.Thread):
+class _CallingThread(threading.Thread):
     """A thread that makes one call and keeps what came of it."""
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:

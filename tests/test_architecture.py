@@ -6,10 +6,12 @@ is only read, so that these tests have an answer while something cannot be impor
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -214,6 +216,32 @@ def test_size(module: Module):
 @each_module
 def test_module_says_what_it_does(module: Module):
     assert ast.get_docstring(module.tree), f"{module} has no docstring"
+
+
+# ---- names
+
+
+def classes(module: Module) -> Iterator[str]:
+    return (node.name.lstrip("_") for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef))
+
+
+def repeated(pairs: Iterable[tuple[Hashable, str]]) -> dict[Hashable, list[str]]:
+    """Group places by key, and keep the keys that have several places."""
+    found = defaultdict[Hashable, list[str]](list)
+    for key, place in pairs:
+        found[key].append(place)
+    return {key: places for key, places in found.items() if len(places) > 1}
+
+
+def test_no_class_name_is_defined_twice():
+    """A leading underscore is no difference: a reader who searches a class by its name finds one."""
+    assert repeated((name, str(module)) for module in MODULES for name in classes(module)) == {}
+
+
+def test_no_two_modules_of_a_folder_differ_by_a_plural_or_a_preposition():
+    bare = [(module, re.sub(r"(_of|_inside)$|s$", "", module.path.stem)) for module in MODULES]
+    assert repeated(((module.path.parent, stem), str(module)) for module, stem in bare) == {}
+    assert [str(module) for module in MODULES if re.search(r"_(of|inside)$", module.path.stem)] == []
 
 
 # ---- the mirror: one family, three files (that no rule is missing: test_rules.py)

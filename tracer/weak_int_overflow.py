@@ -20,7 +20,7 @@ from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p
 
 
-class Line(Protocol):
+class UserLine(Protocol):
     """A line of a user's program, of this process or of the one that a program was loaded from."""
 
     def describe(self) -> str:
@@ -28,15 +28,15 @@ class Line(Protocol):
         ...
 
 
-class Narrowing(NamedTuple):
+class IntegerNarrowing(NamedTuple):
     """An input, by its number, or a literal that must fit a dtype; and where in the user's program."""
 
     what: int | Literal
     dtype: np.dtype[Any]
-    source: Line | None
+    source: UserLine | None
 
 
-def narrowings(jaxpr: Jaxpr) -> tuple[Narrowing, ...]:
+def narrowings(jaxpr: Jaxpr) -> tuple[IntegerNarrowing, ...]:
     """The inputs and literals of a program that must fit another integer dtype than their own."""
     cache = _cache.setdefault(jaxpr, {})
     if "narrowings" not in cache:
@@ -44,7 +44,7 @@ def narrowings(jaxpr: Jaxpr) -> tuple[Narrowing, ...]:
     return cache["narrowings"]
 
 
-def check_fits(found: Narrowing, value: Any, who: str) -> None:
+def check_fits(found: IntegerNarrowing, value: Any, who: str) -> None:
     """Raise OverflowError if `value`, which is `who`, is known and does not fit. Arrays on a device are waited for."""
     known = known_elements(value)
     for extreme in (known.min(), known.max()) if known is not None and known.size else ():
@@ -62,22 +62,22 @@ _CALLS = (jit_p, custom_jvp_p, custom_vjp_p)
 _cache = core.program_cache()
 
 
-def _found(jaxpr: Jaxpr) -> list[Narrowing]:
+def _found(jaxpr: Jaxpr) -> list[IntegerNarrowing]:
     wanted = [(atom, dtype, source) for eqn in jaxpr.eqns for atom, dtype, source in _wanted(eqn)]
     if not wanted:
         return []
     made = {v: eqn for eqn in jaxpr.eqns if eqn.primitive in _HANDING_ON for v in eqn.outvars}
     number = {v: i for i, v in enumerate(jaxpr.invars)}
-    found: list[Narrowing] = []
+    found: list[IntegerNarrowing] = []
     for atom, dtype, source in wanted:
         origin = _origin(atom, made)
         what = number.get(origin) if isinstance(origin, Var) else origin
         if what is not None:
-            found.append(Narrowing(what, dtype, source))
+            found.append(IntegerNarrowing(what, dtype, source))
     return found
 
 
-def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], Line | None]]:
+def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], UserLine | None]]:
     """What an equation converts to a narrower dtype."""
     if eqn.primitive is convert_element_type_p:
         (x,), dtype = eqn.invars, eqn.params["dtype"]

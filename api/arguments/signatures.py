@@ -8,7 +8,7 @@ from tapeless.tracer import pytree, weak_int_overflow
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
-from tapeless.tracer.weak_int_overflow import Narrowing
+from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
 
 class Signature(NamedTuple):
@@ -25,11 +25,11 @@ class Signature(NamedTuple):
     in_avals: tuple[ShapedArray, ...]
     out_tree: Any
     out_avals: tuple[ShapedArray, ...]
-    narrowings: tuple[Narrowing, ...]
+    narrowings: tuple[IntegerNarrowing, ...]
 
     @classmethod
     def of_program(
-        cls, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, function: str, found: Sequence[Narrowing]
+        cls, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, function: str, found: Sequence[IntegerNarrowing]
     ) -> "Signature":
         """The signature of a traced function, in whose whole program narrowings were `found`."""
         n = len(jaxpr.consts)

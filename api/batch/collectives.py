@@ -24,7 +24,7 @@ from tapeless.tracer.types import aval_of, is_arraylike
 Groups = Sequence[Sequence[int]] | None
 
 
-class _Axis(NamedTuple):
+class _NamedAxes(NamedTuple):
     """The named axes of a call, their sizes, and how many examples deal with one another."""
 
     names: tuple[Hashable, ...]
@@ -54,7 +54,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
     return _each("psum", lambda leaf: _sum(leaf, positions, axis), x)
 
 
-def _sum(x: Any, positions: Sequence[int], axis: _Axis) -> Any:
+def _sum(x: Any, positions: Sequence[int], axis: _NamedAxes) -> Any:
     if isinstance(x, (bool, int, float, complex)) and not positions:
         return x * axis.members
     if dtypes.is_bool(aval_of(x).dtype):
@@ -90,7 +90,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
     return _each("pmin", lambda leaf: _reduced(leaf, reduction.reduce_min, c.pmin, positions, axis), x)
 
 
-def _reduced(x: Any, within: Callable[..., Any], across: Callable[..., Any], positions: Any, axis: _Axis) -> Any:
+def _reduced(x: Any, within: Callable[..., Any], across: Callable[..., Any], positions: Any, axis: _NamedAxes) -> Any:
     """One array reduced over axes of its own, then over named ones."""
     own = within(x, canonical_axes(positions, ndim(x))) if positions else x
     return across(own, axis.names, axis.groups)
@@ -203,7 +203,7 @@ def all_to_all(
     return _each("all_to_all", exchanged, x)
 
 
-def _exchanged(x: Any, over: _Axis, cut: int, join: int) -> Any:
+def _exchanged(x: Any, over: _NamedAxes, cut: int, join: int) -> Any:
     """`all_to_all` that keeps the rank. For several names, one after the other: parts are cut by each name, on an axis
     of its own, and joined from the last name to the first, so that the first varies slowest."""
     k = len(over.names)
@@ -223,7 +223,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Groups = 
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def _check_cut(who: str, x: Any, axis: int, over: _Axis, tiled: bool) -> None:
+def _check_cut(who: str, x: Any, axis: int, over: _NamedAxes, tiled: bool) -> None:
     aval, n = aval_of(x), over.members
     names = " and ".join(map(repr, over.names))
     if tiled and aval.shape[axis] % n:
@@ -264,7 +264,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return _each("ppermute", lambda leaf: _received(leaf, over, pairs), x)
 
 
-def _received(x: Any, over: _Axis, pairs: tuple[tuple[int, int], ...]) -> Any:
+def _received(x: Any, over: _NamedAxes, pairs: tuple[tuple[int, int], ...]) -> Any:
     """What is sent over several axes: looked up among all there is, with zeros behind it."""
     sender = np.full(over.members, over.members, np.int32)
     for start, to in pairs:
@@ -330,7 +330,7 @@ def _positions(axis_name: Any) -> tuple[int, ...]:
     return tuple([name for name in _listed(axis_name) if isinstance(name, int)])
 
 
-def _split(who: str, axis_name: Any, groups: Groups) -> tuple[tuple[int, ...], _Axis]:
+def _split(who: str, axis_name: Any, groups: Groups) -> tuple[tuple[int, ...], _NamedAxes]:
     """Axes of the array itself, and named ones."""
     positions = _positions(axis_name)
     if positions and groups is not None:
@@ -338,7 +338,7 @@ def _split(who: str, axis_name: Any, groups: Groups) -> tuple[tuple[int, ...], _
     return positions, _axis(who, tuple([name for name in _listed(axis_name) if not isinstance(name, int)]), groups)
 
 
-def _axis(who: str, axis_name: Any, groups: Groups) -> _Axis:
+def _axis(who: str, axis_name: Any, groups: Groups) -> _NamedAxes:
     """The named axes, all of them bound, each named once; and the groups, checked."""
     names = _listed(axis_name)
     if any(isinstance(name, int) for name in names):
@@ -348,9 +348,9 @@ def _axis(who: str, axis_name: Any, groups: Groups) -> _Axis:
     sizes = tuple([axes.size_of(name, who) for name in names])
     members = math.prod(sizes)
     if groups is None:
-        return _Axis(names, sizes, members, None)
+        return _NamedAxes(names, sizes, members, None)
     checked = _groups(who, names, members, groups)
-    return _Axis(names, (len(checked[0]),), len(checked[0]), checked)
+    return _NamedAxes(names, (len(checked[0]),), len(checked[0]), checked)
 
 
 def _groups(who: str, names: Sequence[Any], size: int, groups: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
@@ -365,6 +365,6 @@ def _groups(who: str, names: Sequence[Any], size: int, groups: Sequence[Sequence
     return found
 
 
-def _singly(axis: _Axis) -> list[tuple[Hashable, int]]:
+def _singly(axis: _NamedAxes) -> list[tuple[Hashable, int]]:
     """Names and sizes: of the group, if there is one."""
     return list(zip(axis.names, axis.sizes, strict=True))

@@ -63,7 +63,7 @@ def vmap(
         flat, tree = pytree.flatten((args, kwargs))
         dims = _in_dims(fun, in_axes, args, kwargs, flat)
         size = _size(fun, args, kwargs, flat, dims, axis_size)
-        f = _Flat(fun, tree)
+        f = _FlatBatched(fun, tree)
         mapped = batching.vmap, f, flat, dims, size, fun, axis_name, spmd_axis_name
         outs, out_dims = batching.choosing(control_flow, *mapped)
         return _placed(f, outs, out_dims, out_axes, size)
@@ -71,7 +71,7 @@ def vmap(
     return batched
 
 
-class _Flat:
+class _FlatBatched:
     """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
 
     def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
@@ -176,7 +176,7 @@ def _check_out_axes(fun: Any, result: Any, dims: Sequence[int | None], wanted: S
             )
 
 
-def _placed(f: _Flat, outs: Sequence[Any], dims: Sequence[int | None], out_axes: Any, size: int) -> Any:
+def _placed(f: _FlatBatched, outs: Sequence[Any], dims: Sequence[int | None], out_axes: Any, size: int) -> Any:
     """The result of f, from its leaves, with their mapped axes, now at `dims`, where `out_axes` wants them."""
     result = pytree.unflatten(f.out_tree, outs)
     wanted = pytree.broadcast_prefix(out_axes, result, _is_none, who="vmap", name="out_axes")

@@ -22,7 +22,7 @@ from tapeless.lowering.dispatch import buffer_on
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.pytree.treedef import classify, node_of, node_types
 from tapeless.tracer.types import ShapedArray
-from tapeless.tracer.weak_int_overflow import Narrowing
+from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
 _SAVE, _LOAD = "serialize", "stages.load"
 
@@ -93,14 +93,14 @@ def _signature(text: Mapping[str, Any]) -> Signature:
         tuple(map(_type, text["out_avals"])),
         tuple(
             [
-                Narrowing(i, dtypes.canonical(name), _Line(line) if line else None)
+                IntegerNarrowing(i, dtypes.canonical(name), _LoadedLine(line) if line else None)
                 for i, name, line in text["narrowings"]
             ]
         ),
     )
 
 
-class _Line(NamedTuple):
+class _LoadedLine(NamedTuple):
     """A line of a program that is elsewhere."""
 
     text: str

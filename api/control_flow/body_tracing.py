@@ -19,14 +19,14 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
-class Body(NamedTuple):
+class TracedBody(NamedTuple):
     """A user's function as a program: constants, arguments -> leaves of the result."""
 
     jaxpr: Jaxpr
     consts: tuple[Any, ...]
     result: Any  # as the function returned it, traced; for its structure
 
-    def giving(self, avals: Sequence[ShapedArray]) -> "Body":
+    def giving(self, avals: Sequence[ShapedArray]) -> "TracedBody":
         """With its results converted to these types."""
         jaxpr = self.jaxpr
         if jaxpr.out_avals == tuple(avals):
@@ -38,7 +38,7 @@ class Body(NamedTuple):
         program, _ = trace_to_jaxpr(converted, jaxpr.in_avals, what="control flow")
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
-    def taking(self, avals: Sequence[ShapedArray], first: int) -> "Body":
+    def taking(self, avals: Sequence[ShapedArray], first: int) -> "TracedBody":
         """With arguments of these types, from the one at `first` on, converted to those that it was traced for."""
         jaxpr, start = self.jaxpr, len(self.consts) + first
         own = jaxpr.in_avals
@@ -54,7 +54,7 @@ class Body(NamedTuple):
 
 def trace(
     who: str, fun: Callable[..., Any], call: Callable[..., Any], avals: Sequence[ShapedArray], remembered: bool = False
-) -> Body:
+) -> TracedBody:
     """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
 
     Args:
@@ -72,7 +72,7 @@ def trace(
         return pytree.leaves(result)
 
     jaxpr, consts = trace_to_jaxpr(flat, avals, what=who, function=fun)
-    return Body(jaxpr.replace(name=_name(fun)), consts, result)
+    return TracedBody(jaxpr.replace(name=_name(fun)), consts, result)
 
 
 def _name(fun: Any) -> str:
@@ -103,11 +103,11 @@ def settled(
     who: str,
     fun: Callable[..., Any],
     init: Any,
-    traced: Callable[[list[ShapedArray]], Body],
+    traced: Callable[[list[ShapedArray]], TracedBody],
     carry_of: Callable[[Any], Any],
     first: int = 0,
     others: Sequence[Any] = (),
-) -> tuple[Body, list[Any]]:
+) -> tuple[TracedBody, list[Any]]:
     """The body of a loop, whose carry has one type for good, and the initial carry, flat and of that type.
 
     Inside of a loop that is only explored the type is a guess, of one trace: see `explorations`.
@@ -121,7 +121,7 @@ def settled(
     Raises: TypeError if the body changes the structure of the carry, or the type of a leaf: every one is named.
     """
 
-    def checked(avals: list[ShapedArray]) -> Body:
+    def checked(avals: list[ShapedArray]) -> TracedBody:
         body = traced(avals)
         after = carry_of(body.result)
         if pytree.structure(after) != pytree.structure(init):
@@ -139,8 +139,8 @@ def settled(
 
 
 def _guessed(
-    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int, around: Exploration
-) -> tuple[Body, list[ShapedArray]]:
+    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: Exploration
+) -> tuple[TracedBody, list[ShapedArray]]:
     """The body, traced once, and types of its carry: those that it gives, converted to those it was traced for."""
     body = traced(avals)
     wider = _wider(body, avals, first)
@@ -151,8 +151,8 @@ def _guessed(
 
 
 def _found(
-    traced: Callable[[list[ShapedArray]], Body], avals: list[ShapedArray], first: int
-) -> tuple[Body, list[ShapedArray]]:
+    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int
+) -> tuple[TracedBody, list[ShapedArray]]:
     """The body and types of its carry that it leaves as they are: traced until they are found, at last for good."""
     how = _exploring(avals)
     while True:
@@ -168,7 +168,7 @@ def _exploring(avals: Sequence[ShapedArray]) -> Any:
     return explored if any(aval.weak_type for aval in avals) else for_good
 
 
-def _wider(body: Body, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:
+def _wider(body: TracedBody, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:
     """The types that a carry must begin with, to go on as the body gives it."""
     given = body.jaxpr.out_avals[first : first + len(avals)]
     return [_met(before, after) for before, after in zip(avals, given)]
@@ -198,7 +198,7 @@ def _kind(aval: ShapedArray) -> str:
 
 
 def joined(
-    who: str, names: Sequence[str], functions: Sequence[Any], bodies: Sequence[Body]
+    who: str, names: Sequence[str], functions: Sequence[Any], bodies: Sequence[TracedBody]
 ) -> tuple[list[Jaxpr], list[Any]]:
     """Programs of branches that take and give the same, and the constants of them all, which they take first.
 
@@ -223,7 +223,7 @@ def _strongest(avals: Sequence[ShapedArray]) -> ShapedArray:
     return max(avals, key=lambda aval: dtypes.bits_of(aval.dtype))
 
 
-def _taking(body: Body, consts: dict[int, Any]) -> Jaxpr:
+def _taking(body: TracedBody, consts: dict[int, Any]) -> Jaxpr:
     """The program of `body`, taking all of `consts` (by identity) in place of its own."""
     invars = body.jaxpr.invars
     own = dict(zip(map(id, body.consts), invars))

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.control_flow import forwarding
-from tapeless.control_flow.body_tracing import Body, as_type, joined, settled, trace
+from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, settled, trace
 from tapeless.control_flow.scan import steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
@@ -156,7 +156,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_arrays("while_loop: init_val{}", init_val)
     tree = pytree.structure(init_val)
 
-    def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> Body:
+    def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> TracedBody:
         return trace("while_loop", fun, lambda *xs: fun(pytree.unflatten(tree, xs)), avals)
 
     body, carry = settled("while_loop", body_fun, init_val, lambda avals: of(body_fun, avals), lambda out: out)
@@ -166,7 +166,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     return pytree.unflatten(tree, outs)
 
 
-def _check_condition(cond_fun: Any, condition: Body) -> None:
+def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
     avals = condition.jaxpr.out_avals
     if pytree.structure(condition.result) is not pytree.LEAF:
         found = str(pytree.structure(condition.result))
@@ -210,7 +210,7 @@ def fori_loop(
     def step(i: Any, *xs: Any) -> Any:
         return add(i, constant(1, counter)), body_fun(i, pytree.unflatten(tree, xs))
 
-    def traced(avals: Sequence[ShapedArray]) -> Body:
+    def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         return trace("fori_loop", body_fun, step, [counter, *avals])
 
     body, carry = settled("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
@@ -230,7 +230,7 @@ def _counter_type(lower: Any, upper: Any) -> ShapedArray:
     return ShapedArray((), dtype, weak)
 
 
-def _counted(lower: Any, upper: Any, counter: ShapedArray, body: Body, carry: Sequence[Any], unroll: Any) -> Any:
+def _counted(lower: Any, upper: Any, counter: ShapedArray, body: TracedBody, carry: Sequence[Any], unroll: Any) -> Any:
     """The carry, a counter first, after the loop."""
     start, stop = known_elements(lower), known_elements(upper)
     if start is not None and stop is not None:

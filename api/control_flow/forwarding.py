@@ -7,7 +7,7 @@ are operands, or the sequence itself, are not computed.
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.control_flow.body_tracing import Body
+from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.tracer.flags import chosen, merged, others
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy import asarray
@@ -24,7 +24,7 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
     return [next(outs) if source is None else asarray(operands[source]) for source in forwards]
 
 
-def while_loop(condition: Body, body: Body, carry: Sequence[Any]) -> tuple[Any, ...]:
+def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) -> tuple[Any, ...]:
     """`primitives.while_loop`, less what stays as it is."""
     constant = _constant(body, len(carry))
     constants, carried = chosen(constant, carry), others(constant, carry)
@@ -34,7 +34,7 @@ def while_loop(condition: Body, body: Body, carry: Sequence[Any]) -> tuple[Any, 
     return merged(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
 
 
-def scan(body: Body, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
+def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
     """`primitives.scan`, less what stays as it is, and the results that are one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
@@ -49,13 +49,13 @@ def scan(body: Body, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> 
     return merged(constant, map(asarray, constants), ends) + merged(is_copy, copies, ys)
 
 
-def _constant(body: Body, n: int) -> list[bool]:
+def _constant(body: TracedBody, n: int) -> list[bool]:
     """Which of the n parts of the carry the body leaves as they are."""
     first = len(body.consts)
     return [k == first + i for i, k in enumerate(forwarded_inputs(body.jaxpr)[:n])]
 
 
-def _constants_first(body: Body, constant: Sequence[bool], outs: Sequence[int]) -> Jaxpr:
+def _constants_first(body: TracedBody, constant: Sequence[bool], outs: Sequence[int]) -> Jaxpr:
     """The program with what is constant in the carry among its constants, and the results `outs` alone."""
     first, end = len(body.consts), len(body.jaxpr.invars)
     carry = range(first, first + len(constant))

@@ -20,7 +20,7 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
-class Point(NamedTuple):
+class BackwardSignature(NamedTuple):
     """What the backward rule of a call takes and gives."""
 
     residuals: Any  # their structure
@@ -36,7 +36,7 @@ class Backward:
     Its residuals are the traced arrays among the arguments without a derivative, then those of the forward rule.
     """
 
-    def __init__(self, call: Any, point: Point) -> None:
+    def __init__(self, call: Any, point: BackwardSignature) -> None:
         self._call, self._point, self._name = call, point, name_of(call.custom.bwd)
         self.__name__ = f"transpose_{self._name}"  # that is the map; what is given is its transpose
         self.out_avals = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])

@@ -24,7 +24,7 @@ _CHECKED_LIMIT = 4096
 _checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=frozenset())
 
 
-class Known:
+class RuleCache:
     """What is remembered of a function and its rule, by types of arguments."""
 
     __slots__ = ("checked", "constant", "programs")
@@ -53,7 +53,7 @@ class CustomFunction:
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
         self.fun, self.nondiff_argnums = fun, (*numbers, *[self._position(name) for name in names])
-        self.known = Known()
+        self.cache = RuleCache()
         self.is_linear = True  # unless the user says that it is not meant to be
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class FlatCall:
 
         It does if there are arguments without a derivative, or if a constant is traced.
         """
-        whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.known.programs
+        whole, cache = (self.tree.snapshot(), key, config.trace_key()), self.custom.cache.programs
         found = None if self.nondiff.positions else cache.get(whole) or cache.recall(whole)
         if found is not None:
             return found
@@ -234,7 +234,7 @@ class FlatCall:
 
     def first_time(self, key: Any, check: Callable[[], None]) -> None:
         """Make a check that depends on types only, unless it was made before; the check may come here again."""
-        known = self.custom.known
+        known = self.custom.cache
         if self.is_checked(key):
             return
         if len(known.checked) >= _CHECKED_LIMIT:
@@ -245,7 +245,7 @@ class FlatCall:
 
     def is_checked(self, key: Any) -> bool:
         """Whether the check was made, or is being made around here: another thread's counts when it is over."""
-        return key in self.custom.known.checked or (id(self.custom.known), key) in _checking.get()
+        return key in self.custom.cache.checked or (id(self.custom.cache), key) in _checking.get()
 
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
         """What calls of the same types have in common."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.custom.calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
 from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
 from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.interpreters.rules.custom import linear_zeros
@@ -62,7 +62,7 @@ class custom_jvp(CustomFunction):
         """
         check_callable("custom_jvp", jvp, "the rule")
         self.jvp, self.symbolic_zeros, self.is_linear = jvp, symbolic_zeros, check_linear
-        self.known = Known()
+        self.cache = RuleCache()
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -98,14 +98,14 @@ class custom_jvp(CustomFunction):
 
     def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
         """A call with arguments of this structure."""
-        return _Call(self, nondiff, tree)
+        return _JVPCall(self, nondiff, tree)
 
 
 def _array(t: Any) -> Any:
     return instantiate(Zero(t.aval)) if type(t) is SymbolicZero else t
 
 
-class _Call(FlatCall):
+class _JVPCall(FlatCall):
     """One call of a custom_jvp function."""
 
     custom: custom_jvp
@@ -146,7 +146,7 @@ class _Call(FlatCall):
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The user's rule. A tangent that it makes of no tangent is seen to be zero, where that can be seen."""
         values, pushed = super().rule(primals, tangents)
-        constant = self.custom.known.constant.get(self.key([aval_of(x) for x in primals]), ())
+        constant = self.custom.cache.constant.get(self.key([aval_of(x) for x in primals]), ())
         return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]
 
     def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
@@ -165,4 +165,4 @@ class _Call(FlatCall):
             what = f"custom_jvp: the tangent that {self.describe_rule()} returns is not linear in the tangents"
             program, consts = found
             constant = check_rule_is_linear(program, consts, n, what, f"{self.__name__}.defjvp")
-            self.custom.known.constant[self.key(avals)] = constant
+            self.custom.cache.constant[self.key(avals)] = constant

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.custom.bwd import Backward, Point, name_of
-from tapeless.custom.calls import CustomFunction, FlatCall, Known, Nondiff
+from tapeless.custom.bwd import Backward, BackwardSignature, name_of
+from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, pytree
@@ -76,7 +76,7 @@ class custom_vjp(CustomFunction):
         check_callable("custom_vjp", bwd, "bwd")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros, self.is_linear = symbolic_zeros, check_linear
-        self.known = Known()
+        self.cache = RuleCache()
 
     def rules(self) -> tuple[Callable[..., Any], ...]:
         """The two functions of the rule."""
@@ -84,10 +84,10 @@ class custom_vjp(CustomFunction):
 
     def flat_call(self, nondiff: Nondiff, tree: Any) -> FlatCall:
         """A call with arguments of this structure."""
-        return _Call(self, nondiff, tree)
+        return _VJPCall(self, nondiff, tree)
 
 
-class _Call(FlatCall):
+class _VJPCall(FlatCall):
     """One call of a custom_vjp function."""
 
     custom: custom_vjp
@@ -109,7 +109,7 @@ class _Call(FlatCall):
         value, residuals = self._forward(primals, some)
         values, (saved, residual_tree) = self.check_value(value), pytree.flatten(residuals)
         self._check_residuals(residuals)
-        point = Point(
+        point = BackwardSignature(
             residual_tree,
             self.out_tree,
             tuple([aval_of(y).tangent() for y in values]),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.control_flow.body_tracing import Body, as_type, gives_way, trace
+from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
 from tapeless.tracer import pytree
@@ -47,7 +47,7 @@ class custom_vmap:
         functools.update_wrapper(self, fun, updated=())
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
-        self._remembered: Recent[Any, Body] = Recent(_REMEMBERED)
+        self._remembered: Recent[Any, TracedBody] = Recent(_REMEMBERED)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Set the rule `rule(axis_size, in_batched, *args) -> (results, out_batched)`; returns it, so it can decorate.
@@ -73,7 +73,7 @@ class custom_vmap:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> Body:
+    def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> TracedBody:
         """The function as a program, for all calls with arguments of these types."""
         key = tree.snapshot(), avals, config.trace_key()
         body = self._remembered.get(key) or self._remembered.recall(key)
@@ -85,7 +85,7 @@ class custom_vmap:
         return body
 
 
-def _types(body: Body) -> Any:
+def _types(body: TracedBody) -> Any:
     """The types of the results, in their structure."""
     return pytree.unflatten(pytree.structure(body.result), list(body.jaxpr.out_avals))
 
@@ -93,7 +93,7 @@ def _types(body: Body) -> Any:
 class _Rule:
     """The user's rule, on flat arrays; what it returns is checked."""
 
-    def __init__(self, custom: custom_vmap, tree: Any, body: Body) -> None:
+    def __init__(self, custom: custom_vmap, tree: Any, body: TracedBody) -> None:
         self._custom, self._tree, self._wanted = custom, tree, body.result
         self.__name__ = custom.__name__
 

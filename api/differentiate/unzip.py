@@ -96,10 +96,10 @@ def unzip_program(
     return Unzipped(primal, halves.linear, saved, linear_a.transpose if strict else _transposed)
 
 
-def _strict_halves(closed: ClosedJaxpr) -> partial_eval.Unzipped:
+def _strict_halves(closed: ClosedJaxpr) -> partial_eval.UnzippedJaxpr:
     some = residuals.differentiated(closed)
     halves = linear_a.unzip(linear_a.jvp(closed.jaxpr, some))
-    return partial_eval.Unzipped(halves.nonlinear, halves.linear, (), halves.residuals)
+    return partial_eval.UnzippedJaxpr(halves.nonlinear, halves.linear, (), halves.residuals)
 
 
 def _transposed(linear: Jaxpr) -> Jaxpr:

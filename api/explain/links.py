@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from tapeless.explain.tables import Line, Place, Row, Saved, Tables, inverse
+from tapeless.explain.tables import Line, Row, Saved, SourceLine, Tables, inverse
 from tapeless.explain.text import keys_text, saved_as
 
 
@@ -15,7 +15,7 @@ class Links:
         self._rows: dict[str, Row] = {row.key: row for phase in tables.phases for row in phase.walk()}
         self._residuals: dict[str, Saved] = {saved.key: saved for saved in tables.residuals}
         self._lines: dict[str, Line] = {line.key: line for line in tables.lines if line.executed}
-        self._at: dict[Place, str] = {line.place: line.key for line in self._lines.values()}
+        self._at: dict[SourceLine, str] = {line.place: line.key for line in self._lines.values()}
         self._made = inverse(tables.origins)
         self._saves = tables.saves()
         self._reads = inverse({saved.key: saved.readers for saved in tables.residuals})
@@ -54,7 +54,7 @@ class Links:
     def _where(self, key: str) -> Iterator[str]:
         source = self._residuals[key].residual.source if key in self._residuals else self._rows[key].source
         if source is not None:
-            yield f"{source}  {self._lines[self._at[Place(source.file, source.line)]].text.strip()}"
+            yield f"{source}  {self._lines[self._at[SourceLine(source.file, source.line)]].text.strip()}"
 
     def _of_row(self, key: str) -> Iterator[str]:
         for _, keys in self._relations(key):

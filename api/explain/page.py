@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tapeless.explain.links import Links
-from tapeless.explain.tables import RESIDUALS, Body, Line, Phase, Row, Saved, Tables
+from tapeless.explain.tables import RESIDUALS, InnerProgram, Line, Phase, Row, Saved, Tables
 from tapeless.explain.text import KINDS, body_title, saved_as
 from tapeless.interpreters.analysis.cost import Cost
 
@@ -160,7 +160,7 @@ def _rows(rows: Sequence[Row], links: Links) -> Iterator[str]:
     yield "</ol>"
 
 
-def _body(body: Body, links: Links) -> Iterator[str]:
+def _body(body: InnerProgram, links: Links) -> Iterator[str]:
     title, _, often = body_title(body).partition(", ")
     words = f"<code>{_escaped(title)}</code> {_escaped(often)}"
     if body.rows is None:

@@ -21,7 +21,7 @@ RESIDUALS = "the residuals"
 CONTEXT = 2  # lines that are shown before and after one that was executed
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     file: str
@@ -41,11 +41,11 @@ class Row(NamedTuple):
     cost: Cost
     nbytes: int
     source: Source | None
-    place: Place | None
-    bodies: tuple["Body", ...]
+    place: SourceLine | None
+    bodies: tuple["InnerProgram", ...]
 
 
-class Body(NamedTuple):
+class InnerProgram(NamedTuple):
     """A program that an equation carries, and how often it runs. `rows` is None if they are shown further up."""
 
     title: str
@@ -93,14 +93,14 @@ class Saved(NamedTuple):
     residual: Residual
     makers: tuple[str, ...]
     readers: tuple[str, ...]
-    place: Place | None
+    place: SourceLine | None
 
 
 class Line(NamedTuple):
     """A line of the user's, with the text that it had; `executed` if an equation comes from it."""
 
     key: str
-    place: Place
+    place: SourceLine
     text: str
     executed: bool
 
@@ -171,7 +171,7 @@ def _primal(unzipped: Unzipped, names: Sequence[str], given: Names) -> Phase:
     program, n = unzipped.primal.jaxpr, sum(not v.linear for v in unzipped.linear.invars)
     labels = [*["constant"] * len(unzipped.primal.consts), *names]
     takes = [f"{given.typed(v)} ({label})" for v, label in zip(program.invars, labels, strict=True)]
-    rows = _Writer("p", program, given).rows(program)
+    rows = _RowWriter("p", program, given).rows(program)
     gives = [given(v) for v in program.outvars[: len(program.outvars) - n]]
     return Phase("primal", program, tuple(takes), tuple(gives), rows)
 
@@ -179,18 +179,18 @@ def _primal(unzipped: Unzipped, names: Sequence[str], given: Names) -> Phase:
 def _linear(program: Jaxpr, names: Sequence[str], given: Names) -> Phase:
     inputs = [v for v in program.invars if v.linear]
     takes = [f"{given.typed(v)} (tangent of {name})" for v, name in zip(inputs, names, strict=True)]
-    rows = _Writer("l", program, given).rows(program)
+    rows = _RowWriter("l", program, given).rows(program)
     return Phase("linear", program, (RESIDUALS, *takes), tuple(map(given, program.outvars)), rows)
 
 
 def _transposed(program: Jaxpr, names: Sequence[str], given: Names) -> Phase:
     takes = [f"{given.typed(v)} (cotangent)" for v in program.invars if v.linear]
-    rows = _Writer("t", program, given).rows(program)
+    rows = _RowWriter("t", program, given).rows(program)
     gives = [f"{given(v)} (of {name})" for v, name in zip(program.outvars, names, strict=True)]
     return Phase("transposed", program, (RESIDUALS, *takes), tuple(gives), rows)
 
 
-class _Writer:
+class _RowWriter:
     """Writes the rows of a program, and of the programs inside where they are first met."""
 
     def __init__(self, letter: str, program: Jaxpr, given: Names) -> None:
@@ -210,10 +210,10 @@ class _Writer:
         nbytes = sum(v.aval.nbytes for v in eqn.outvars)
         return Row(key, eqn, text, counting.equation_cost(eqn), nbytes, eqn.source, _place(eqn.source), bodies)
 
-    def _body(self, eqn: Equation, i: int, jaxpr: Jaxpr) -> Body:
+    def _body(self, eqn: Equation, i: int, jaxpr: Jaxpr) -> InnerProgram:
         rows = None if jaxpr in self._shown else self._rows_inside(jaxpr)
         takes, gives = tuple(map(self._given.typed, jaxpr.invars)), tuple(map(self._given, jaxpr.outvars))
-        return Body(self._titles[jaxpr], _how_often(eqn, i), takes, gives, counting.cost(jaxpr), rows)
+        return InnerProgram(self._titles[jaxpr], _how_often(eqn, i), takes, gives, counting.cost(jaxpr), rows)
 
     def _rows_inside(self, jaxpr: Jaxpr) -> tuple[Row, ...]:
         self._shown.add(jaxpr)
@@ -244,8 +244,8 @@ def _walk(rows: Sequence[Row]) -> Iterator[Row]:
             yield from _walk(body.rows or ())
 
 
-def _place(source: Source | None) -> Place | None:
-    return Place(source.file, source.line) if source else None
+def _place(source: Source | None) -> SourceLine | None:
+    return SourceLine(source.file, source.line) if source else None
 
 
 # ---- links ----------------------------------------------------------------------------------------------------
@@ -310,14 +310,14 @@ def _lines(phases: Sequence[Phase], saved: Sequence[Saved]) -> Iterator[Line]:
     """The lines that equations come from and those around, file by file in order of appearance."""
     sources = [row.source for phase in phases for row in phase.walk() if row.source]
     sources += [s.residual.source for s in saved if s.residual.source]
-    executed = dict.fromkeys(Place(source.file, source.line) for source in sources)
-    heads = {Place(source.file, source.code.co_firstlineno) for source in sources}
+    executed = dict.fromkeys(SourceLine(source.file, source.line) for source in sources)
+    heads = {SourceLine(source.file, source.code.co_firstlineno) for source in sources}
     keys = (f"s{i}" for i in count(1))
     for file in dict.fromkeys(place.file for place in executed):
         linecache.checkcache(file)
         shown = {n for at, n in executed if at == file for n in range(n - CONTEXT, n + CONTEXT + 1)}
         shown |= {n for at, n in heads if at == file}
         for n in sorted(shown):
-            place, text = Place(file, n), linecache.getline(file, n).rstrip("\n")
+            place, text = SourceLine(file, n), linecache.getline(file, n).rstrip("\n")
             if text or place in executed:
                 yield Line(next(keys), place, text, place in executed)

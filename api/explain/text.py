@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from tapeless.explain.tables import Body, Phase, Row, Saved, Tables
+from tapeless.explain.tables import InnerProgram, Phase, Row, Saved, Tables
 from tapeless.interpreters.analysis.cost import Cost
 
 WIDTH = 120
@@ -13,7 +13,7 @@ NARROWEST = 36  # of the column of equations
 KINDS = {"nonlinear": "nonlinear", "adds": "adds", "multiplies": "muls", "drops": "drops", "moved": "moved"}
 
 
-class _Line(NamedTuple):
+class _TableLine(NamedTuple):
     """One line of a table: number cells align to the right, the text in the middle takes what is left."""
 
     key: str = ""
@@ -34,7 +34,7 @@ def text(name: str, tables: Tables) -> str:
     return "\n\n".join([summary(name, tables) + (f"\nlines of {file}" if file else ""), *drawn])
 
 
-def _without_file(blocks: list[list[_Line]]) -> tuple[str, list[list[_Line]]]:
+def _without_file(blocks: list[list[_TableLine]]) -> tuple[str, list[list[_TableLine]]]:
     """The file of all places, which then are lines only; empty if they are in several."""
     places = {line.place.rpartition(":")[0] for block in blocks for line in block if ":" in line.place}
     if len(places) != 1:
@@ -74,16 +74,16 @@ def _follows(before: str, key: str) -> bool:
     return key[0] == before[0] and int(key[1:]) == int(before[1:]) + 1
 
 
-def _phase(phase: Phase, tables: Tables, kinds: Sequence[str]) -> Iterator[_Line]:
+def _phase(phase: Phase, tables: Tables, kinds: Sequence[str]) -> Iterator[_TableLine]:
     heads = (*[KINDS[kind] for kind in kinds], "bytes")
     title, note = f"{phase.name.upper()}: work {phase.cost.work:,}", "saved" if phase.name == "primal" else "from"
-    yield _Line(text=title, numbers=heads, origin=note, place="line")
-    yield _Line(text=f"takes {', '.join(phase.takes)}")
+    yield _TableLine(text=title, numbers=heads, origin=note, place="line")
+    yield _TableLine(text=f"takes {', '.join(phase.takes)}")
     yield from _rows(phase.rows, _notes(phase, tables), kinds, "")
-    yield _Line(text=f"gives {', '.join(phase.gives)}" if phase.gives else "gives nothing")
+    yield _TableLine(text=f"gives {', '.join(phase.gives)}" if phase.gives else "gives nothing")
     if phase.unread:
-        yield _Line(text="values that nobody reads", numbers=numbers(Cost(drops=phase.unread), None, kinds))
-    yield _Line(text="total", numbers=numbers(phase.cost, phase.nbytes, kinds))
+        yield _TableLine(text="values that nobody reads", numbers=numbers(Cost(drops=phase.unread), None, kinds))
+    yield _TableLine(text="total", numbers=numbers(phase.cost, phase.nbytes, kinds))
 
 
 def _notes(phase: Phase, tables: Tables) -> dict[str, str]:
@@ -93,29 +93,29 @@ def _notes(phase: Phase, tables: Tables) -> dict[str, str]:
     return {key: keys_text(keys) for key, keys in tables.saves().items()}
 
 
-def _rows(rows: Sequence[Row], notes: dict[str, str], kinds: Sequence[str], indent: str) -> Iterator[_Line]:
+def _rows(rows: Sequence[Row], notes: dict[str, str], kinds: Sequence[str], indent: str) -> Iterator[_TableLine]:
     for row in rows:
         cells = numbers(row.cost, row.nbytes, kinds)
-        yield _Line(row.key, indent + row.text, cells, notes.get(row.key, ""), str(row.source or ""))
+        yield _TableLine(row.key, indent + row.text, cells, notes.get(row.key, ""), str(row.source or ""))
         for body in row.bodies:
-            yield _Line(text=f"{indent}  {body_title(body)}: takes {' '.join(body.takes) or 'nothing'}")
+            yield _TableLine(text=f"{indent}  {body_title(body)}: takes {' '.join(body.takes) or 'nothing'}")
             if body.rows is not None:
                 yield from _rows(body.rows, notes, kinds, indent + "    ")
-                yield _Line(text=f"{indent}    gives {' '.join(body.gives) or 'nothing'}")
+                yield _TableLine(text=f"{indent}    gives {' '.join(body.gives) or 'nothing'}")
 
 
-def body_title(body: Body) -> str:
+def body_title(body: InnerProgram) -> str:
     """`@body, 3 times`."""
     return ", ".join(filter(None, [body.title, body.often, "shown above" if body.rows is None else ""]))
 
 
-def _residuals(tables: Tables, kinds: int) -> Iterator[_Line]:
+def _residuals(tables: Tables, kinds: int) -> Iterator[_TableLine]:
     blank = ("",) * kinds
-    yield _Line(text="RESIDUALS", numbers=(*blank, "bytes"), origin="made by", place="line")
+    yield _TableLine(text="RESIDUALS", numbers=(*blank, "bytes"), origin="made by", place="line")
     for saved in tables.residuals:
         nbytes, line = f"{saved.residual.nbytes:,}", str(saved.residual.source or "")
-        yield _Line(saved.key, f"{saved.text}, {saved_as(saved)}", (*blank, nbytes), keys_text(saved.makers), line)
-    yield _Line(text="total", numbers=(*blank, f"{tables.residual_bytes:,}"))
+        yield _TableLine(saved.key, f"{saved.text}, {saved_as(saved)}", (*blank, nbytes), keys_text(saved.makers), line)
+    yield _TableLine(text="total", numbers=(*blank, f"{tables.residual_bytes:,}"))
 
 
 def saved_as(saved: Saved) -> str:
@@ -135,7 +135,7 @@ class _Widths(NamedTuple):
     place: int
 
 
-def _widths(lines: Sequence[_Line]) -> _Widths:
+def _widths(lines: Sequence[_TableLine]) -> _Widths:
     """As wide as what is written; of the width of a terminal the text has what the others leave."""
     key = max(len(line.key) for line in lines)
     cells = [line.numbers for line in lines if line.numbers]
@@ -146,7 +146,7 @@ def _widths(lines: Sequence[_Line]) -> _Widths:
     return _Widths(key, max(NARROWEST, min(left, longest)), widest, origin, place)
 
 
-def _drawn(line: _Line, widths: _Widths) -> Iterator[str]:
+def _drawn(line: _TableLine, widths: _Widths) -> Iterator[str]:
     """A line of a table, on several where its text or what it links to is too long."""
     texts = wrapped(line.text, widths.text if line.numbers else WIDTH - widths.key - 2)
     origins = wrapped(line.origin, widths.origin, 0)
@@ -155,7 +155,7 @@ def _drawn(line: _Line, widths: _Widths) -> Iterator[str]:
         figures = [n.rjust(w) for n, w in zip(once.numbers or blank, widths.numbers)]
         cells = [once.key.ljust(widths.key), _padded(words, widths.text), *figures, origin.ljust(widths.origin)]
         yield "  ".join([*cells, once.place]).rstrip()
-        once = _Line()  # the rest stands on the first line only
+        once = _TableLine()  # the rest stands on the first line only
 
 
 def wrapped(words: str, width: int, hang: int = 4) -> list[str]:

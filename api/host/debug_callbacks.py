@@ -110,7 +110,7 @@ def _print(fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool) ->
 
 def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     try:
-        _Check(fmt).format(fmt, *args, **kwargs)
+        _FormatCheck(fmt).format(fmt, *args, **kwargs)
     except ValueError as error:
         if str(error).startswith("debug.print: "):
             raise
@@ -162,7 +162,7 @@ def _is_array(x: Any) -> bool:
     return True
 
 
-class _Check(string.Formatter):
+class _FormatCheck(string.Formatter):
     """Finds out whether a format string and values go together, and formats nothing."""
 
     def __init__(self, fmt: str) -> None:

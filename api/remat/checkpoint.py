@@ -51,7 +51,7 @@ def checkpoint(
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, **given)
     _check(fun, policy, prevent_cse)
     names = static_argnames if isinstance(static_argnames, str) else tuple(static_argnames)
-    traced = _Traced(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"))
+    traced = _TracedCheckpoint(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"))
     how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": prevent_cse}
 
     @functools.wraps(fun)
@@ -91,7 +91,7 @@ _ADVICE = "\n  Make it static (static_argnums or static_argnames)."
 _PROGRAMS_LIMIT = 256  # of one function
 
 
-class _Traced:
+class _TracedCheckpoint:
     """A function as a program, traced once for all arguments of the same types."""
 
     def __init__(self, fun: Callable[..., Any], static: Arguments) -> None:

@@ -9,7 +9,7 @@ from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.jvp import jvp_jaxpr
-from tapeless.interpreters.partial_eval import Unzipped, unzip_jaxpr
+from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
@@ -112,7 +112,7 @@ def check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequenc
     raise TypeError(f"{who}: {leaves}, and integers have no derivative.\n  Convert {one} with astype(float).")
 
 
-def residuals_of(halves: Unzipped, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
+def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
     """What the known half of a program gives to the linear one.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import transpose as reverse
 from tapeless.interpreters.analysis import linearity
-from tapeless.interpreters.analysis.strict_form import Writer, drop, dup, lit, lzero, read, strict_form
+from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import chosen, merged, others
@@ -30,7 +30,7 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
     """
     some = differentiated or list(map(_has_tangent, program.invars))
     program = strict_form(_without_calls(program))
-    to = Writer()
+    to = StrictBuilder()
     primal: dict[Atom, Any] = {v: Var(v.aval) for v in program.invars}
     tangent: dict[Atom, Any] = {v: Var(v.aval.tangent(), True) for v in chosen(some, program.invars)}
     invars = [*primal.values(), *tangent.values()]
@@ -51,7 +51,7 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
     return strict_form(built, linear_out=[i >= len(program.outvars) for i in range(len(built.outvars))])
 
 
-class Unzipped(NamedTuple):
+class StrictHalves(NamedTuple):
     """nonlinear: inputs -> results, residuals. linear: residuals ; tangents -> tangents."""
 
     nonlinear: Jaxpr
@@ -59,14 +59,14 @@ class Unzipped(NamedTuple):
     residuals: int
 
 
-def unzip(program: Jaxpr) -> Unzipped:
+def unzip(program: Jaxpr) -> StrictHalves:
     """Split a strict jaxpr into its nonlinear and its linear equations; what the linear ones read are the residuals."""
     linear = [eqn for eqn in program.eqns if eqn.linear]
     others = [eqn for eqn in program.eqns if not eqn.linear]
     residuals = list(dict.fromkeys(v for eqn in linear for v in eqn.invars if isinstance(v, Var) and not v.linear))
     invars, outvars = _by_linearity(program.invars), _by_linearity(program.outvars)
     name = program.name.removeprefix("jvp_")
-    return Unzipped(
+    return StrictHalves(
         Jaxpr(invars[0], others, [*outvars[0], *residuals], f"primal_{name}"),
         Jaxpr([*residuals, *invars[1]], linear, outvars[1], f"linear_{name}"),
         len(residuals),
@@ -75,7 +75,7 @@ def unzip(program: Jaxpr) -> Unzipped:
 
 def transpose(program: Jaxpr) -> Jaxpr:
     """The program `residuals ; cotangents of results -> cotangents of inputs` of a linear jaxpr in strict form."""
-    to = Writer()
+    to = StrictBuilder()
     residuals, inputs = _by_linearity(program.invars)
     ct = {v: Var(v.aval, True) for v in program.outvars}  # of every value there is one, since it is read once
     given = [*residuals, *ct.values()]
@@ -88,7 +88,7 @@ def transpose(program: Jaxpr) -> Jaxpr:
 
 def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
     """With the programs that are called in the place of the calls."""
-    to = Writer()
+    to = StrictBuilder()
     env: dict[Var, Atom] = {v: v for v in jaxpr.invars}
     for eqn in jaxpr.eqns:
         programs = list(subjaxprs(eqn.params))
@@ -100,7 +100,7 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _pushed(
-    to: "Writer", eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
+    to: "StrictBuilder", eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
     """Results of an equation, and tangents of those that have one by its rule."""
     nonzero = tuple(map(_has_tangent, eqn.invars))
@@ -113,7 +113,7 @@ def _pushed(
     return results[:n], list(zip(chosen(some, eqn.outvars), results[n:], strict=True))
 
 
-def _pull(to: "Writer", eqn: Equation, ct: dict[Any, Any]) -> None:
+def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
     """Cotangents of an equation's linear operands, from those of its results."""
     given = [ct.pop(v) for v in eqn.outvars]
     if eqn.primitive is dup:

@@ -20,7 +20,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subja
 from tapeless.tracer.source import Source
 
 
-class Structure(Primitive):
+class StrictPrimitive(Primitive):
     """An operation of programs in strict form: it is written, checked and counted, but never applied."""
 
     __slots__ = ()
@@ -29,7 +29,7 @@ class Structure(Primitive):
         self.name, self.effect, self._typed = name, None, None
 
 
-lit, lzero, dup, drop = map(Structure, ("lit", "lzero", "dup", "drop"))
+lit, lzero, dup, drop = map(StrictPrimitive, ("lit", "lzero", "dup", "drop"))
 linearity.rules[lit] = lambda check, eqn, facts: facts
 linearity.rules[lzero] = lambda check, eqn, facts: (Fact.ZERO,)
 linearity.rules[dup] = lambda check, eqn, facts: facts * 2
@@ -48,7 +48,7 @@ def strict_form(jaxpr: Jaxpr, zero_in: Sequence[bool] = (), linear_out: Sequence
     return _with_dups_and_drops(_with_literals_named(_with_linear_zeros(jaxpr, zero_in, flags)))
 
 
-class Writer:
+class StrictBuilder:
     """Equations being written."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Writer:
 def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequence[bool]) -> Jaxpr:
     """With an `lzero` for every zero among linear operands and results."""
     env = linearity.facts_of_variables(jaxpr, zero_in)
-    to = Writer()
+    to = StrictBuilder()
     for eqn in jaxpr.eqns:
         joint = linear_operands(eqn) if eqn.linear and eqn.primitive not in jvp.separately else ()
         invars = [_zero_or(v, to, env, eqn.source) if k in joint else v for k, v in enumerate(eqn.invars)]
@@ -86,7 +86,7 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
     return _without_replaced(jaxpr.replace(eqns=to.eqns, outvars=outvars), _readings(jaxpr))
 
 
-def _zero_or(v: Atom, to: Writer, env: dict[Any, Any], source: Source | None) -> Atom:
+def _zero_or(v: Atom, to: StrictBuilder, env: dict[Any, Any], source: Source | None) -> Atom:
     is_zero = not v.linear and linearity.fact_of(v, env) is Fact.ZERO
     return to.zero(v, source) if is_zero else v
 
@@ -110,7 +110,7 @@ def _readings(jaxpr: Jaxpr) -> Counter[Atom]:
 
 
 def _with_literals_named(jaxpr: Jaxpr) -> Jaxpr:
-    to = Writer()
+    to = StrictBuilder()
 
     def named(v: Atom, source: Source | None) -> Atom:
         return to.write(lit, [v], [v], source)[0] if isinstance(v, Literal) else v
@@ -141,7 +141,7 @@ def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
 
 def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
     """With every linear value read once, by way of dups, and what nobody reads dropped."""
-    reads, to = _readings(jaxpr), Writer()
+    reads, to = _readings(jaxpr), StrictBuilder()
     copies: dict[Atom, list[Var]] = {}
 
     def made(v: Var, source: Source | None) -> None:

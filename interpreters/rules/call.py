@@ -46,7 +46,7 @@ def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jax
     return merged(halves.linear_out, linear, results)
 
 
-def call_known(halves: partial_eval.Unzipped, known: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
+def call_known(halves: partial_eval.UnzippedJaxpr, known: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
     """Results and residuals of the known half; a residual that is an input is not passed through the call."""
     jaxpr, n = halves.known, len(halves.known.outvars) - halves.residuals
     source = passes.forwarded_inputs(jaxpr)

@@ -24,7 +24,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Check, Facts
-from tapeless.interpreters.partial_eval import Unzipped, UnzipTrace
+from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import linear_vars, passes
@@ -146,7 +146,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     of_consts, of_carry, of_xs = grouped(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
-    def step(carry: Flags) -> tuple[Unzipped, Flags]:
+    def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
         halves = partial_eval.unzip_body(jaxpr, (*of_consts, *carry, *of_xs), waiting=(*carry, *[False] * n_ys))
         return halves, halves.linear_out[:n_carry]
 
@@ -172,7 +172,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     return merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
 
 
-class _Residual(NamedTuple):
+class _ScanResidual(NamedTuple):
     """The value of a residual of a scan's body: the same for every step, or stacked."""
 
     value: Any
@@ -181,7 +181,7 @@ class _Residual(NamedTuple):
 
 def _known_scan(
     body: residual_placement.ScanBody, known: Sequence[Any], loop: dict[str, Any]
-) -> tuple[Any, list[_Residual]]:
+) -> tuple[Any, list[_ScanResidual]]:
     """The results of the known half, and the residuals."""
     consts, carry, xs = known
     invariant = [*call.jit(body.before, *consts), *consts] if body.before.eqns else list(consts)
@@ -189,7 +189,7 @@ def _known_scan(
     outs = c.scan(body.jaxpr, used, carry, xs, **loop) if body.jaxpr.outvars else ()
     results = outs[: body.results]
     of_kind = {"const": invariant, "element": xs, "result": results, "stacked": outs[body.results :]}
-    return results, [_Residual(of_kind[r.kind][r.number], r.kind != "const") for r in body.residuals]
+    return results, [_ScanResidual(of_kind[r.kind][r.number], r.kind != "const") for r in body.residuals]
 
 
 def _while_partial_eval(
@@ -198,7 +198,7 @@ def _while_partial_eval(
     """What is known is computed now; what waits is the whole loop, which computes it again."""
     of_test, of_consts, of_carry = grouped(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
-    def step(carry: Flags) -> tuple[Unzipped, Flags]:
+    def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
         halves = partial_eval.unzip_body(body, (*of_consts, *carry), waiting=carry)
         return halves, halves.linear_out
 
@@ -211,7 +211,7 @@ def _while_partial_eval(
     return merged(of_carry, chosen(of_carry, waiting), results)
 
 
-def _known_while(halves: Unzipped, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags) -> Any:
+def _known_while(halves: UnzippedJaxpr, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags) -> Any:
     test_consts, consts, carry = args
     of_carry = of_test[len(test_consts) :]
     if all(of_carry):

@@ -95,7 +95,7 @@ class _Part:
         return self.rule(size, [x for x, _ in given], [m for _, m in given])
 
 
-class _Known(_Part):
+class _KnownRule(_Part):
     """Known inputs -> known results, residuals; the latter are those of the program of one example."""
 
     def __init__(self, part: _Part, jaxpr: Jaxpr, waiting: Sequence[ShapedArray]) -> None:
@@ -121,7 +121,7 @@ class _Known(_Part):
         return [*results, *kept], [*out_mapped, *[True] * len(kept)]
 
 
-class _Waiting(_Part):
+class _LinearRule(_Part):
     """Residuals, known inputs, linear inputs -> linear results. Of many examples it is the rule that knows them."""
 
     linear = True
@@ -137,7 +137,7 @@ class _Transposed:
 
     linear = True
 
-    def __init__(self, rule: _Waiting, nonzero: Flags, waiting: Sequence[ShapedArray]) -> None:
+    def __init__(self, rule: _LinearRule, nonzero: Flags, waiting: Sequence[ShapedArray]) -> None:
         self._rule, self._nonzero, self._waiting = rule, nonzero, waiting
         self.__name__ = f"transpose_{rule.__name__}"
 
@@ -168,7 +168,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     halves = partial_eval.unzip_body(jaxpr, linear_in, waiting=tangent)
     known, waiting = others(linear_in, args), chosen(linear_in, args)
     part = _Part(rule, linear_in, halves.linear_out, n_consts)
-    of_known = _Known(part, halves.known, [aval_of(x) for x in waiting])
+    of_known = _KnownRule(part, halves.known, [aval_of(x) for x in waiting])
     outs = c.custom_vmap(of_known, halves.known, [], known)
     n = len(outs) - halves.residuals
     unused = [aval_of(x) for x in known]
@@ -178,7 +178,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
         [*residuals, *unused, *range(halves.residuals, len(halves.linear.invars))],
         range(len(halves.linear.outvars)),
     )
-    params = {"rule": _Waiting(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
+    params = {"rule": _LinearRule(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
     linear = trace.record(c.custom_vmap_p, [*outs[n:], *known, *waiting], params)
     return merged(halves.linear_out, linear, outs[:n])
 
@@ -186,8 +186,8 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
     """A function with a rule again, the transpose of the rule."""
     nonzero, linear_in = are_nonzero(cts), tuple(map(transpose.is_linear, args))
-    if not isinstance(rule, _Waiting):  # a user's, whose arguments have another order
-        rule = _Waiting(rule, linear_in, (True,) * len(cts), n_consts)
+    if not isinstance(rule, _LinearRule):  # a user's, whose arguments have another order
+        rule = _LinearRule(rule, linear_in, (True,) * len(cts), n_consts)
     avals = [x.aval for x in chosen(linear_in, args)]
     program = transpose.transpose_jaxpr(jaxpr, nonzero, wanted=(True,) * len(avals))[0]
     given = [*others(linear_in, args), *chosen(nonzero, cts)]

@@ -44,7 +44,7 @@ def chosen_first(jaxpr: Jaxpr) -> Jaxpr:
     return w.finish()
 
 
-class _Choice(NamedTuple):
+class _ConditionalUpdate(NamedTuple):
     """An array if `predicate` is `case`, then what `writes` make of it, in order, else as it was."""
 
     predicate: Atom
@@ -53,7 +53,7 @@ class _Choice(NamedTuple):
     writes: list[Equation]
 
 
-def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _Choice | None:
+def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _ConditionalUpdate | None:
     """What an equation chooses, if that is between an array and what is written into it."""
     predicate = _scalar(w, eqn.invars[0])
     if predicate is None or len(eqn.invars) != 3:
@@ -61,7 +61,7 @@ def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _Choice | None:
     for case, array, written in ((True, *eqn.invars[1:]), (False, *eqn.invars[:0:-1])):
         writes = _writes(w, counts, written, array)
         if writes and all(v.aval is eqn.outvars[0].aval for v in (array, *[x.outvars[0] for x in writes])):
-            return _Choice(predicate, case, array, writes)
+            return _ConditionalUpdate(predicate, case, array, writes)
     return None
 
 
@@ -84,7 +84,7 @@ def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> li
     return found[::-1]
 
 
-def _written(w: Writer, choice: _Choice, place: Source | None) -> Atom:
+def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Atom:
     """The writes again, of what is chosen at the `place` of the choice."""
     array = choice.array
     for write in choice.writes:

@@ -20,7 +20,7 @@ def _custom_linear(f: Function, outs: Any, *operands: Value, pull: Any, n: int) 
     return emit.lower(f, physical.program(program), operands)
 
 
-def _custom_linear_words(w: physical.Writer, *words: Atom, pull: Any, n: int) -> Any:
+def _custom_linear_words(w: physical.WordWriter, *words: Atom, pull: Any, n: int) -> Any:
     """What is derived is derived from the rule as it was traced, on keys."""
     program = _derived([v.aval for v in w.eqn.invars], pull, n, w.eqn.source)
     return w.write(call.jit_p, *words, jaxpr=physical.program(program))

@@ -6,7 +6,7 @@ from typing import Any
 from tapeless.lowering import emit, physical
 from tapeless.lowering.composition import while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.physical import Writer
+from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import extreme
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
@@ -282,13 +282,13 @@ emit.rules[e.convert_element_type_p] = _convert
 # ---- keys, as words along a last axis ------------------------------------------------------------------------
 
 
-def _broadcast_words(w: Writer, words: Sequence[Atom]) -> list[Atom]:
+def _broadcast_words(w: WordWriter, words: Sequence[Atom]) -> list[Atom]:
     """Words of operands of one shape, or rank 0, in one shape."""
     shape = max([x.aval.shape for x in words], key=len)
     return [w.spread(x, shape, range(len(shape) - x.aval.ndim, len(shape))) for x in words]
 
 
-def _select_words(w: Writer, which: Atom, *cases: Atom) -> Any:
+def _select_words(w: WordWriter, which: Atom, *cases: Atom) -> Any:
     """What chooses a key chooses both of its words; a choice among single keys for many elements spreads them."""
     shape = which.aval.shape
     if not shape:
@@ -300,7 +300,7 @@ def _select_words(w: Writer, which: Atom, *cases: Atom) -> Any:
 def _compare_words(compare: Primitive, reduce: Primitive) -> Any:
     """Keys are equal if both words are, and differ if one does."""
 
-    def rule(w: Writer, x: Atom, y: Atom) -> Any:
+    def rule(w: WordWriter, x: Atom, y: Atom) -> Any:
         (same,) = w.write(compare, *_broadcast_words(w, [x, y]))
         return w.write(reduce, same, axes=(same.aval.ndim - 1,))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapeless.lowering import emit, hlo, in_place_loops, physical
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.physical import Writer
+from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
 from tapeless.tracer import dtypes
 from tapeless.tracer.extended_dtypes import WORDS
@@ -272,22 +272,26 @@ for _p in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_p, i.sca
 _FIRST = Literal(np.zeros((), np.int32))  # where windows begin along the axis of words, all of which they hold
 
 
-def _slice_words(w: Writer, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:
+def _slice_words(w: WordWriter, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:
     return w.write(i.dynamic_slice_p, x, *starts, _FIRST, slice_sizes=(*slice_sizes, WORDS))
 
 
-def _update_words(w: Writer, x: Atom, update: Atom, *starts: Atom) -> Any:
+def _update_words(w: WordWriter, x: Atom, update: Atom, *starts: Atom) -> Any:
     return w.write(i.dynamic_update_slice_p, x, update, *starts, _FIRST)
 
 
-def _gather_words(w: Writer, x: Atom, indices: Atom, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
+def _gather_words(
+    w: WordWriter, x: Atom, indices: Atom, *, dimension_numbers: Any, slice_sizes: Any, **params: Any
+) -> Any:
     """The axis of words is one more of every window, the last."""
     last = len(dimension_numbers.offset_dims) + indices.aval.ndim - 1
     d = dimension_numbers._replace(offset_dims=(*dimension_numbers.offset_dims, last))
     return w.write(i.gather_p, x, indices, dimension_numbers=d, slice_sizes=(*slice_sizes, WORDS), **params)
 
 
-def _scatter_words(w: Writer, x: Atom, indices: Atom, updates: Atom, *, dimension_numbers: Any, **params: Any) -> Any:
+def _scatter_words(
+    w: WordWriter, x: Atom, indices: Atom, updates: Atom, *, dimension_numbers: Any, **params: Any
+) -> Any:
     last = updates.aval.ndim - 1
     d = dimension_numbers._replace(update_window_dims=(*dimension_numbers.update_window_dims, last))
     return w.write(i.scatter_p, x, indices, updates, dimension_numbers=d, **params)

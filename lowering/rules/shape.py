@@ -5,7 +5,7 @@ from typing import Any
 
 from tapeless.lowering import emit, hlo, physical
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.physical import Writer, and_then
+from tapeless.lowering.physical import WordWriter, and_then
 from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import shape as s
@@ -85,11 +85,11 @@ emit.rules[s.split_p] = _split
 # ---- keys, as words along a last axis ------------------------------------------------------------------------
 
 
-def _broadcast_words(w: Writer, x: Atom, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+def _broadcast_words(w: WordWriter, x: Atom, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     return w.write(s.broadcast_in_dim_p, x, shape=(*shape, WORDS), dims=(*dims, len(shape)))
 
 
-def _pad_words(w: Writer, x: Atom, value: Atom, *, padding_config: Any) -> Any:
+def _pad_words(w: WordWriter, x: Atom, value: Atom, *, padding_config: Any) -> Any:
     """One word after the other, for what is padded with is one scalar."""
     padded = [
         w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0] for k in range(WORDS)
@@ -100,7 +100,7 @@ def _pad_words(w: Writer, x: Atom, value: Atom, *, padding_config: Any) -> Any:
     )
 
 
-def _word(w: Writer, x: Atom, k: int) -> Atom:
+def _word(w: WordWriter, x: Atom, k: int) -> Atom:
     """Word k of every key."""
     shape = x.aval.shape[:-1]
     cut = {"start_indices": (*[0] * len(shape), k), "limit_indices": (*shape, k + 1), "strides": (1,) * x.aval.ndim}

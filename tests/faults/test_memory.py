@@ -120,11 +120,11 @@ def _few_executables(monkeypatch: pytest.MonkeyPatch, n: int) -> Iterator[None]:
     monkeypatch.setattr(dispatch, "_EAGER_LIMIT", n)
     monkeypatch.setattr(jit_cache, "_PROGRAMS_LIMIT", n)
     monkeypatch.setattr(dispatch, "_compiled", functools.lru_cache(n)(dispatch._compiled.__wrapped__))
-    core.set_evaluator(dispatch.Evaluator())
+    core.set_evaluator(dispatch.EagerEvaluator())
     try:
         yield
     finally:
-        core.set_evaluator(dispatch.Evaluator())
+        core.set_evaluator(dispatch.EagerEvaluator())
 
 
 def _executables() -> int:

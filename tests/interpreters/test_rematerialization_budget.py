@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tapeless.interpreters.analysis import cost
-from tapeless.interpreters.rematerialization import Choice, save_all, save_none
+from tapeless.interpreters.rematerialization import SavedEquations, save_all, save_none
 from tapeless.interpreters.rematerialization_budget import Budget, saved_bytes
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
@@ -113,7 +113,7 @@ def test_the_same_every_time(f):
 def test_as_good_as_the_best_of_all_choices():
     """On a small program; greedy choices are not always the best, these are."""
     jaxpr = program(straight)
-    every = [Choice(frozenset(c)) for k in range(6) for c in itertools.combinations(jaxpr.eqns, k)]
+    every = [SavedEquations(frozenset(c)) for k in range(6) for c in itertools.combinations(jaxpr.eqns, k)]
     outcomes = [outcome(jaxpr, choice) for choice in every]
     for n in (8, 16, 40, 48):
         best = min(work for kept, work in outcomes if kept <= n)

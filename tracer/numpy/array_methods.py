@@ -251,7 +251,7 @@ _PROPERTIES: dict[str, tuple[Method, str]] = {
     "mT": (shaping.matrix_transpose, "The array with its last two axes exchanged."),
     "real": (arithmetic.real, "Real part, elementwise."),
     "imag": (arithmetic.imag, "Imaginary part, elementwise."),
-    "at": (At, "`x.at[index].set(y)` is x with a part replaced; see `tapeless.tracer.numpy.at.Place`."),
+    "at": (At, "`x.at[index].set(y)` is x with a part replaced; see `tapeless.tracer.numpy.at.AtIndexer`."),
 }
 
 

@@ -14,7 +14,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.at_apply import applied, times_named
-from tapeless.tracer.numpy.index_plan import Cut, Plan, index_dtype, plan_index, window_axes
+from tapeless.tracer.numpy.index_plan import Cut, IndexPlan, index_dtype, plan_index, window_axes
 from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
 from tapeless.tracer.numpy.logic import choose_between
 from tapeless.tracer.numpy.promotion import as_array, cast, check_fits, check_operands, format_shape, stretched
@@ -36,8 +36,8 @@ class At:
     def __init__(self, array: Array) -> None:
         self.array = array
 
-    def __getitem__(self, index: Any) -> "Place":
-        return Place(self.array, index)
+    def __getitem__(self, index: Any) -> "AtIndexer":
+        return AtIndexer(self.array, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("arrays are never changed in place. Instead of x.at[i] = y write x = x.at[i].set(y).")
@@ -46,7 +46,7 @@ class At:
         return f"{self.array!r}.at"
 
 
-class Place:
+class AtIndexer:
     """`x.at[index]`: a part of an array. Each method returns the array with that part changed, `get` the part.
 
     The result has the dtype of x, and values are converted to it; that may round, but never wraps. Values of a higher
@@ -148,12 +148,12 @@ class Place:
             return None
         if plan.exact:
             return times_named(plan, positions)
-        count = Place(full(self.array.shape, 0, np.dtype("int32")), self.index)
-        return Place(count.add(1, mode=mode), self.index).get(mode=mode)
+        count = AtIndexer(full(self.array.shape, 0, np.dtype("int32")), self.index)
+        return AtIndexer(count.add(1, mode=mode), self.index).get(mode=mode)
 
-    def _ones(self, dtype: np.dtype[Any]) -> "Place":
+    def _ones(self, dtype: np.dtype[Any]) -> "AtIndexer":
         x = self.array
-        return Place(lax.convert_element_type(full(x.shape, 1, dtype), dtype, x.weak_type), self.index)
+        return AtIndexer(lax.convert_element_type(full(x.shape, 1, dtype), dtype, x.weak_type), self.index)
 
     def _write(self, name: str, values: ArrayLike, scatter: Scatter, combine: Combine, **options: Any) -> Array:
         x = self.array
@@ -228,21 +228,21 @@ def _write_mask(x: Array, mask: Any, new: Any) -> Array:
 # ---- contiguous parts ----------------------------------------------------------------------------------------
 
 
-def _update_window(x: Array, y: Any, plan: Plan, name: str, combine: Combine) -> Array:
+def _update_window(x: Array, y: Any, plan: IndexPlan, name: str, combine: Combine) -> Array:
     """A part whose place is known; while nothing is traced the place is an operand, for one program for all places."""
     starts = [e if isinstance(e, int) else e.low for e in plan.entries if e is not None]
     places = [index_dtype(n).type(start) for n, start in zip(x.shape, starts, strict=True)]
     return _write_window(x, y, *places, plan=_somewhere(plan), combine=combine)
 
 
-def _somewhere(plan: Plan) -> Plan:
+def _somewhere(plan: IndexPlan) -> IndexPlan:
     """The plan without its places, which are operands."""
     entries = tuple(0 if isinstance(e, int) else Cut(0, e.size, e.step) for e in plan.entries if e is not None)
-    return Plan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
+    return IndexPlan(entries, plan.block, plan.first, plan.layout, plan.shape, plan.exact)
 
 
 @core.compound
-def _write_window(x: Array, y: Any, *places: Any, plan: Plan, combine: Combine) -> Array:
+def _write_window(x: Array, y: Any, *places: Any, plan: IndexPlan, combine: Combine) -> Array:
     sizes = tuple(e.size if isinstance(e, Cut) else 1 for e in plan.entries)
     backwards = tuple(a for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step < 0)
     new = reshape(_spread(y, plan.shape), sizes)
@@ -266,7 +266,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 # ---- other places --------------------------------------------------------------------------------------------
 
 
-def _distinct(plan: Plan, positions: Sequence[Any]) -> bool:
+def _distinct(plan: IndexPlan, positions: Sequence[Any]) -> bool:
     """Whether no two positions are the same, as far as is known; only then has a product a derivative in the values."""
     if not positions or not plan.exact:
         return False
@@ -279,7 +279,7 @@ def _scatter(
     x: Array,
     y: Any,
     *positions: Any,
-    plan: Plan,
+    plan: IndexPlan,
     scatter: Scatter,
     mode: GatherScatterMode,
     promises: tuple[tuple[str, bool], ...],
@@ -296,7 +296,7 @@ def _scatter(
     return scatter(x, vectors, updates, numbers, mode=mode, **options)
 
 
-def _columns(plan: Plan, positions: Sequence[Any]) -> tuple[dict[int, Any], dict[int, int]]:
+def _columns(plan: IndexPlan, positions: Sequence[Any]) -> tuple[dict[int, Any], dict[int, int]]:
     """Components of the index vectors by axis of the array, and axes of the layout that are windows, likewise."""
     layout_axis, operands = dict(window_axes(plan)), iter(positions)
     windows = {a: layout_axis[a] for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step == 1}

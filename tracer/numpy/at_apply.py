@@ -13,7 +13,7 @@ import numpy as np
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.numpy.arithmetic import select
-from tapeless.tracer.numpy.index_plan import Plan
+from tapeless.tracer.numpy.index_plan import IndexPlan
 from tapeless.tracer.primitives import control_flow
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import known_elements
@@ -25,7 +25,7 @@ Function = Callable[[Array], Array]
 _COUNTER = ShapedArray((), np.dtype(np.int32))
 
 
-def times_named(plan: Plan, positions: Sequence[Any]) -> np.ndarray[Any, Any]:
+def times_named(plan: IndexPlan, positions: Sequence[Any]) -> np.ndarray[Any, Any]:
     """How often each element of a part is named, in the shape of the part; positions known."""
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
     _, same, counts = np.unique(vectors, axis=1, return_inverse=True, return_counts=True)

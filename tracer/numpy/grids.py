@@ -10,7 +10,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, select
-from tapeless.tracer.numpy.at import Place
+from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.creation import arange, linspace, meshgrid
 from tapeless.tracer.numpy.joining import stack
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_operands, concrete, promoted_all
@@ -165,11 +165,11 @@ def put_along_axis(
         raise ValueError("put_along_axis: arrays are never changed in place; pass inplace=False and use the result.")
     x, places = array_operand("put_along_axis", arr), array_operand("put_along_axis", indices)
     if axis is None:
-        return reshape(Place(reshape(x, (x.size,)), reshape(places, (places.size,))).set(values), x.shape)
+        return reshape(AtIndexer(reshape(x, (x.size,)), reshape(places, (places.size,))).set(values), x.shape)
     axis = canonical_axis(axis, x.ndim)
     grid = [broadcasted_iota(np.int32, [n if a == d else 1 for a in range(x.ndim)], d) for d, n in enumerate(x.shape)]
     index = tuple(places if d == axis else grid[d] for d in range(x.ndim))
-    return Place(x, index).set(values, mode=mode)
+    return AtIndexer(x, index).set(values, mode=mode)
 
 
 # ---- windows -------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class IndexPlan:
     """How to index an array of one shape; hashable. The positions themselves are operands apart.
 
     Attributes:
@@ -72,7 +72,7 @@ class Plan:
 # ---- reading an index ----------------------------------------------------------------------------------------
 
 
-def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[Plan, list[Any]]:
+def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[IndexPlan, list[Any]]:
     """The plan for `x[index]` with x of type `aval`, and its operands: integer arrays, not negative.
 
     Args:
@@ -89,7 +89,7 @@ def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[Pl
     entries = tuple(_entry(aval, axis, item) for axis, item in where.items())
     layout = tuple(e.size for e in entries if isinstance(e, Cut))
     shape = tuple(_extents([axis for axis, _ in axes], entries))
-    return Plan(entries, (), 0, layout, shape, True), []
+    return IndexPlan(entries, (), 0, layout, shape, True), []
 
 
 def _extents(axes: Sequence[int | None], entries: Sequence[Cut | int | None]) -> Iterator[int]:
@@ -239,7 +239,7 @@ def inside(aval: ShapedArray, axis: int, i: int) -> int:
 
 def _advanced(
     aval: ShapedArray, axes: list[tuple[int | None, Any]], where: dict[int, Any], check: bool
-) -> tuple[Plan, list[Any]]:
+) -> tuple[IndexPlan, list[Any]]:
     taken = [axis for axis, item in where.items() if not isinstance(item, slice)]
     positions = [_positions(aval, axis, where[axis], check) for axis in taken]
     block = common_shape("index", *[np.shape(p) for p, _ in positions])
@@ -252,7 +252,7 @@ def _advanced(
     layout[first:first] = block
     after = [axis for axis in order[len(before) :] if axis not in taken]
     shape = [*_extents(before, entries), *block, *_extents(after, entries)]
-    plan = Plan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
+    plan = IndexPlan(entries, block, first, tuple(layout), tuple(shape), all(exact for _, exact in positions))
     return plan, [p for p, _ in positions]
 
 
@@ -299,7 +299,7 @@ def index_dtype(n: int) -> np.dtype[Any]:
     return np.dtype("int32" if n <= 2**31 - 1 else "int64")
 
 
-def window_axes(plan: Plan) -> Iterator[tuple[int, int]]:
+def window_axes(plan: IndexPlan) -> Iterator[tuple[int, int]]:
     """(axis of the array, axis of the layout) for every axis that a slice keeps."""
     at = 0
     for axis, entry in enumerate(plan.entries):

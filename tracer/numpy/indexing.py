@@ -15,7 +15,7 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     Cut,
-    Plan,
+    IndexPlan,
     from_the_front,
     index_dtype,
     inside,
@@ -60,7 +60,7 @@ def _row(x: Array, i: int) -> Array:
 
 
 def read(
-    x: Array, plan: Plan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
+    x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
     """The elements that a plan names. `mode` is about positions that are not known to be inside."""
     if positions:
@@ -71,7 +71,7 @@ def read(
     return _read_known(x, plan=plan)
 
 
-def _read_window(x: Array, plan: Plan) -> Array:
+def _read_window(x: Array, plan: IndexPlan) -> Array:
     """A contiguous part, its place an operand."""
     starts = {a: e if isinstance(e, int) else e.start for a, e in enumerate(plan.entries) if e is not None}
     sizes = tuple(1 if isinstance(e, int) else e.size for e in plan.entries if e is not None)
@@ -90,11 +90,11 @@ def _window(x: Array, *starts: Any, axes: tuple[int, ...], sizes: tuple[int, ...
 
 
 @core.compound
-def _read_known(x: Array, *, plan: Plan) -> Array:
+def _read_known(x: Array, *, plan: IndexPlan) -> Array:
     return reshape(_cut(x, plan), plan.shape)
 
 
-def _cut(x: Array, plan: Plan) -> Array:
+def _cut(x: Array, plan: IndexPlan) -> Array:
     """The part of x that slices and known integers leave; axes whose positions are operands stay whole."""
     spans = [_span(e, n) for e, n in zip(plan.entries, x.aval.shape, strict=True)]
     starts, limits, steps = zip(*spans, strict=True) if spans else ((), (), ())
@@ -112,7 +112,7 @@ def _span(entry: Cut | int | None, n: int) -> tuple[int, int, int]:
 
 
 @core.compound
-def _read_positions(x: Array, *positions: Any, plan: Plan, mode: GatherScatterMode, fill: Any) -> Array:
+def _read_positions(x: Array, *positions: Any, plan: IndexPlan, mode: GatherScatterMode, fill: Any) -> Array:
     if not all(plan.shape):
         return full_like(x, 0, shape=plan.shape)  # x may have no element that a window could be
     part = _cut(x, plan)

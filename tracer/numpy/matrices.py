@@ -10,7 +10,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
-from tapeless.tracer.numpy.at import Place
+from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.primitives import elementwise as lax
@@ -228,7 +228,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     v = reshape(array_operand("fill_diagonal", val), (np.size(val),))
     if v.size > 1:
         v = take(v, np.arange(places.size) % v.size)
-    return reshape(Place(reshape(x, (x.size,)), places).set(v), x.shape)
+    return reshape(AtIndexer(reshape(x, (x.size,)), places).set(v), x.shape)
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:

@@ -15,7 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract, true_divide
-from tapeless.tracer.numpy.at import Place
+from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.creation import linspace
 from tapeless.tracer.numpy.index_plan import index_dtype
 from tapeless.tracer.numpy.indexing import getitem, take
@@ -291,7 +291,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         length = max(minlength, int(known.max()) + 1 if known.size else 0)
     counted = exact(1, dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
     empty = full((length,), 0, counted.dtype)
-    return Place(empty, maximum(v, 0)).add(counted, mode="drop")
+    return AtIndexer(empty, maximum(v, 0)).add(counted, mode="drop")
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:

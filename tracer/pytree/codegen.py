@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 
-class Structure(Protocol):
+class TreeStructure(Protocol):
     """What is needed of a PyTreeDef."""
 
     node: Any
@@ -59,7 +59,7 @@ class _Code:
 
 
 def matcher(
-    treedef: Structure, are_leaves: Callable[[Iterable[type]], bool], opener: Callable[[type], Callable[[Any], Any]]
+    treedef: TreeStructure, are_leaves: Callable[[Iterable[type]], bool], opener: Callable[[type], Callable[[Any], Any]]
 ) -> Callable[[Any], list[Any] | None]:
     """A function of a tree: its leaves if it has this structure, else None.
 
@@ -77,7 +77,7 @@ def matcher(
     return code.function(root)
 
 
-def _match(code: _Code, treedef: Structure, tree: str, leaves: list[str], opener: Any) -> None:
+def _match(code: _Code, treedef: TreeStructure, tree: str, leaves: list[str], opener: Any) -> None:
     cls = treedef.kind
     if cls is None:
         leaves.append(tree)
@@ -107,7 +107,7 @@ def _match(code: _Code, treedef: Structure, tree: str, leaves: list[str], opener
 # ---- building
 
 
-def builder(treedef: Structure) -> Callable[[Iterable[Any]], Any]:
+def builder(treedef: TreeStructure) -> Callable[[Iterable[Any]], Any]:
     """A function of exactly as many leaves as there are: the tree."""
     code = _Code()
     leaves = [code.variable() for _ in range(treedef.num_leaves)]
@@ -116,7 +116,7 @@ def builder(treedef: Structure) -> Callable[[Iterable[Any]], Any]:
     return code.function("leaves")
 
 
-def _build(code: _Code, treedef: Structure, leaves: Any) -> str:
+def _build(code: _Code, treedef: TreeStructure, leaves: Any) -> str:
     cls = treedef.kind
     if cls is None:
         return next(leaves)
@@ -126,7 +126,7 @@ def _build(code: _Code, treedef: Structure, leaves: Any) -> str:
     return built
 
 
-def _expression(code: _Code, treedef: Structure, parts: list[str]) -> str:
+def _expression(code: _Code, treedef: TreeStructure, parts: list[str]) -> str:
     cls, items = treedef.kind, ", ".join(parts)
     if cls is type(None):
         return "None"
