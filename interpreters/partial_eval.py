@@ -33,18 +33,18 @@ Simplify = Callable[[Jaxpr], Jaxpr]
 class UnzippedJaxpr(NamedTuple):
     """A program in two halves.
 
-    known: known inputs -> known results, residuals. linear: residuals ; linear inputs -> linear results.
-    linear_out: which results of the whole are linear. residuals: how many of known's results are.
+    primal: primal inputs -> primal results, residuals. linear: residuals ; linear inputs -> linear results.
+    linear_out: which results of the whole are linear. residuals: how many of the primal half's results are residuals.
     """
 
-    known: Jaxpr
+    primal: Jaxpr
     linear: Jaxpr
     linear_out: tuple[bool, ...]
     residuals: int
 
 
 def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> UnzippedJaxpr:
-    """Split a whole program by which of its inputs wait. Remembered for as long as `jaxpr` lives.
+    """Split a whole program by which of its inputs are linear. Remembered for as long as `jaxpr` lives.
 
     Args:
       policy: which residuals are saved.
@@ -56,18 +56,19 @@ def unzip_body(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],
     policy: Policy = save_all,
-    waiting: tuple[bool, ...] | None = None,
+    linear_out: tuple[bool, ...] | None = None,
 ) -> UnzippedJaxpr:
     """Split a program that an equation carries, in the same way.
 
     Args:
-      waiting: results that are to be linear even if they are known, being zero then: a loop's carry.
+      linear_out: which results must be linear, even those that depend on no linear input and so are zero: the carry
+        of a loop. None: none must.
     """
-    return _remembered(jaxpr, linear_in, policy, waiting or (False,) * len(jaxpr.outvars), simplified_body)
+    return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplified_body)
 
 
 class UnzipTrace(WritingTrace):
-    """Applying a primitive to known values is the parent's business; to linear ones, it is written down."""
+    """Hand primitives of primal operands to the parent trace, and write those of linear operands down."""
 
     __slots__ = ("_residuals", "_structure")
     what = "linearize"
@@ -112,16 +113,16 @@ class UnzipTrace(WritingTrace):
         return tuple([LinearTracer(self, v) for v in outvars])
 
     def zero(self, aval: ShapedArray) -> Any:
-        """Zeros, made in the linear jaxpr: what is known of linear values is that they are zero."""
+        """Write a zero of this type into the linear jaxpr."""
         scalar = constant(0, aval.update(shape=()))
         return self.record(broadcast_in_dim_p, [scalar], {"shape": aval.shape, "dims": ()}, [False])[0]
 
     def is_linear(self, x: Any) -> bool:
-        """Whether `x` waits in this trace."""
+        """Tell whether `x` is a linear value of this trace."""
         return type(x) is LinearTracer and x.owner is self
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal that stands for `x` in the linear jaxpr."""
+        """Return the variable or literal that stands for `x` in the linear jaxpr."""
         if type(x) is LinearTracer and x.owner is self:
             return x.variable
         if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
@@ -140,7 +141,7 @@ class UnzipTrace(WritingTrace):
     def finish(
         self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified
     ) -> tuple[Jaxpr, list[Any]]:
-        """The linear jaxpr, residuals first, and the values of the residuals it needs."""
+        """Close the linear jaxpr over its residuals, its first inputs; return it and their values."""
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
@@ -152,7 +153,7 @@ class UnzipTrace(WritingTrace):
 
 
 class LinearTracer(WrittenTracer):
-    """A linear value that waits."""
+    """A linear value: a variable of the linear jaxpr."""
 
     __slots__ = ()
 
@@ -161,50 +162,50 @@ rules = Rules("partial_eval")  # only for primitives that carry programs: rule(t
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
-    """Give a program inputs for those of the known `values` that it reads and does not compute, before `inputs`."""
+    """Give a program inputs for those of the primal `values` that it reads and does not compute, before `inputs`."""
     computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     used = passes.used_variables(jaxpr)
     return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
 
 
 def _remembered(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy, waiting: tuple[bool, ...], simplify: Simplify
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy, linear_out: tuple[bool, ...], simplify: Simplify
 ) -> UnzippedJaxpr:
     cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy, waiting, simplify)
+    key = (linear_in, policy, linear_out, simplify)
     if key not in cache:
-        halves = _unzip(jaxpr, linear_in, waiting, simplify)
+        halves = _unzip(jaxpr, linear_in, linear_out, simplify)
         cache[key] = halves if policy is save_all else _recomputing(halves, policy)
     return cache[key]
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], waiting: tuple[bool, ...], simplify: Simplify) -> UnzippedJaxpr:
-    known = StagingTrace(core.current_trace(), jaxpr, "linearize")
-    trace = UnzipTrace(known, jaxpr)
+def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify) -> UnzippedJaxpr:
+    primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
+    trace = UnzipTrace(primal, jaxpr)
     args = [
-        trace.input(aval) if linear else known.input(aval)
+        trace.input(aval) if linear else primal.input(aval)
         for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
     ]
     name = jaxpr.name.removeprefix("jvp_")
 
     def halves() -> tuple[tuple[bool, ...], Jaxpr, list[Any], list[Any]]:
         outs = eval_jaxpr(jaxpr, args)
-        linear_out = tuple([waits or trace.is_linear(x) for waits, x in zip(waiting, outs, strict=True)])
+        linear_out = tuple([linear or trace.is_linear(x) for linear, x in zip(must, outs, strict=True)])
         pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_out, outs)]
         linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
-        return linear_out, linear, residuals, [known.atom(x) for x in [*others(linear_out, outs), *residuals]]
+        return linear_out, linear, residuals, [primal.atom(x) for x in [*others(linear_out, outs), *residuals]]
 
-    linear_out, linear, residuals, known_out = core.under_new(known, core.under_new, trace, halves)
-    program, consts = known.finish(known_out, f"primal_{name}")
+    linear_out, linear, residuals, primal_out = core.under_new(primal, core.under_new, trace, halves)
+    program, consts = primal.finish(primal_out, f"primal_{name}")
     if consts:
-        raise InternalError(f"the known half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
+        raise InternalError(f"the primal half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
     program, linear, n = rematerialization.without_broadcasts(program, linear, len(residuals))
     return UnzippedJaxpr(program, linear, linear_out, n)
 
 
 def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
-    known, linear, residuals = rematerialization.by_policy(halves.known, halves.linear, halves.residuals, policy)
-    return UnzippedJaxpr(known, linear, halves.linear_out, residuals)
+    primal, linear, residuals = rematerialization.by_policy(halves.primal, halves.linear, halves.residuals, policy)
+    return UnzippedJaxpr(primal, linear, halves.linear_out, residuals)
 
 
 _unzipped = core.program_cache()

@@ -2,9 +2,9 @@
 
 A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
 does not save is computed again, in the linear half, from what it does save and from the inputs. An `Offload` in the
-place of True has the known half move the results to another memory, where they are saved, and the linear half move them
-back. Of a primitive that carries a program the policy is asked about the equations inside, if the primitive has a rule
-here. A `ProgramPolicy` sees the whole program, and chooses among its equations.
+place of True has the primal half move the results to another memory, where they are saved, and the linear half move
+them back. Of a primitive that carries a program the policy is asked about the equations inside, if the primitive has a
+rule here. A `ProgramPolicy` sees the whole program, and chooses among its equations.
 Source: Radul et al. 2023, section 5; policies as in JAX.
 """
 
@@ -73,50 +73,50 @@ def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     return False
 
 
-def without_broadcasts(known: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr, int]:
+def without_broadcasts(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr, int]:
     """`by_policy` for what no policy would save: of what is broadcast the operand is saved, and of zeros nothing."""
-    wanted = known.outvars[len(known.outvars) - n :]
+    wanted = primal.outvars[len(primal.outvars) - n :]
     needed: set[Atom] = set(wanted)
     again: list[Equation] = []
-    for eqn in reversed(known.eqns):
+    for eqn in reversed(primal.eqns):
         if eqn.primitive in broadcasts and eqn.outvars[0] in needed:
             again.append(eqn)
             needed.remove(eqn.outvars[0])
             needed.update(eqn.invars)
     if not again:
-        return known, linear, n
-    available = [*known.invars, *[v for eqn in known.eqns for v in eqn.outvars]]
+        return primal, linear, n
+    available = [*primal.invars, *[v for eqn in primal.eqns for v in eqn.outvars]]
     saved = tuple([v for v in available if v in needed])
-    return _moved(known, linear, RematerializationPlan(known.eqns, saved, tuple(again[::-1]), tuple(wanted)))
+    return _moved(primal, linear, RematerializationPlan(primal.eqns, saved, tuple(again[::-1]), tuple(wanted)))
 
 
 # Primitives whose result is their operand again and again, or made of nothing.
 broadcasts: Table[None] = Table("broadcasting")
 
 
-def by_policy(known: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
+def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
     """Move the equations of residuals that the policy does not save into the linear half.
 
     Args:
-      known: known inputs -> results, n residuals. linear: the residuals ; linear inputs -> linear results.
+      primal: primal inputs -> results, n residuals. linear: the residuals ; linear inputs -> linear results.
     Returns: the two programs for the residuals that are saved, and the number of these.
     """
-    wanted = known.outvars[len(known.outvars) - n :]
-    chosen = policy.of(known, wanted) if isinstance(policy, ProgramPolicy) else policy
-    return (known, linear, n) if chosen is save_all else _moved(known, linear, split(known, wanted, chosen))
+    wanted = primal.outvars[len(primal.outvars) - n :]
+    chosen = policy.of(primal, wanted) if isinstance(policy, ProgramPolicy) else policy
+    return (primal, linear, n) if chosen is save_all else _moved(primal, linear, split(primal, wanted, chosen))
 
 
-def _moved(known: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
-    """The halves, with the residuals that `plan` wants computed as it says; the variables of `known` are renamed."""
-    results = known.outvars[: len(known.outvars) - len(plan.wanted)]
-    new_known = passes.dead_code(known.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
+def _moved(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
+    """The halves, with the residuals that `plan` wants computed as it says; the variables of `primal` are renamed."""
+    results = primal.outvars[: len(primal.outvars) - len(plan.wanted)]
+    new_primal = passes.dead_code(primal.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
     fresh: dict[Any, Any] = {v: Var(v.aval) for v in [*plan.saved, *[v for eqn in plan.again for v in eqn.outvars]]}
     # The residuals are the first inputs.
     bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
     eqns = [*[_renamed(eqn, fresh) for eqn in plan.again], *[_renamed(eqn, bound) for eqn in linear.eqns]]
     inputs = [*[fresh[v] for v in plan.saved], *[v for v in linear.invars if v.linear]]
     new_linear = Jaxpr(inputs, eqns, [bound.get(v, v) for v in linear.outvars], linear.name)
-    return checked(new_known), checked(new_linear), len(plan.saved)
+    return checked(new_primal), checked(new_linear), len(plan.saved)
 
 
 def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
@@ -177,12 +177,12 @@ class _Walk:
         wanted = [v for v in eqn.outvars if v in self.needed]
         if not wanted:
             return eqn
-        known, again = self._decide(eqn, wanted)
+        primal, again = self._decide(eqn, wanted)
         if again is not None:
             self.needed.difference_update(again.outvars)
             self.needed.update(again.invars)
             self._again.append(again)
-        return known
+        return primal
 
     def move_away(self, eqns: Sequence[Equation]) -> dict[Var, Equation]:
         """What moves values that are saved elsewhere, if `eqns` do not. They are back before all that is computed."""

@@ -22,10 +22,10 @@ def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     parts = _parts(eqn.params["jaxpr"], 0, 0, _positions(eqn, wanted), policy)
     if parts.again is None:
         return eqn, None
-    outvars = [*eqn.outvars, *[Var(aval) for aval in parts.known.out_avals[len(eqn.outvars) :]]]
+    outvars = [*eqn.outvars, *[Var(aval) for aval in parts.primal.out_avals[len(eqn.outvars) :]]]
     operands = [eqn.invars[i] for i in parts.inputs] + [outvars[i] for i in parts.saved]
     computed = [eqn.outvars[i] for i in parts.computed]
-    return _with_program(eqn, parts.known, eqn.invars, outvars), _with_program(eqn, parts.again, operands, computed)
+    return _with_program(eqn, parts.primal, eqn.invars, outvars), _with_program(eqn, parts.again, operands, computed)
 
 
 def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
@@ -34,14 +34,14 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
     parts = _parts(eqn.params["jaxpr"], n_consts, n_carry, _positions(eqn, wanted), policy)
     if parts.again is None:
         return eqn, None
-    extra = [Var(aval.update(shape=(length, *aval.shape))) for aval in parts.known.out_avals[len(eqn.outvars) :]]
+    extra = [Var(aval.update(shape=(length, *aval.shape))) for aval in parts.primal.out_avals[len(eqn.outvars) :]]
     outvars = [*eqn.outvars, *extra]
     operands = [eqn.invars[i] for i in parts.inputs] + [outvars[i] for i in parts.saved]
     carried = [eqn.outvars[k] if k in parts.computed else Var(eqn.outvars[k].aval) for k in parts.carried]
     computed = [eqn.outvars[i] for i in parts.computed if i >= n_carry]
     counts = {"n_consts": sum(i < n_consts for i in parts.inputs), "n_carry": len(carried)}
-    known = _with_program(eqn, parts.known, eqn.invars, outvars)
-    return known, _with_program(eqn, parts.again, operands, [*carried, *computed], **counts)
+    primal = _with_program(eqn, parts.primal, eqn.invars, outvars)
+    return primal, _with_program(eqn, parts.again, operands, [*carried, *computed], **counts)
 
 
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
@@ -53,19 +53,19 @@ def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
         return eqn, None
     chosen = [positions.index(i) for i in computed]
     found = residual_placement.branches([_halves(branch, plan, chosen) for branch, plan in zip(branches, plans)])
-    slots = [Var(aval) for aval in found.known[0].out_avals[len(eqn.outvars) :]]
+    slots = [Var(aval) for aval in found.primal[0].out_avals[len(eqn.outvars) :]]
     operands = [eqn.invars[0], *[eqn.invars[1 + i] for i in found.operands], *slots]
-    known = eqn.replace(params={**eqn.params, "branches": found.known}, outvars=[*eqn.outvars, *slots])
+    primal = eqn.replace(params={**eqn.params, "branches": found.primal}, outvars=[*eqn.outvars, *slots])
     params = {**eqn.params, "branches": found.linear}
     again = eqn.replace(params=params, invars=operands, outvars=[eqn.outvars[i] for i in computed])
-    return known if slots else eqn, again
+    return primal if slots else eqn, again
 
 
 def _halves(branch: Jaxpr, plan: RematerializationPlan, again: Sequence[int]) -> UnzippedJaxpr:
     """A branch in two, what is saved in the place of residuals."""
-    known = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
+    primal = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
     second = Jaxpr(plan.saved, plan.again, [plan.wanted[k] for k in again], f"again_{branch.name}")
-    return UnzippedJaxpr(checked(known), checked(passes.dead_code(second)), (), len(plan.saved))
+    return UnzippedJaxpr(checked(primal), checked(passes.dead_code(second)), (), len(plan.saved))
 
 
 def _positions(eqn: Equation, wanted: Sequence[Var]) -> tuple[int, ...]:
@@ -77,13 +77,13 @@ def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **para
 
 
 class _RematerializedHalves(NamedTuple):
-    """A program in two: `known` gives what is saved too, `again` some results from that.
+    """A program in two: `primal` gives what is saved too, `again` some results from that.
 
-    inputs, saved: positions of those inputs, in order, and results of `known` that `again` takes. computed: of the
+    inputs, saved: positions of those inputs, in order, and results of `primal` that `again` takes. computed: of the
     results of the program that it gives. carried: the parts of a loop's carry that it needs, which it gives first.
     """
 
-    known: Jaxpr
+    primal: Jaxpr
     again: Jaxpr | None = None  # None: what is wanted is saved
     inputs: tuple[int, ...] = ()
     saved: tuple[int, ...] = ()

@@ -25,7 +25,7 @@ class ResidualLocation(NamedTuple):
 
 
 class ScanBody(NamedTuple):
-    """The known half of a scan's body.
+    """The primal half of a scan's body.
 
     before: constants -> what all steps share. jaxpr: of that and the constants those that are `used`, carry, xs ->
     results, stacked residuals. results: how many those are. residuals: where each is.
@@ -39,11 +39,11 @@ class ScanBody(NamedTuple):
 
 
 def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
-    """The known half of a body with this many known constants and carried values. Remembered with the program."""
-    cache = _scan_bodies.setdefault(halves.known, {})
+    """The primal half of a body with this many primal constants and carried values. Remembered with the program."""
+    cache = _scan_bodies.setdefault(halves.primal, {})
     key = (n_consts, n_carry, halves.residuals)
     if key not in cache:
-        cache[key] = _scan_body(*key, halves.known)
+        cache[key] = _scan_body(*key, halves.primal)
     return cache[key]
 
 
@@ -70,54 +70,54 @@ def _apart(eqn: Equation) -> Equation:
 class Branches(NamedTuple):
     """The halves of branches that agree on their residuals.
 
-    known: known operands -> known results, slots. linear: operands among the residuals, slots ; linear operands ->
-    linear results. operands: which of the known operands are residuals.
+    primal: primal operands -> primal results, slots. linear: operands among the residuals, slots ; linear operands ->
+    linear results. operands: which of the primal operands are residuals.
     """
 
-    known: tuple[Jaxpr, ...]
+    primal: tuple[Jaxpr, ...]
     linear: tuple[Jaxpr, ...]
     operands: tuple[int, ...]
 
 
 def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
-    """Known and linear halves of branches, with residuals in common."""
+    """Give branches common residuals: their primal and linear halves, with the residuals in slots of one type."""
     sources = [_forwarded(h) for h in halves]
     operands = sorted({i for found in sources for i in found if i is not None})
     slots: list[ShapedArray] = []
     used = [_slots(h, found, slots) for h, found in zip(halves, sources)]
-    known = [_filled(h, mine, tuple(slots)) for h, mine in zip(halves, used)]
+    primal = [_filled(h, mine, tuple(slots)) for h, mine in zip(halves, used)]
     linear = []
     for h, found, mine in zip(halves, sources, used):
         of_operand = {i: k for k, i in enumerate(found) if i is not None}
-        avals = h.known.in_avals
+        avals = h.primal.in_avals
         ins = [of_operand.get(i, avals[i]) for i in operands]
         ins += [mine.get(k, aval) for k, aval in enumerate(slots)]
         ins += range(h.residuals, len(h.linear.invars))
         linear.append(passes.rearranged(h.linear, ins, range(len(h.linear.outvars))))
-    return Branches(tuple(known), tuple(linear), tuple(operands))
+    return Branches(tuple(primal), tuple(linear), tuple(operands))
 
 
 # ---- scans
 
 
-def _scan_body(n_consts: int, n_carry: int, n_residuals: int, known: Jaxpr) -> ScanBody:
-    n = len(known.outvars) - n_residuals
-    residuals = known.outvars[n:]
-    invariant = _invariant(known, known.invars[:n_consts], residuals)
-    is_moved = [eqn in invariant for eqn in known.eqns]
-    moved, rest = chosen(is_moved, known.eqns), others(is_moved, known.eqns)
-    read_later = passes.used_variables(known.replace(eqns=rest))
+def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
+    n = len(primal.outvars) - n_residuals
+    residuals = primal.outvars[n:]
+    invariant = _invariant(primal, primal.invars[:n_consts], residuals)
+    is_moved = [eqn in invariant for eqn in primal.eqns]
+    moved, rest = chosen(is_moved, primal.eqns), others(is_moved, primal.eqns)
+    read_later = passes.used_variables(primal.replace(eqns=rest))
     shared = [v for eqn in moved for v in eqn.outvars if v in read_later]
-    before = known.replace(invars=known.invars[:n_consts], eqns=moved, outvars=shared)
-    consts = [*shared, *known.invars[:n_consts]]
-    elements = known.invars[n_consts + n_carry :]
+    before = primal.replace(invars=primal.invars[:n_consts], eqns=moved, outvars=shared)
+    consts = [*shared, *primal.invars[:n_consts]]
+    elements = primal.invars[n_consts + n_carry :]
     stacked: list[Atom] = []
-    kept = {"const": consts, "element": elements, "result": [*[None] * n_carry, *known.outvars[n_carry:n]]}
+    kept = {"const": consts, "element": elements, "result": [*[None] * n_carry, *primal.outvars[n_carry:n]]}
     places = [_place(r, kept, stacked) for r in residuals]
-    body = known.replace(eqns=rest, outvars=[*known.outvars[:n], *stacked])
+    body = primal.replace(eqns=rest, outvars=[*primal.outvars[:n], *stacked])
     read = passes.used_variables(body)
     used = tuple(k for k, v in enumerate(consts) if v in read)
-    body = body.replace(invars=[*[consts[k] for k in used], *known.invars[n_consts:]])
+    body = body.replace(invars=[*[consts[k] for k in used], *primal.invars[n_consts:]])
     return ScanBody(before, body, used, n, tuple(places))
 
 
@@ -151,14 +151,14 @@ def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> s
 
 def _forwarded(halves: UnzippedJaxpr) -> list[int | None]:
     """For each residual that is simply an operand: which."""
-    known = halves.known
-    return list(passes.forwarded_inputs(known)[len(known.outvars) - halves.residuals :])
+    primal = halves.primal
+    return list(passes.forwarded_inputs(primal)[len(primal.outvars) - halves.residuals :])
 
 
 def _slots(halves: UnzippedJaxpr, found: Sequence[int | None], slots: list[ShapedArray]) -> dict[int, int]:
     """The slot of every residual that is no operand, as slot -> residual; new slots are added where none is free."""
-    known = halves.known
-    avals = known.out_avals[len(known.outvars) - halves.residuals :]
+    primal = halves.primal
+    avals = primal.out_avals[len(primal.outvars) - halves.residuals :]
     mine: dict[int, int] = {}
     for k, (aval, i) in enumerate(zip(avals, found)):
         if i is None:
@@ -170,18 +170,18 @@ def _slots(halves: UnzippedJaxpr, found: Sequence[int | None], slots: list[Shape
 
 
 def _filled(halves: UnzippedJaxpr, mine: dict[int, int], slots: tuple[ShapedArray, ...]) -> Jaxpr:
-    """The known half with a result for every slot: zeros where it has nothing to put."""
-    known, n = halves.known, len(halves.known.outvars) - halves.residuals
-    cache = _filled_programs.setdefault(known, {})
+    """The primal half with a result for every slot: zeros where it has nothing to put."""
+    primal, n = halves.primal, len(halves.primal.outvars) - halves.residuals
+    cache = _filled_programs.setdefault(primal, {})
     key = (tuple(mine.items()), slots)
 
     def filled(*xs: Any) -> list[Any]:
-        outs = eval_jaxpr(known, xs)
+        outs = eval_jaxpr(primal, xs)
         return [*outs[:n], *[outs[n + mine[s]] if s in mine else instantiate(Zero(a)) for s, a in enumerate(slots)]]
 
     if key not in cache:
-        program, _ = trace_to_jaxpr(filled, known.in_avals, what="linearize", function=known)
-        cache[key] = program.replace(name=known.name)
+        program, _ = trace_to_jaxpr(filled, primal.in_avals, what="linearize", function=primal)
+        cache[key] = program.replace(name=primal.name)
     return cache[key]
 
 

@@ -194,7 +194,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     """
     f, tree, linear, consts = linear_jaxpr("linear_transpose", fun, primals)
     halves = unzip_jaxpr(linear, linear.linear_in)
-    known = eval_jaxpr(halves.known, consts)
+    known = eval_jaxpr(halves.primal, consts)
     residuals = known[len(known) - halves.residuals :]
 
     some = halves.linear_out

@@ -92,7 +92,7 @@ def unzip_program(
         halves = partial_eval.unzip_jaxpr(program, program.linear_in, policy or save_all)
         consts = (*outer, *closed.consts)
     saved = residuals.residuals_of(halves, len(consts), names, policy)
-    primal = ClosedJaxpr(halves.known, consts)
+    primal = ClosedJaxpr(halves.primal, consts)
     return Unzipped(primal, halves.linear, saved, linear_a.transpose if strict else _transposed)
 
 

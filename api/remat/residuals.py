@@ -113,15 +113,15 @@ def check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequenc
 
 
 def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
-    """What the known half of a program gives to the linear one.
+    """What the primal half of a program gives to the linear one.
 
     Args:
       consts, names: how many constants are its first inputs, and names for the others.
       policy: that which decided on it outside of checkpoints.
     """
-    known = dict(zip(halves.known.invars, [*["a constant"] * consts, *names], strict=True))
-    kept = dict.fromkeys(v for v in halves.known.outvars[len(halves.known.outvars) - halves.residuals :])
-    return Residuals([_residual(halves.known, v, known, policy) for v in kept], _computed_again(halves.linear))
+    known = dict(zip(halves.primal.invars, [*["a constant"] * consts, *names], strict=True))
+    kept = dict.fromkeys(v for v in halves.primal.outvars[len(halves.primal.outvars) - halves.residuals :])
+    return Residuals([_residual(halves.primal, v, known, policy) for v in kept], _computed_again(halves.linear))
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:

@@ -39,21 +39,21 @@ def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jax
     """The rule of a primitive that calls `jaxpr`; a `policy` among `how` says what is saved."""
     linear_in = tuple(map(trace.is_linear, args))
     halves = partial_eval.unzip_body(jaxpr, linear_in, how.get("policy", save_all))
-    results, residuals = call_known(
+    results, residuals = call_primal(
         halves, others(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)
     )
     linear = trace.record(primitive, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear, **how})
     return merged(halves.linear_out, linear, results)
 
 
-def call_known(halves: partial_eval.UnzippedJaxpr, known: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
-    """Results and residuals of the known half; a residual that is an input is not passed through the call."""
-    jaxpr, n = halves.known, len(halves.known.outvars) - halves.residuals
+def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
+    """Results and residuals of the primal half; a residual that is an input is not passed through the call."""
+    jaxpr, n = halves.primal, len(halves.primal.outvars) - halves.residuals
     source = passes.forwarded_inputs(jaxpr)
     computed = [i for i in range(len(jaxpr.outvars)) if i < n or source[i] is None]
     called = jaxpr if len(computed) == len(jaxpr.outvars) else _narrowed(jaxpr, tuple(computed))
-    values = dict(zip(computed, call(called, *known) if called.eqns or n else ()))
-    outs = [values[i] if i in values else known[source[i]] for i in range(len(jaxpr.outvars))]  # type: ignore[index]  # an input
+    values = dict(zip(computed, call(called, *primal) if called.eqns or n else ()))
+    outs = [values[i] if i in values else primal[source[i]] for i in range(len(jaxpr.outvars))]  # type: ignore[index]  # an input
     return outs[:n], outs[n:]
 
 

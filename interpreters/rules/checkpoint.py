@@ -1,7 +1,7 @@
 """How checkpoints transform.
 
 Unzipped, the linear half begins with the equations that compute again what the policy does not save; it is a
-checkpoint again, so that derivatives of derivatives keep to the policy too, and so is the known half. Transposed, the
+checkpoint again, so that derivatives of derivatives keep to the policy too, and so is the primal half. Transposed, the
 second computation waits for the cotangents: a barrier ties to them what it starts from.
 """
 

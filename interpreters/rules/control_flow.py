@@ -141,32 +141,36 @@ def _with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Ja
 
 
 def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    """Two scans: what is known, giving its residuals stacked, and what waits. Residuals that no step changes are
-    computed before, those that are elements of an operand are read again."""
+    """Split a scan into a primal scan, whose residuals are stacked, and a linear scan that reads them.
+
+    Residuals that no step changes are computed before the loop, those that are elements of an operand are read again.
+    """
     of_consts, of_carry, of_xs = grouped(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
-        halves = partial_eval.unzip_body(jaxpr, (*of_consts, *carry, *of_xs), waiting=(*carry, *[False] * n_ys))
+        halves = partial_eval.unzip_body(jaxpr, (*of_consts, *carry, *of_xs), linear_out=(*carry, *[False] * n_ys))
         return halves, halves.linear_out[:n_carry]
 
     halves, of_carry = _fixed_point(of_carry, step)
     linear_in = (*of_consts, *of_carry, *of_xs)
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_in, args)]
-    waiting = grouped(pushed, sum(of_consts), sum(of_carry))
-    known = grouped(others(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
-    results, residuals = _known_scan(residual_placement.scan_body(halves, len(known[0]), len(known[1])), known, loop)
-    in_body = grouped(range(halves.residuals, len(halves.linear.invars)), *map(len, waiting[:2]))
+    tangents = grouped(pushed, sum(of_consts), sum(of_carry))
+    primal = grouped(others(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    results, residuals = _primal_scan(
+        residual_placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop
+    )
+    in_body = grouped(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
     ins = [*others(stacked, places), *in_body[0], *in_body[1], *chosen(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
-    operands = [*others(stacked, values), *waiting[0], *waiting[1], *chosen(stacked, values), *waiting[2]]
+    operands = [*others(stacked, values), *tangents[0], *tangents[1], *chosen(stacked, values), *tangents[2]]
     linear = residual_placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
-        "n_consts": len(stacked) - sum(stacked) + len(waiting[0]),
-        "n_carry": len(waiting[1]),
+        "n_consts": len(stacked) - sum(stacked) + len(tangents[0]),
+        "n_carry": len(tangents[1]),
         **loop,
     }
     return merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
@@ -179,11 +183,11 @@ class _ScanResidual(NamedTuple):
     stacked: bool
 
 
-def _known_scan(
-    body: residual_placement.ScanBody, known: Sequence[Any], loop: dict[str, Any]
+def _primal_scan(
+    body: residual_placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
 ) -> tuple[Any, list[_ScanResidual]]:
-    """The results of the known half, and the residuals."""
-    consts, carry, xs = known
+    """The results of the primal half, and the residuals."""
+    consts, carry, xs = primal
     invariant = [*call.jit(body.before, *consts), *consts] if body.before.eqns else list(consts)
     used = [invariant[k] for k in body.used]
     outs = c.scan(body.jaxpr, used, carry, xs, **loop) if body.jaxpr.outvars else ()
@@ -195,48 +199,50 @@ def _known_scan(
 def _while_partial_eval(
     trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
-    """What is known is computed now; what waits is the whole loop, which computes it again."""
+    """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one."""
     of_test, of_consts, of_carry = grouped(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
     def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
-        halves = partial_eval.unzip_body(body, (*of_consts, *carry), waiting=carry)
+        halves = partial_eval.unzip_body(body, (*of_consts, *carry), linear_out=carry)
         return halves, halves.linear_out
 
     halves, of_carry = _fixed_point(of_carry, step)
-    results = _known_while(halves, condition, (*of_test, *of_carry), grouped(args, n_condition, n_body), of_consts)
+    results = _primal_while(halves, condition, (*of_test, *of_carry), grouped(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     marked, _ = linear_vars.rules[c.while_p](linear_in, **params)
-    waiting = trace.record(c.while_p, args, marked, of_carry)
-    return merged(of_carry, chosen(of_carry, waiting), results)
+    pushed = trace.record(c.while_p, args, marked, of_carry)
+    return merged(of_carry, chosen(of_carry, pushed), results)
 
 
-def _known_while(halves: UnzippedJaxpr, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags) -> Any:
+def _primal_while(
+    halves: UnzippedJaxpr, condition: Jaxpr, of_test: Flags, args: Sequence[Any], of_consts: Flags
+) -> Any:
     test_consts, consts, carry = args
     of_carry = of_test[len(test_consts) :]
     if all(of_carry):
         return ()
     test = passes.rearranged(condition, others(of_test, range(len(of_test))), [0])
-    body = passes.rearranged(halves.known, range(len(halves.known.invars)), range(len(of_carry) - sum(of_carry)))
+    body = passes.rearranged(halves.primal, range(len(halves.primal.invars)), range(len(of_carry) - sum(of_carry)))
     return c.while_loop(test, body, (test_consts, others(of_consts, consts)), others(of_carry, carry))
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
-    """The known halves of the branches give the residuals of whichever is taken; the linear halves branch again."""
+    """Branch among the primal halves, which give the residuals of the branch taken; the linear halves branch again."""
     index, operands = args[0], args[1:]
     linear_in = tuple(map(trace.is_linear, operands))
     if trace.is_linear(index):
         raise transpose.not_linear(c.cond_p, "its index depends on a linear value")
     outs = zip(*[partial_eval.unzip_body(branch, linear_in).linear_out for branch in branches])
-    waiting = tuple(map(any, outs))
-    halves = [partial_eval.unzip_body(branch, linear_in, waiting=waiting) for branch in branches]
-    known = others(linear_in, operands)
+    linear_out = tuple(map(any, outs))
+    halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
+    primal = others(linear_in, operands)
     found = residual_placement.branches(halves)
-    n = len(waiting) - sum(waiting)
-    outs = c.cond(index, known, found.known) if found.known[0].outvars else ()
-    residuals = [*[known[i] for i in found.operands], *outs[n:]]
+    n = len(linear_out) - sum(linear_out)
+    outs = c.cond(index, primal, found.primal) if found.primal[0].outvars else ()
+    residuals = [*[primal[i] for i in found.operands], *outs[n:]]
     recorded = trace.record(c.cond_p, [index, *residuals, *chosen(linear_in, operands)], {"branches": found.linear})
-    return merged(waiting, recorded, outs[:n])
+    return merged(linear_out, recorded, outs[:n])
 
 
 # ---- transpose -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.rules.call import call_known
+from tapeless.interpreters.rules.call import call_primal
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import core, dtypes, source
@@ -165,10 +165,10 @@ class Pull:
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """What is not linear in the program, such as the counter of a loop, is computed first: it has no transpose."""
         halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
-        _, coefficients = call_known(halves, residuals, call.jit)
+        _, saved = call_primal(halves, residuals, call.jit)
         given = chosen(halves.linear_out, tangents)
         program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))
-        pushed = iter(call.jit(program, *coefficients, *given))
+        pushed = iter(call.jit(program, *saved, *given))
         return tuple([next(pushed) if yes else instantiate(Zero(aval)) for yes, aval in zip(some, self.out_avals)])
 
 

@@ -2,7 +2,7 @@
 
 The derivative of such a function has a rule too, the derivative of the rule, and so have both halves of one that is
 unzipped and the transpose of the linear one. A half cannot hand the residuals of the rule over: how many examples there
-will be, and whether, is not known yet. So the linear half is given the known inputs besides the residuals, and of many
+will be, and whether, is not known yet. So the linear half is given the primal inputs besides the residuals, and of many
 examples its rule begins again from these; of one, it is an ordinary program.
 """
 
@@ -79,28 +79,28 @@ class _Part:
     """The rule of a part of a function: some of its arguments, in an order of their own -> some of its results.
 
     rule: that of the function. linear_in, linear_out: which of its inputs, the first `n_consts` of them constants, and
-    which of its results wait for the linear part.
+    which of its results are linear.
     """
 
     def __init__(self, rule: Any, linear_in: Flags, linear_out: Flags, n_consts: int) -> None:
         self.rule, self.linear_in, self.linear_out, self.n_consts = rule, linear_in, linear_out, n_consts
-        self.known = len(linear_in) - sum(linear_in)
+        self.primals = len(linear_in) - sum(linear_in)
         self.__name__: str = rule.__name__
 
-    def whole(self, size: int, known: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
+    def whole(self, size: int, primals: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
         """The function's own rule, applied to values with whether they are mapped."""
-        pairs = merged(self.linear_in, linear, known)
+        pairs = merged(self.linear_in, linear, primals)
         _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
         given = pairs[self.n_consts :]
         return self.rule(size, [x for x, _ in given], [m for _, m in given])
 
 
-class _KnownRule(_Part):
-    """Known inputs -> known results, residuals; the latter are those of the program of one example."""
+class _PrimalRule(_Part):
+    """The rule of the primal half: primal inputs -> primal results, residuals of the program of one example."""
 
-    def __init__(self, part: _Part, jaxpr: Jaxpr, waiting: Sequence[ShapedArray]) -> None:
+    def __init__(self, part: _Part, jaxpr: Jaxpr, linear_avals: Sequence[ShapedArray]) -> None:
         super().__init__(part.rule, part.linear_in, part.linear_out, part.n_consts)
-        self._jaxpr, self._waiting = jaxpr, waiting
+        self._jaxpr, self._linear_avals = jaxpr, linear_avals
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         out_mapped: list[bool] = []
@@ -108,7 +108,7 @@ class _KnownRule(_Part):
         residuals = passes.rearranged(self._jaxpr, range(len(args)), range(n, len(self._jaxpr.outvars)))
 
         def outs(*xs: Any) -> list[Any]:
-            zeros = [(instantiate(Zero(aval)), False) for aval in self._waiting]
+            zeros = [(instantiate(Zero(aval)), False) for aval in self._linear_avals]
             results, flags = self.whole(size, list(zip(xs, mapped)), zeros)
             out_mapped[:] = others(self.linear_out, flags)
             return others(self.linear_out, results)
@@ -122,23 +122,26 @@ class _KnownRule(_Part):
 
 
 class _LinearRule(_Part):
-    """Residuals, known inputs, linear inputs -> linear results. Of many examples it is the rule that knows them."""
+    """The rule of the linear half: residuals, primal inputs, linear inputs -> linear results.
+
+    Batched, it begins again from the primal inputs: only the function's own rule knows how.
+    """
 
     linear = True
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         pairs = list(zip(args, mapped))[len(args) - len(self.linear_in) :]
-        outs, flags = self.whole(size, pairs[: self.known], pairs[self.known :])
+        outs, flags = self.whole(size, pairs[: self.primals], pairs[self.primals :])
         return chosen(self.linear_out, outs), chosen(self.linear_out, flags)
 
 
 class _Transposed:
-    """The rule of a transposed function: residuals, known inputs, cotangents of some results -> those of all inputs."""
+    """The rule of a transpose: residuals, primal inputs, cotangents of some results -> cotangents of all inputs."""
 
     linear = True
 
-    def __init__(self, rule: _LinearRule, nonzero: Flags, waiting: Sequence[ShapedArray]) -> None:
-        self._rule, self._nonzero, self._waiting = rule, nonzero, waiting
+    def __init__(self, rule: _LinearRule, nonzero: Flags, linear_avals: Sequence[ShapedArray]) -> None:
+        self._rule, self._nonzero, self._linear_avals = rule, nonzero, linear_avals
         self.__name__ = f"transpose_{rule.__name__}"
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
@@ -146,11 +149,11 @@ class _Transposed:
         fixed, flags, cts = args[:n], list(mapped[:n]), zip(args[n:], mapped[n:])
 
         def pushed(*xs: Any) -> list[Any]:
-            outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._waiting)])
+            outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._linear_avals)])
             pairs = chosen(self._nonzero, zip(outs, out_mapped))
             return [vmap.materialized(y, 0 if m else None, size) for y, m in pairs]
 
-        avals = [aval.update(shape=(size, *aval.shape)) for aval in self._waiting]
+        avals = [aval.update(shape=(size, *aval.shape)) for aval in self._linear_avals]
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
         linear_in = (*[False] * (len(consts) + n), *[True] * len(avals))
         linear = linearity.checked_linear(linear_vars.marked(passes.dead_code(program), linear_in), [*consts, *fixed])
@@ -161,17 +164,17 @@ class _Transposed:
 
 
 def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
-    """Two functions with rules: what is known, and what waits, which takes all known inputs too, for its rule."""
+    """Split a function with a rule into a primal and a linear one, which takes all primal inputs too, for its rule."""
     linear_in = tuple(map(trace.is_linear, args))
-    tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
-    tangent = tuple([i >= len(jaxpr.outvars) - tangents for i in range(len(jaxpr.outvars))])
-    halves = partial_eval.unzip_body(jaxpr, linear_in, waiting=tangent)
-    known, waiting = others(linear_in, args), chosen(linear_in, args)
+    n_tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
+    tangent = tuple([i >= len(jaxpr.outvars) - n_tangents for i in range(len(jaxpr.outvars))])
+    halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=tangent)
+    primals, tangents = others(linear_in, args), chosen(linear_in, args)
     part = _Part(rule, linear_in, halves.linear_out, n_consts)
-    of_known = _KnownRule(part, halves.known, [aval_of(x) for x in waiting])
-    outs = c.custom_vmap(of_known, halves.known, [], known)
+    of_primals = _PrimalRule(part, halves.primal, [aval_of(x) for x in tangents])
+    outs = c.custom_vmap(of_primals, halves.primal, [], primals)
     n = len(outs) - halves.residuals
-    unused = [aval_of(x) for x in known]
+    unused = [aval_of(x) for x in primals]
     residuals = range(halves.residuals)
     program = passes.rearranged(
         halves.linear,
@@ -179,7 +182,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
         range(len(halves.linear.outvars)),
     )
     params = {"rule": _LinearRule(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
-    linear = trace.record(c.custom_vmap_p, [*outs[n:], *known, *waiting], params)
+    linear = trace.record(c.custom_vmap_p, [*outs[n:], *primals, *tangents], params)
     return merged(halves.linear_out, linear, outs[:n])
 
 

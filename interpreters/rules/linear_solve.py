@@ -41,7 +41,7 @@ def _difference(t: Any, moved: Any) -> Any:
 
 
 def _partial_eval(trace: UnzipTrace, args: Any, *, system: Any, counts: Any) -> Any:
-    """A system that waits waits as a whole."""
+    """Stage the whole solve in the linear jaxpr: only the right-hand sides may be linear."""
     return trace.record(c.linear_solve_p, args, {"system": system, "counts": counts})
 
 

@@ -219,8 +219,8 @@ def halves(f: Callable[..., Any], policy: Any) -> tuple[Any, Any]:
     """What both halves of a program's jvp compute: results and tangents for `drawn(1)`."""
     program, known, _ = pushed_forward(f)
     unzipped = partial_eval.unzip_jaxpr(program, program.linear_in, policy)
-    assert not any(v.linear for eqn in check(unzipped.known).eqns for v in eqn.outvars)
-    outs = eval_jaxpr(unzipped.known, known)
+    assert not any(v.linear for eqn in check(unzipped.primal).eqns for v in eqn.outvars)
+    outs = eval_jaxpr(unzipped.primal, known)
     n = len(outs) - unzipped.residuals
     tangents = eval_jaxpr(check(unzipped.linear), [*outs[n:], *drawn(1)])
     done, waiting = iter(outs[:n]), iter(tangents)
@@ -243,7 +243,7 @@ def test_saving_nothing_gives_the_same_linear_map(f):
     saving_none, recomputing = halves(f, rematerialization.save_none)
     for a, b in zip(saving_all, saving_none, strict=True):
         close(a, b)
-    inputs = len(recomputing.known.invars)
+    inputs = len(recomputing.primal.invars)
     assert recomputing.residuals <= inputs
     assert len(whole.linear.eqns) <= len(recomputing.linear.eqns)
 
@@ -253,7 +253,7 @@ def test_saving_nothing_gives_the_same_linear_map(f):
 def test_transposing_twice_gives_the_same_linear_map(f):
     program, known, _ = pushed_forward(f)
     unzipped = partial_eval.unzip_jaxpr(program, program.linear_in)
-    outs = eval_jaxpr(unzipped.known, known)
+    outs = eval_jaxpr(unzipped.primal, known)
     residuals = outs[len(outs) - unzipped.residuals :]
 
     def linear(*ts: Any) -> Any:

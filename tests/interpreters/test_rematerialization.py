@@ -193,4 +193,4 @@ def test_halves_are_remembered(policy):
     both, _, _ = jvp_jaxpr(program(lambda x: [mul(sin(x), x)]), (True,))
     first = partial_eval.unzip_jaxpr(both, (False, True), policy)
     assert partial_eval.unzip_jaxpr(both, (False, True), policy) is first
-    assert len(first.known.outvars) - first.residuals == 1
+    assert len(first.primal.outvars) - first.residuals == 1

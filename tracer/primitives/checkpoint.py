@@ -11,7 +11,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def checkpoint(jaxpr: Jaxpr, *args: Any, policy: Any, prevent_cse: bool = True) -> tuple[Any, ...]:
-    """Call a program; unzipped, its linear half saves of the known half what `policy` says and computes the rest again.
+    """Call a program whose residuals `policy` chooses: its linear half computes the other primal values again.
 
     Args:
       policy: `policy(primitive, *operand_avals, **params) -> bool`: may the results be saved?

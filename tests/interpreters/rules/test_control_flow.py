@@ -470,7 +470,7 @@ def equations(jaxpr: Jaxpr, name: str) -> Iterator[Equation]:
 
 
 def gradient_scans(f: Callable[..., Any], *args: Any) -> tuple[Jaxpr, list[Equation]]:
-    """The gradient's program and its scans: the one of the known half, and the one that goes back."""
+    """The gradient's program and its scans: the one of the primal half, and the one that goes back."""
     jaxpr = tl.make_jaxpr(tl.grad(lambda *xs: tnp.sum(f(*xs)), tuple(range(len(args)))))(*args).jaxpr
     found = list(equations(jaxpr, "scan"))
     assert [eqn.params["reverse"] for eqn in found] == [False, True]
