@@ -23,9 +23,11 @@ from tapeless import (
     tree,
     tree_util,
 )
+from tapeless.batch.pmap import pmap
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
+from tapeless.compile.named_call import named_call
 from tapeless.compile.placement import block_until_ready, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.custom.closures import closure_convert
@@ -61,6 +63,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.source import named_scope
 from tapeless.tracer.types import aval_of as typeof
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
@@ -119,8 +122,11 @@ __all__ = [
     "linearize",
     "local_devices",
     "make_jaxpr",
+    "named_call",
+    "named_scope",
     "nn",
     "numpy",
+    "pmap",
     "print_saved_residuals",
     "program_size",
     "pure_callback",

@@ -157,11 +157,18 @@ class _Module:
         """What is printed behind an operation of this place."""
         if source is None:
             return ""
-        spot = f'"{source.file}":{source.line}:0'.replace("\\", "/")
+        alias = self._alias(f'"{source.file}":{source.line}:0'.replace("\\", "/"))
+        if source.scope:
+            scope = source.scope.replace("\\", "/").replace('"', "'")
+            alias = self._alias(f'"{scope}"({alias})')
+        return f" loc({alias})"
+
+    def _alias(self, spot: str) -> str:
+        """The alias of a location, which is written behind the functions."""
         alias = self._places.get(spot)
         if alias is None:
             alias = self._places[spot] = f"#loc{len(self._places)}"
-        return f" loc({alias})"
+        return alias
 
 
 def _plain(name: str) -> str:

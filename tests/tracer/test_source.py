@@ -3,7 +3,7 @@
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.tracer import source
-from tests.messages import place, short
+from tests.messages import place, raises, short
 
 TWIN = "import tapeless.numpy as tnp\n\ndef f(x):\n    return tnp.sin(x)\n"
 
@@ -49,3 +49,32 @@ def test_code_without_a_file():
     exec("def g(x):\n    return -x", {}, namespace)
     eqn = tl.make_jaxpr(lambda x: namespace["g"](x))(1.0).eqns[0]
     assert eqn.source.describe() == "<string>:2 (g)"
+
+
+def test_named_scopes_are_in_the_text_of_the_program():
+    @tl.named_scope("outer")
+    def named(x):
+        with tl.named_scope('in"ner'):
+            y = tnp.sin(x)
+        return tl.named_call(tnp.cos, name="cosine")(y)
+
+    closed = tl.make_jaxpr(named)(1.0)
+    assert [eqn.source.scope for eqn in closed.eqns] == ['outer/in"ner', "outer/cosine"]
+    lowered = tl.jit(named).lower(1.0)
+    assert 'loc("outer/in\'ner"(#loc' in lowered.as_text()
+    assert 'op_name="outer/cosine"' in lowered.compile().as_text()
+    with raises(TypeError, "named_scope: the name must be a string, not 3."), tl.named_scope(3):
+        pass
+
+
+def test_excluded_files_are_not_the_users():
+    namespace = {}
+    exec(compile("import tapeless.numpy as tnp\ndef lib(x):\n    return tnp.sin(x)\n", "library.py", "exec"), namespace)
+    assert str(tl.make_jaxpr(namespace["lib"])(1.0).eqns[0].source) == "library.py:3"
+    source.register_exclusion("library.py")
+    try:
+        closed = tl.make_jaxpr(lambda x: namespace["lib"](x))(1.0)
+        assert closed.eqns[0].source.file == __file__
+    finally:
+        source._excluded.clear()
+        source._ours.clear()

@@ -1,0 +1,26 @@
+"""`pmap`, which needs several devices in one program, and says so."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tapeless.arguments.checks import check_callable
+
+
+def pmap(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., NoReturn]:
+    """Return a function that raises NotImplementedError when it is called: mapping over devices is not there yet.
+
+    `vmap` maps over an axis on one device, with `axis_name` and collectives too.
+
+    Raises: TypeError if `fun` is not callable.
+    """
+    check_callable("pmap", fun)
+
+    @functools.wraps(fun)
+    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            "pmap: a program runs on one device; several are not supported yet.\n"
+            "  Use jit(vmap(f, axis_name=...)): the same function over the same axis, on one device."
+        )
+
+    return refused
