@@ -107,6 +107,7 @@ __all__ = [
     "experimental",
     "explain",
     "explain_control_flow",
+    "extend",
     "flatten_util",
     "from_dlpack",
     "grad",
@@ -153,10 +154,10 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, flatten_util, nn, scipy, sharding, typing
+    from tapeless import core, extend, flatten_util, nn, scipy, sharding, typing
     from tapeless.jax_shim import as_jax
 else:
-    _LATER = {"core", "flatten_util", "nn", "scipy", "sharding", "typing"}
+    _LATER = {"core", "extend", "flatten_util", "nn", "scipy", "sharding", "typing"}
 
     def __getattr__(name: str) -> _typing.Any:
         if name in _LATER:

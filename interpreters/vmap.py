@@ -8,16 +8,14 @@ from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
-
-from tapeless.tracer import axes, core, source
+from tapeless.tracer import axes, core, passes, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
-from tapeless.tracer.jaxpr import Jaxpr, Literal, Var, eval_jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import aval_of, holds_keys
+from tapeless.tracer.types import aval_of
 
 # How control flow that differs between examples is to be run: "auto", "select" or "loop"; see `choices`.
 control_flow: ContextVar[str] = ContextVar("control_flow", default="auto")
@@ -258,14 +256,7 @@ def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
     for x in consts:
         if isinstance(x, Tracer):
             raise core.inner_tracer_error(x, trace)
-    known = {v: Literal(x if holds_keys(v.aval) else np.asarray(x), v.aval) for v, x in zip(jaxpr.invars, consts)}
-
-    def read(v: Any) -> Any:
-        return known.get(v, v) if type(v) is Var else v
-
-    eqns = [eqn.replace(invars=[read(v) for v in eqn.invars]) for eqn in jaxpr.eqns]
-    outvars = [read(v) for v in jaxpr.outvars]
-    return jaxpr.replace(invars=jaxpr.invars[len(consts) :], eqns=eqns, outvars=outvars) if consts else jaxpr
+    return passes.with_literals(jaxpr, consts)
 
 
 def speak_across(programs: Sequence[Jaxpr]) -> bool:

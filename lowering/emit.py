@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical
+from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
@@ -42,7 +42,7 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
             f"{name}: branches (cond, switch) are nested {nested} deep, and XLA's compiler ends the process of "
             f"more than about {MOST_NESTED_BRANCHES}. Choose by a loop (while_loop), or by one switch."
         )
-    jaxpr = physical.program(jaxpr)
+    jaxpr = physical.program(user_primitives.expanded(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
     if platform != "cpu":

@@ -43,7 +43,8 @@ class Primitive:
     Params are keyword-only, hashable and normalised. Types are remembered, so that a rule runs once for the
     same operands; `remember=False` for primitives whose params are programs or functions. `effect` says what it does
     besides its results, see tracer/effects.py; None for what is pure. `takes_keys`: has it a meaning for keys of random
-    numbers, as what moves elements has? All others refuse them.
+    numbers, as what moves elements has? All others refuse them. `registered`: is it one of `all_primitives`, which have
+    distinct names? Those of users are not.
     """
 
     __slots__ = ("_typed", "effect", "name", "takes_keys", "typing_rule")
@@ -56,13 +57,15 @@ class Primitive:
         remember: bool = True,
         effect: str | None = None,
         takes_keys: bool | None = None,
+        registered: bool = True,
     ) -> None:
-        if name in _registry:
+        if registered and name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
         self.name, self.typing_rule, self.effect = name, typing_rule, effect
         self.takes_keys = not remember if takes_keys is None else takes_keys  # programs may compute with anything
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
-        _registry[name] = self
+        if registered:
+            _registry[name] = self
 
     def bind(self, *args: Any, **params: Any) -> tuple[Any, ...]:
         """Apply to values, as the current trace understands it."""

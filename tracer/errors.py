@@ -6,6 +6,8 @@
         TracerIntegerConversionError  ... as an index or a count (`range(n)`)
         TracerArrayConversionError    ... as a NumPy array (`np.asarray(x)`)
       LinearityError                  a function that must be linear is not; also a NotImplementedError
+    ValueError
+      TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
     RuntimeError
       UnexpectedTracerError           a traced value outlived the function it was traced in
       InternalError                   a broken invariant of ours
@@ -43,6 +45,10 @@ class LinearityError(TypeError, NotImplementedError):
     def __init__(self, message: str, reason: str, equation: Any = None) -> None:
         super().__init__(message)
         self.reason, self.equation = reason, equation
+
+
+class TypePromotionError(ValueError):
+    """Operands have several dtypes, and `config.numpy_dtype_promotion` is "strict"."""
 
 
 class UnexpectedTracerError(RuntimeError):

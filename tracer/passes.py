@@ -1,11 +1,14 @@
-"""Simplifications of a program that keep its inputs and its meaning: dead code, forwarding."""
+"""Simplifications of a program that keep its inputs and its meaning: dead code, forwarding, constants."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.types import ShapedArray, holds_keys
 
 
 def used_variables(jaxpr: Jaxpr) -> set[Var]:
@@ -31,6 +34,19 @@ def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
     """For every result that is simply an input: which one."""
     position = {v: i for i, v in enumerate(jaxpr.invars)}
     return tuple(position.get(v) if type(v) is Var else None for v in jaxpr.outvars)
+
+
+def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
+    """With `consts`, the values of its first inputs, written into it as literals."""
+    if not consts:
+        return jaxpr
+    known = {v: Literal(x if holds_keys(v.aval) else np.asarray(x), v.aval) for v, x in zip(jaxpr.invars, consts)}
+
+    def read(v: Any) -> Any:
+        return known.get(v, v) if type(v) is Var else v
+
+    eqns = [eqn.replace(invars=[read(v) for v in eqn.invars]) for eqn in jaxpr.eqns]
+    return jaxpr.replace(invars=jaxpr.invars[len(consts) :], eqns=eqns, outvars=[read(v) for v in jaxpr.outvars])
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int | ShapedArray], outs: Sequence[int]) -> Jaxpr:

@@ -73,6 +73,8 @@ class ShapedArray:
             found = self._tangent = self.update(dtype=dtypes.tangent_dtype(self.dtype))
         return found
 
+    to_tangent_aval = tangent  # JAX's name
+
     @property
     def nbytes(self) -> int:
         """Size of its elements in bytes."""

@@ -19,6 +19,7 @@ from tapeless.batch.collectives import (
 from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
 from tapeless.control_flow.scan import associative_scan, map, scan
 from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+from tapeless.custom.primitives import OwnPrimitive as _OwnPrimitive
 from tapeless.lax import linalg
 from tapeless.remat.checkpoint import optimization_barrier
 from tapeless.tracer.errors import missing_name as _missing_name
@@ -105,6 +106,7 @@ from tapeless.tracer.primitives.elementwise import (
     tan,
     tanh,
 )
+from tapeless.tracer.primitives.elementwise import stop_gradient_p as _stop_gradient_p
 from tapeless.tracer.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -185,6 +187,8 @@ from tapeless.tracer.primitives.windows import (
     select_and_gather_add,
     select_and_scatter_add,
 )
+
+stop_gradient_p = _OwnPrimitive(_stop_gradient_p, multiple_results=False)
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -345,6 +349,7 @@ __all__ = [
     "square",
     "squeeze",
     "stop_gradient",
+    "stop_gradient_p",
     "sub",
     "switch",
     "tan",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tapeless.lowering import dispatch, emit, ordering, physical
+from tapeless.lowering import dispatch, emit, ordering, physical, user_primitives
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.effects import ORDERED, effects, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, subjaxprs
@@ -31,7 +31,7 @@ def _derived(avals: Sequence[ShapedArray], pull: Any, n: int, source: Any) -> Ja
     program, _ = trace_to_jaxpr(push, avals, what="lowering", function=push)
     if ORDERED in effects_of(program):
         raise _out_of_order(pull, _ordered(program), source)
-    return program
+    return user_primitives.expanded(program)
 
 
 def _ordered(program: Jaxpr) -> Equation:

@@ -1,0 +1,101 @@
+"""Derivatives of primitives: the rules that they are defined by.
+
+Tangents and cotangents that are zero are `Zero(aval)` in rules. A transpose rule is given `UndefinedPrimal(aval)`, the
+`Linear` of transposition here, in the place of operands that it is linear in; it gives a cotangent for each of these,
+None for the others.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.custom.primitives import Registry
+from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero, instantiate, zero_of
+from tapeless.tracer.primitives.elementwise import add
+from tapeless.tracer.types import ShapedArray
+
+primitive_jvps = Registry("jvp")  # rule(primals, tangents, **params) -> results, their tangents
+primitive_transposes = Registry("transpose")  # rule(cotangents of the results, *operands, **params) -> cotangents
+
+
+def zeros_like_aval(aval: ShapedArray) -> Any:
+    """Return zeros of a type."""
+    return instantiate(Zero(aval))
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """Return the sum of two tangents, each of which may be a `Zero`."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else add(x, y)
+
+
+def defjvp(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
+    """Define the derivative of a primitive with one result, `rule(tangent, *operands, **params)` for each operand.
+
+    None in the place of a rule: the result does not depend smoothly on that operand.
+    """
+    defjvp2(primitive, *[rule and _without_result(rule) for rule in jvprules])
+
+
+def defjvp2(primitive: Any, *jvprules: Callable[..., Any] | None) -> None:
+    """Define the derivative of a primitive with one result, `rule(tangent, result, *operands, **params)` for each
+    operand; None where it does not depend smoothly on it."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        total: Any = zero_of(out)
+        for rule, t in zip(jvprules, tangents):
+            if rule is not None and type(t) is not Zero:
+                total = add_tangents(total, rule(t, out, *primals, **params))
+        return out, total
+
+    primitive_jvps[primitive] = jvp
+
+
+def defjvp_zero(primitive: Any) -> None:
+    """Say that a primitive has no derivative: its results are piecewise constant."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        return out, list(map(zero_of, out)) if primitive.multiple_results else zero_of(out)
+
+    primitive_jvps[primitive] = jvp
+
+
+def deflinear(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
+    """Say that a primitive is linear in all its operands together; `transpose_rule(cotangents, **params)`."""
+    deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive: Any, transpose_rule: Callable[..., Any]) -> None:
+    """Say that a primitive is linear in all its operands together; `transpose_rule(cotangents, *operands, **params)`
+    gives one cotangent for each."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        return out, primitive.bind(*map(instantiate, tangents), **params)
+
+    primitive_jvps[primitive] = jvp
+    primitive_transposes[primitive] = transpose_rule
+
+
+def defbilinear(prim: Any, lhs_rule: Callable[..., Any], rhs_rule: Callable[..., Any]) -> None:
+    """Say that a primitive is linear in each of two operands; `rule(cotangent, x, y, **params)` gives the cotangent of
+    the left one, or of the right one."""
+
+    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+        if is_linear(x):
+            return lhs_rule(ct, x, y, **params), None
+        return None, rhs_rule(ct, x, y, **params)
+
+    defjvp(
+        prim,
+        lambda t, x, y, **params: prim.bind(t, y, **params),
+        lambda t, x, y, **params: prim.bind(x, t, **params),
+    )
+    primitive_transposes[prim] = transpose
+
+
+def _without_result(rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda t, out, *operands, **params: rule(t, *operands, **params)

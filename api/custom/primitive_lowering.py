@@ -1,0 +1,54 @@
+"""Lowering rules of primitives.
+
+Programs are written as StableHLO text here, not built by MLIR's Python bindings. So a rule is given traced arrays where
+JAX's has MLIR values, and what it computes of them is the program: `lower_fun` makes one of a Python function.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.custom.primitives import defined
+from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.user_primitives import UserPrimitive
+
+
+class LoweringRuleContext(NamedTuple):
+    """The equation that a lowering rule is asked for: its primitive, and the types of its operands and results."""
+
+    primitive: UserPrimitive
+    avals_in: Sequence[ShapedArray]
+    avals_out: Sequence[ShapedArray]
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Sequence[Any]]:
+    """Make a lowering rule, `rule(context, *arrays, **params)`, of a function of arrays and params.
+
+    Args:
+      fun: `fun(*arrays, **params)` computes what the primitive computes, by functions that can be traced.
+      multiple_results: does it give a sequence of arrays, rather than one?
+    """
+
+    def lowered(ctx: LoweringRuleContext, *args: Any, **params: Any) -> Sequence[Any]:
+        outs = fun(*args, **params)
+        return tuple(outs) if multiple_results else (outs,)
+
+    return lowered
+
+
+def register_lowering(prim: Any, rule: Callable[..., Sequence[Any]], platform: str | None = None) -> Any:
+    """Define how a primitive is compiled: `rule(context, *arrays, **params)` gives a sequence of its results.
+
+    Returns: `rule`.
+    Raises: NotImplementedError if it is for one platform only.
+    """
+    if platform is not None:
+        raise NotImplementedError(
+            f"register_lowering: the rule of {prim} is for {platform!r}.\n  Give one for all platforms, platform=None."
+        )
+
+    def lowered(avals_out: Sequence[ShapedArray], *args: Any, **params: Any) -> Sequence[Any]:
+        return rule(LoweringRuleContext(operation, [x.aval for x in args], avals_out), *args, **params)
+
+    operation = defined(prim)
+    operation.rules["lowering"] = lowered
+    return rule

@@ -1,0 +1,158 @@
+"""`Primitive`: operations that a library defines, with rules for each transformation, by the conventions of JAX.
+
+The rules of one are given to it (`def_impl`, `def_abstract_eval`) and to the tables of `tapeless.extend.interpreters`.
+"""
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any, TypeVar
+
+from tapeless.interpreters import user_primitives
+from tapeless.lowering import dispatch
+from tapeless.tracer import core
+from tapeless.tracer.recency import Recent
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
+from tapeless.tracer.user_primitives import Rule, UserPrimitive
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Primitive:
+    """An operation: a name, and rules that are Python functions.
+
+    `multiple_results`, set after it is made: does it give a list of arrays, and do its rules, rather than one array?
+    Equal to what an equation of a program has as its primitive, so that either finds the other in a table.
+
+    >>> twice_p = Primitive("twice")
+    >>> twice_p.def_impl(lambda x: 2 * x)  # doctest: +ELLIPSIS
+    <function ...>
+    >>> twice_p.bind(3)
+    6
+    """
+
+    def __init__(self, name: str) -> None:
+        defined = UserPrimitive(name)
+        user_primitives.install(defined)
+        self.operation: core.Primitive = defined
+
+    @property
+    def name(self) -> str:
+        """Its name, which programs are printed with."""
+        return self.operation.name
+
+    @property
+    def multiple_results(self) -> bool:
+        """Does it give a list of arrays, rather than one array?"""
+        return self._gives_several()
+
+    @multiple_results.setter
+    def multiple_results(self, value: bool) -> None:
+        defined(self).multiple_results = value
+
+    def _gives_several(self) -> bool:
+        return defined(self).multiple_results
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply to arrays, as the current transformation understands it. `params` are what rules get by name.
+
+        Returns: an array, or a list of them if it has `multiple_results`.
+        Raises: TypeError if an argument is no array; NotImplementedError if a rule is missing.
+        """
+        for x in args:
+            aval_of(x)
+        outs = self.operation.bind(*args, **params)
+        return list(outs) if self.multiple_results else outs[0]
+
+    def def_impl(self, impl: Function) -> Function:
+        """Define `impl(*arrays, **params)`, which computes it outside of `jit`. Returns: `impl`."""
+        operation = defined(self)
+        operation.rules["impl"] = impl
+        dispatch.inline.pop(operation, None)
+        dispatch.inline[operation] = lambda *args, **params: operation.flat("impl", impl(*args, **params))
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Function) -> Function:
+        """Define `abstract_eval(*avals, **params)`, ShapedArrays of the results from those of the operands.
+
+        Returns: `abstract_eval`.
+        """
+        defined(self).rules["abstract_eval"] = abstract_eval
+        return abstract_eval
+
+    def __eq__(self, other: object) -> bool:
+        return self.operation is (other.operation if isinstance(other, Primitive) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.operation)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class OwnPrimitive(Primitive):
+    """A primitive of ours, by which a library finds equations in programs. It has its rules, and takes no others."""
+
+    def __init__(self, operation: core.Primitive, multiple_results: bool) -> None:
+        self.operation, self._multiple = operation, multiple_results
+
+    def _gives_several(self) -> bool:
+        return self._multiple
+
+
+def defined(primitive: Any) -> UserPrimitive:
+    """The operation behind a `Primitive`, or behind the primitive of an equation.
+
+    Raises: TypeError if it is ours, whose rules are not changed, or no primitive.
+    """
+    operation = primitive.operation if isinstance(primitive, Primitive) else primitive
+    if isinstance(operation, UserPrimitive):
+        return operation
+    if isinstance(operation, core.Primitive):
+        raise TypeError(f"{operation} is a primitive of Tapeless, with rules of its own, which cannot be changed.")
+    raise TypeError(f"expected a Primitive, not {primitive!r}.")
+
+
+class Registry(MutableMapping[Any, Rule]):
+    """The rules of one kind, of all primitives that libraries define: a table that is kept by the primitives."""
+
+    def __init__(self, kind: str, adapt: Callable[[UserPrimitive, Rule], Rule] | None = None) -> None:
+        self._kind, self._adapt = kind, adapt
+
+    def __setitem__(self, primitive: Any, rule: Rule) -> None:
+        operation = defined(primitive)
+        operation.rules[self._kind] = self._adapt(operation, rule) if self._adapt else rule
+
+    def __getitem__(self, primitive: Any) -> Rule:
+        return defined(primitive).rules[self._kind]
+
+    def __delitem__(self, primitive: Any) -> None:
+        del defined(primitive).rules[self._kind]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (p for p in user_primitives.defined() if self._kind in p.rules)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+    """Compute a primitive on concrete arrays by its lowering rule, compiled for their types: what an `impl` may be.
+
+    Returns: an array, or a list of them if it has `multiple_results`.
+    Raises: NotImplementedError if it has no lowering rule; UnexpectedTracerError for traced arrays.
+    """
+    operation = defined(prim)
+    key = (operation, tuple(map(aval_of, args)), tuple(params.items()))
+    program = _programs.get(key) or _programs.recall(key)
+    if program is None:
+        program = _programs.enter(key, _program(operation, key[1], params))
+    outs = dispatch.run(program, args)
+    return list(outs) if operation.multiple_results else outs[0]
+
+
+def _program(operation: UserPrimitive, avals: Sequence[Any], params: dict[str, Any]) -> Any:
+    """One equation, as a program."""
+    return trace_to_jaxpr(lambda *args: operation.bind(*args, **params), avals, function=operation)[0]
+
+
+_programs: Recent[Any, Any] = Recent(256)

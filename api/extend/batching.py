@@ -1,0 +1,25 @@
+"""Batching rules of primitives: the names of `jax.interpreters.batching`."""
+
+from tapeless.custom.primitive_batching import (
+    AxisData,
+    axis_primitive_batchers,
+    bdim_at_front,
+    broadcast,
+    defbroadcasting,
+    defvectorized,
+    fancy_primitive_batchers,
+    not_mapped,
+    primitive_batchers,
+)
+
+__all__ = [
+    "AxisData",
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "not_mapped",
+    "primitive_batchers",
+]

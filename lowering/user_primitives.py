@@ -1,0 +1,72 @@
+"""How primitives that libraries define run: as the programs of the Python functions that are their lowering rules.
+
+They are written in before anything else is done with a program, so that they are simplified, and loops see what they
+read and write.
+"""
+
+import operator
+from typing import Any
+
+from tapeless.tracer import core, linear_vars, passes
+from tapeless.tracer.jaxpr import Equation, Jaxpr, map_subjaxprs
+from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.tracer.user_primitives import UserPrimitive, check_types
+
+
+def expanded(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with calls in the place of users' primitives, the same object if it has none.
+
+    Remembered for as long as `jaxpr` lives.
+    Raises: NotImplementedError if a primitive has no lowering rule; TypeError if the rule gives other types than the
+      primitive has; UnexpectedTracerError if it closes over a traced value.
+    """
+    cache = _expanded.setdefault(jaxpr, {})
+    if not cache:
+        found = _expand(jaxpr)
+        cache[None] = None if found is jaxpr else found  # a program that its own entry held would never go
+    return cache[None] or jaxpr
+
+
+def _expand(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [_expanded_equation(eqn) for eqn in jaxpr.eqns]
+    return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
+
+
+def _expanded_equation(eqn: Equation) -> Equation:
+    primitive = eqn.primitive
+    if not primitive.carries_programs:
+        return eqn
+    if isinstance(primitive, UserPrimitive):
+        return eqn.replace(primitive=jit_p, params={"jaxpr": _program(primitive, eqn)})
+    params = map_subjaxprs(expanded, eqn.params)
+    return eqn if params is eqn.params else eqn.replace(params=params)
+
+
+def _program(primitive: UserPrimitive, eqn: Equation) -> Jaxpr:
+    """The program of a primitive's lowering rule at the types of an equation, linear where that is."""
+    function = primitive.rule("lowering")
+    wanted = [v.aval for v in eqn.outvars]
+
+    def flat(*args: Any) -> list[Any]:
+        outs = function(wanted, *args, **eqn.params)
+        check_types(primitive, "lowering", "as results of types", [aval_of(y) for y in outs], wanted)
+        return [_as_weak(y, aval) for y, aval in zip(outs, wanted)]
+
+    program, consts = trace_to_jaxpr(flat, [v.aval for v in eqn.invars], what="lowering", function=primitive)
+    for x in consts:
+        if isinstance(x, core.Tracer):
+            raise core.leak_error(x)
+    closed = expanded(passes.with_literals(program, consts)).replace(name=primitive.name)
+    return linear_vars.marked(closed, tuple([v.linear for v in eqn.invars]))
+
+
+def _as_weak(x: Any, aval: ShapedArray) -> Any:
+    """x, as weakly typed as `aval`."""
+    weak = aval_of(x).weak_type
+    return x if weak == aval.weak_type else convert_element_type(x, aval.dtype, aval.weak_type)
+
+
+_expanded = core.program_cache()

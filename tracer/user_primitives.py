@@ -1,0 +1,71 @@
+"""Primitives that libraries define while they run: a name, and rules that are Python functions by JAX's conventions.
+
+Every layer asks the primitive for the rule it needs, see interpreters/user_primitives.py and
+lowering/user_primitives.py. JAX's conventions: a primitive without `multiple_results` gives a bare array, and so do its
+rules; ours give tuples.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.types import ShapedArray
+
+Rule = Callable[..., Any]
+# Kinds of rules, and how a message says where one is defined.
+DEFINED_BY = {
+    "impl": "primitive.def_impl",
+    "abstract_eval": "primitive.def_abstract_eval",
+    "jvp": "ad.primitive_jvps[primitive] = rule",
+    "transpose": "ad.primitive_transposes[primitive] = rule",
+    "batching": "batching.primitive_batchers[primitive] = rule",
+    "lowering": "mlir.register_lowering(primitive, mlir.lower_fun(function))",
+}
+
+
+class UserPrimitive(Primitive):
+    """An operation that is none of ours. `rules` holds what its library says of it, by kind."""
+
+    __slots__ = ("multiple_results", "rules")
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, self._types, remember=False, takes_keys=False, registered=False)
+        self.multiple_results = False
+        self.rules: dict[str, Rule] = {}
+
+    def rule(self, kind: str) -> Rule:
+        """The rule of a kind. Raises: NotImplementedError saying how to define it, if there is none."""
+        found = self.rules.get(kind)
+        if found is None:
+            raise NotImplementedError(f"{self.name}: no {kind} rule. Define it by {DEFINED_BY[kind]}.")
+        return found
+
+    def flat(self, kind: str, given: Any) -> tuple[Any, ...]:
+        """What a rule gives, as a tuple of one for each result.
+
+        Raises: TypeError if the primitive has multiple results and the rule did not give a sequence.
+        """
+        if not self.multiple_results:
+            return (given,)
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(f"{self.name}: it has multiple results, and its {kind} rule gave {given!r}, no sequence.")
+        return tuple(given)
+
+    def _types(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        found = self.flat("abstract_eval", self.rule("abstract_eval")(*avals, **params))
+        for aval in found:
+            if not isinstance(aval, ShapedArray):
+                raise TypeError(f"{self.name}: its abstract_eval rule gave {aval!r}, no ShapedArray.")
+        return found
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self.name}: a primitive that a library defines cannot be pickled.")
+
+
+def check_types(
+    primitive: UserPrimitive, kind: str, what: str, have: Sequence[ShapedArray], want: Sequence[ShapedArray]
+) -> None:
+    """Raises: TypeError naming both, if a rule gives other shapes or dtypes, weak types aside, than are wanted."""
+    if [(a.shape, a.dtype) for a in have] != [(a.shape, a.dtype) for a in want]:
+        given, wanted = (", ".join(map(str, avals)) or "nothing" for avals in (have, want))
+        raise TypeError(f"{primitive.name}: its {kind} rule gave {given} {what} {wanted}.")
