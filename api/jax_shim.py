@@ -19,6 +19,8 @@ from tapeless.tracer.config import config
 
 JAX_VERSION = "0.10.2"  # the version whose names and meanings we follow, which libraries ask for
 _OWN = "tapeless"
+# What JAX has elsewhere, or we have of its private modules.
+_ELSEWHERE = {"jax.interpreters": "tapeless.extend.interpreters", "jax._src": "tapeless.jax_src"}
 
 
 @contextmanager
@@ -70,6 +72,8 @@ class Namespace(ModuleType):
             self.config, self.enable_x64 = _JaxConfig(), _enable_x64
 
     def __getattr__(self, name: str) -> Any:
+        if f"{self.__name__}.{name}" in _ELSEWHERE:
+            return importlib.import_module(f"{self.__name__}.{name}")
         if name not in self._members:
             raise AttributeError(_lacking(f"{self.__name__}.{name}"), name=name, obj=self)
         asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
@@ -104,8 +108,9 @@ def _enable_x64(new_val: bool = True) -> Generator[None]:
 
 def _ours(name: str) -> ModuleType:
     """Our namespace for a module of JAX's. Raises: ImportError if there is none."""
-    found: Any = sys.modules[_OWN]
-    for part in name.split(".")[1:]:
+    start = next((there for there in _ELSEWHERE if _is_of(there, name)), "jax")
+    found: Any = importlib.import_module(_ELSEWHERE.get(start, _OWN))
+    for part in name.removeprefix(start).split(".")[1:]:
         if part not in found.__all__ or not isinstance(found := getattr(found, part), ModuleType):
             raise ImportError(_lacking(name), name=name)
     return found

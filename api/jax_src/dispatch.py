@@ -1,0 +1,6 @@
+"""Running programs: what libraries use of `jax._src.dispatch`."""
+
+from tapeless.custom.primitives import apply_primitive
+from tapeless.host.callbacks import effects_barrier as wait_for_tokens
+
+__all__ = ["apply_primitive", "wait_for_tokens"]
