@@ -1,34 +1,5 @@
 """Pytrees as vectors: the names of `jax.flatten_util`."""
 
-from collections.abc import Sequence
-from functools import partial
-from itertools import accumulate
-from typing import Any
-
-from tapeless.arguments.checks import check_arrays
-from tapeless.tracer import numpy as tnp
-from tapeless.tracer import pytree as trees
-from tapeless.tracer.array import Array
-from tapeless.tracer.types import ShapedArray, aval_of
+from tapeless.arguments.flat_vectors import ravel_pytree
 
 __all__ = ["ravel_pytree"]
-
-
-def ravel_pytree(pytree: Any) -> tuple[Array, trees.Partial]:
-    """Join the elements of all arrays of a pytree in one vector of their common dtype.
-
-    Returns: the vector [n], and a function that makes such a pytree of a vector [n]: shapes and dtypes are those given.
-    Raises: TypeError if a leaf is no array; the function raises it for what is no vector of this length and dtype.
-    """
-    check_arrays("ravel_pytree: pytree{}", pytree)
-    leaves, tree = trees.flatten(pytree)
-    flat = tnp.concatenate([tnp.ravel(x) for x in leaves]) if leaves else tnp.zeros(0)
-    return flat, trees.Partial(partial(_unraveled, tree, [aval_of(x) for x in leaves], flat.aval))
-
-
-def _unraveled(tree: Any, avals: Sequence[ShapedArray], wanted: ShapedArray, flat: Any) -> Any:
-    have = aval_of(flat)
-    if (have.shape, have.dtype) != (wanted.shape, wanted.dtype):
-        raise TypeError(f"the inverse of ravel_pytree takes {wanted}, not {have}.")
-    parts = tnp.split(flat, list(accumulate([aval.size for aval in avals]))[:-1])
-    return trees.unflatten(tree, [part.reshape(aval.shape).astype(aval.dtype) for part, aval in zip(parts, avals)])

@@ -1,12 +1,14 @@
 """Types for annotations: the names of `jax.typing`."""
 
-from typing import TypeAlias
+import typing as _typing
 
-import numpy as np
+import numpy as _np
 
 from tapeless.tracer.array import Array
 
-ArrayLike: TypeAlias = Array | np.ndarray | np.generic | bool | int | float | complex  # isinstance takes it, too
-DTypeLike: TypeAlias = np.dtype | type | str
+ArrayLike: _typing.TypeAlias = (
+    Array | _np.ndarray | _np.generic | bool | int | float | complex
+)  # isinstance takes it, too
+DTypeLike: _typing.TypeAlias = _np.dtype | type | str
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
