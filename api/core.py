@@ -1,6 +1,6 @@
 """What traced functions are made of: the names of `jax.core`, and `Primitive` of `jax.extend.core`."""
 
-from tapeless.custom.primitives import Primitive
+from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr
 from tapeless.tracer.core import Trace, Tracer
 from tapeless.tracer.jaxpr import Atom

@@ -1,4 +1,4 @@
-"""`Primitive`: operations that a library defines, with rules for each transformation, by the conventions of JAX.
+"""`extend.core.Primitive`: operations that a library defines, with a rule for each transformation, as JAX has them.
 
 The rules of one are given to it (`def_impl`, `def_abstract_eval`) and to the tables of `tapeless.extend.interpreters`.
 """
@@ -17,13 +17,13 @@ from tapeless.tracer.user_primitives import Rule, UserPrimitive
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Primitive:
+class LibraryPrimitive:
     """An operation: a name, and rules that are Python functions.
 
     `multiple_results`, set after it is made: does it give a list of arrays, and do its rules, rather than one array?
     Equal to what an equation of a program has as its primitive, so that either finds the other in a table.
 
-    >>> twice_p = Primitive("twice")
+    >>> twice_p = LibraryPrimitive("twice")
     >>> twice_p.def_impl(lambda x: 2 * x)  # doctest: +ELLIPSIS
     <function ...>
     >>> twice_p.bind(3)
@@ -80,7 +80,7 @@ class Primitive:
         return abstract_eval
 
     def __eq__(self, other: object) -> bool:
-        return self.operation is (other.operation if isinstance(other, Primitive) else other)
+        return self.operation is (other.operation if isinstance(other, LibraryPrimitive) else other)
 
     def __hash__(self) -> int:
         return hash(self.operation)
@@ -89,7 +89,7 @@ class Primitive:
         return self.name
 
 
-class OwnPrimitive(Primitive):
+class OwnPrimitive(LibraryPrimitive):
     """A primitive of ours, by which a library finds equations in programs. It has its rules, and takes no others."""
 
     def __init__(self, operation: core.Primitive, multiple_results: bool) -> None:
@@ -100,11 +100,11 @@ class OwnPrimitive(Primitive):
 
 
 def defined(primitive: Any) -> UserPrimitive:
-    """The operation behind a `Primitive`, or behind the primitive of an equation.
+    """The operation behind a `LibraryPrimitive`, or behind the primitive of an equation.
 
     Raises: TypeError if it is ours, whose rules are not changed, or no primitive.
     """
-    operation = primitive.operation if isinstance(primitive, Primitive) else primitive
+    operation = primitive.operation if isinstance(primitive, LibraryPrimitive) else primitive
     if isinstance(operation, UserPrimitive):
         return operation
     if isinstance(operation, core.Primitive):

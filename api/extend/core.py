@@ -1,6 +1,6 @@
 """Programs, their types and primitives of one's own: the names of `jax.extend.core`."""
 
-from tapeless.custom.primitives import Primitive
+from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import jaxpr_as_fun, jaxprs_in_params, mapped_aval, unmapped_aval, valid_jaxtype
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn
