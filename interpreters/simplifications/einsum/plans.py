@@ -56,7 +56,7 @@ class Product(NamedTuple):
         return self._replace(summed=self.summed.union(labels))
 
 
-class _Term(NamedTuple):
+class _Intermediate(NamedTuple):
     """A value to be, with an index for each of its axes."""
 
     labels: Labels
@@ -108,13 +108,13 @@ class Plan:
     def _size(self, labels: Any) -> int:
         return prod([self._sizes[k] for k in labels])
 
-    def _read(self, f: Factor) -> _Term:
+    def _read(self, f: Factor) -> _Intermediate:
         """A factor with each index once, in its range: of equal ones the diagonal."""
         now = [None if k is None else self._indices.now(k) for k in f.labels]
         labels = tuple(dict.fromkeys([found[0] for found in now if found is not None]))
         axes = [Axis(0, 1, None) if found is None else self._axis(*found, labels) for found in now]
         view = View(tuple(axes), tuple([self._sizes[k] for k in labels]))
-        return _Term(labels, lambda: read(self._w, self._split(f), view))
+        return _Intermediate(labels, lambda: read(self._w, self._split(f), view))
 
     def _axis(self, k: int, shift: int, labels: Labels) -> Axis:
         return Axis(self._indices.range(k).start + shift, 1, labels.index(k))
@@ -134,13 +134,13 @@ class Plan:
         self._factor *= self._size([k for k in self._summed if not any(k in t.labels for t in self._terms)])
         self._summed.intersection_update([k for t in self._terms for k in t.labels])
 
-    def _sum(self, term: _Term, alone: Sequence[int]) -> _Term:
+    def _sum(self, term: _Intermediate, alone: Sequence[int]) -> _Intermediate:
         self.cost += self._size(term.labels)
         self.steps += 1
         self._summed.difference_update(alone)
         axes = tuple([d for d, k in enumerate(term.labels) if k in alone])
         left = tuple([k for k in term.labels if k not in alone])
-        return _Term(left, lambda: self._w.write(reduce_sum_p, term.write(), axes=axes))
+        return _Intermediate(left, lambda: self._w.write(reduce_sum_p, term.write(), axes=axes))
 
     def _contract(self) -> None:
         """The pair of factors with an index to be summed over, whose product has the least elements."""
@@ -149,33 +149,33 @@ class Plan:
         over = [k for k in a.labels if k in self._shared(a, b) and k not in self._others(a, b)]
         self._join(a, b, self._dot(a, b, over) if over else self._multiplied(a, b))
 
-    def _shared(self, a: _Term, b: _Term) -> set[int]:
+    def _shared(self, a: _Intermediate, b: _Intermediate) -> set[int]:
         return self._summed.intersection(a.labels).intersection(b.labels)
 
-    def _others(self, a: _Term, b: _Term) -> set[int]:
+    def _others(self, a: _Intermediate, b: _Intermediate) -> set[int]:
         return {k for t in self._terms if t is not a and t is not b for k in t.labels}
 
-    def _joint(self, a: _Term, b: _Term) -> int:
+    def _joint(self, a: _Intermediate, b: _Intermediate) -> int:
         return self._size({*a.labels, *b.labels})
 
-    def _left(self, a: _Term, b: _Term) -> set[int]:
+    def _left(self, a: _Intermediate, b: _Intermediate) -> set[int]:
         return {*a.labels, *b.labels} - (self._shared(a, b) - self._others(a, b))
 
-    def _join(self, a: _Term, b: _Term, both: _Term) -> None:
+    def _join(self, a: _Intermediate, b: _Intermediate, both: _Intermediate) -> None:
         self.cost += self._joint(a, b)
         self.steps += 1
         self._terms = [*[t for t in self._terms if t is not a and t is not b], both]
 
-    def _dot(self, a: _Term, b: _Term, over: Sequence[int]) -> _Term:
+    def _dot(self, a: _Intermediate, b: _Intermediate, over: Sequence[int]) -> _Intermediate:
         self._summed.difference_update(over)
         batch = [k for k in a.labels if k in b.labels and k not in over]
         gone = {*over, *batch}
         labels = (*batch, *[k for k in a.labels if k not in gone], *[k for k in b.labels if k not in gone])
         dims = tuple([tuple([tuple([t.labels.index(k) for k in ks]) for t in (a, b)]) for ks in (over, batch)])
         params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
-        return _Term(labels, lambda: self._w.write(dot_general_p, a.write(), b.write(), **params))
+        return _Intermediate(labels, lambda: self._w.write(dot_general_p, a.write(), b.write(), **params))
 
-    def _multiplied(self, a: _Term, b: _Term) -> _Term:
+    def _multiplied(self, a: _Intermediate, b: _Intermediate) -> _Intermediate:
         every = {*a.labels, *b.labels}
         first = a.labels if len(a.labels) >= len(b.labels) else b.labels
         known = [k for k in self._out if k in every]
@@ -185,7 +185,7 @@ class Plan:
             x, y = (self._arranged(t.write(), t.labels, labels) if t.labels else t.write() for t in (a, b))
             return self._w.write(e.mul_p, x, y)
 
-        return _Term(labels, write)
+        return _Intermediate(labels, write)
 
     def _scale(self) -> None:
         """The number in front, to the least of the factors."""
@@ -197,11 +197,11 @@ class Plan:
             if number is None:
                 self.cost = math.inf
                 return
-            scaled = _Term((), lambda: number) if least is None else self._times(least, number)
+            scaled = _Intermediate((), lambda: number) if least is None else self._times(least, number)
             self._terms = [*[t for t in self._terms if t is not least], scaled]
 
-    def _times(self, term: _Term, number: Atom) -> _Term:
-        return _Term(term.labels, lambda: self._w.write(e.mul_p, number, term.write()))
+    def _times(self, term: _Intermediate, number: Atom) -> _Intermediate:
+        return _Intermediate(term.labels, lambda: self._w.write(e.mul_p, number, term.write()))
 
     def _arranged(self, x: Atom, labels: Labels, wanted: Labels) -> Atom:
         """A value broadcast along the indices that it lacks, in another order."""

@@ -1,0 +1,149 @@
+"""Integer affine functions of index variables and symbols, with the bounds that interval arithmetic gives them.
+
+Search terms: affine map, index expression. Sources: MLIR's `affine_map`, TVM's iterator maps. There is no floor
+division and no remainder: what these would say is said by a variable for each digit.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Any, NamedTuple, TypeVar
+
+Variable = int  # number of an index variable, whose values are 0 <= v < sizes[v]
+Sizes = Sequence[int] | Mapping[Variable, int]
+
+
+class Symbol(NamedTuple):
+    """An integer scalar of the program, clamped: clip(operand, low, high)."""
+
+    operand: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """constant + Σ k·v + Σ k·s, no k being 0, each sum in the order of its variables or symbols."""
+
+    constant: int = 0
+    variables: tuple[tuple[Variable, int], ...] = ()
+    symbols: tuple[tuple[Symbol, int], ...] = ()
+
+    def __add__(self, other: "Affine | int") -> "Affine":
+        if isinstance(other, int):
+            return Affine(self.constant + other, self.variables, self.symbols)
+        variables = _sum(self.variables, other.variables)
+        return Affine(self.constant + other.constant, variables, _sum(self.symbols, other.symbols))
+
+    def __mul__(self, k: int) -> "Affine":
+        if k == 0:
+            return Affine()
+        return Affine(k * self.constant, _scaled(self.variables, k), _scaled(self.symbols, k))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "Affine":
+        return self * -1
+
+    def __sub__(self, other: "Affine | int") -> "Affine":
+        return self + -other
+
+    def __rsub__(self, other: int) -> "Affine":
+        return -self + other
+
+    @property
+    def variable(self) -> Variable | None:
+        """The variable that `self` is, if it is nothing else."""
+        if self.constant or self.symbols or len(self.variables) != 1 or self.variables[0][1] != 1:
+            return None
+        return self.variables[0][0]
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.variables and not self.symbols
+
+    @property
+    def gcd(self) -> int:
+        """Greatest common divisor of all coefficients, 0 if there are none."""
+        return reduce(gcd, [c for _, c in (*self.variables, *self.symbols)], 0)
+
+    def coefficient(self, v: Variable) -> int:
+        return next((c for x, c in self.variables if x == v), 0)
+
+    def bounds(self, sizes: Sizes) -> tuple[int, int]:
+        """Least and greatest value that interval arithmetic gives; no size is 0."""
+        low = high = self.constant
+        for v, c in self.variables:
+            far = c * (sizes[v] - 1)
+            low, high = (low, high + far) if far > 0 else (low + far, high)
+        for s, c in self.symbols:
+            ends = c * s.low, c * s.high
+            low, high = low + min(ends), high + max(ends)
+        return low, high
+
+    def divided(self, k: int) -> "Affine":
+        """Every number divided by k, the constant rounded down."""
+        variables, symbols = (
+            tuple([(v, c // k) for v, c in self.variables]),
+            tuple([(s, c // k) for s, c in self.symbols]),
+        )
+        return Affine(self.constant // k, variables, symbols)
+
+    def part(self, keep: Callable[[int], bool]) -> "Affine":
+        """The variables and symbols whose coefficients are such, without the constant."""
+        variables, symbols = [p for p in self.variables if keep(p[1])], [p for p in self.symbols if keep(p[1])]
+        return Affine(0, tuple(variables), tuple(symbols))
+
+    def substituted(self, v: Variable, value: "Affine") -> "Affine":
+        """With `value` in place of a variable."""
+        k = self.coefficient(v)
+        if not k:
+            return self
+        if not value.variables and not value.symbols:
+            rest = tuple([pair for pair in self.variables if pair[0] != v])
+            return Affine(self.constant + k * value.constant, rest, self.symbols)
+        rest = tuple([pair for pair in self.variables if pair[0] != v])
+        return Affine(self.constant, rest, self.symbols) + k * value
+
+    def renamed(self, name: Callable[[Variable], Variable]) -> "Affine":
+        """With every variable v as name(v); different ones stay different."""
+        if len(self.variables) < 2:
+            return Affine(self.constant, tuple([(name(v), c) for v, c in self.variables]), self.symbols)
+        return Affine(self.constant, tuple(sorted([(name(v), c) for v, c in self.variables])), self.symbols)
+
+    def with_operands(self, number: Callable[[int], int]) -> "Affine":
+        """With operand k as operand number(k); two symbols may become one."""
+        if not self.symbols:
+            return self
+        found = [((s._replace(operand=number(s.operand)), c),) for s, c in self.symbols]
+        return Affine(self.constant, self.variables, reduce(_sum, found, ()))
+
+
+Access = tuple[Affine, ...]  # an index for each axis of an array
+
+
+def variables(sizes: Sequence[int], start: Variable = 0) -> tuple[Affine, ...]:
+    """Variables with consecutive numbers, one for each size."""
+    return tuple([Affine(0, ((start + i, 1),)) for i in range(len(sizes))])
+
+
+def symbol(operand: int, low: int, high: int) -> Affine:
+    """clip(operand, low, high)."""
+    return Affine(0, (), ((Symbol(operand, low, high), 1),)) if low < high else Affine(low)
+
+
+_Key = TypeVar("_Key", bound=Any)
+
+
+def _scaled(pairs: tuple[tuple[_Key, int], ...], k: int) -> tuple[tuple[_Key, int], ...]:
+    return tuple([(x, k * c) for x, c in pairs])
+
+
+def _sum(a: tuple[tuple[_Key, int], ...], b: tuple[tuple[_Key, int], ...]) -> tuple[tuple[_Key, int], ...]:
+    if not a or not b:
+        return a or b
+    total = dict(a)
+    for x, c in b:
+        total[x] = total.get(x, 0) + c
+    return tuple(sorted([(x, c) for x, c in total.items() if c]))

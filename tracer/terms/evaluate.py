@@ -1,0 +1,232 @@
+"""Values of sums of terms, by NumPy, over a semiring: numbers, truth values, counts, extremes.
+
+Search terms: semiring, provenance, sparsity inference, brute force. Every factor becomes an array over its own
+variables, read through strides where it is inside for all of the box, else element by element; brackets become masks
+over theirs; sums of products are `einsum`'s unless a bracket has to keep an infinity out. A variable that a lookup
+gives, as in a gather, is replaced by the array of its values: nobody runs over all positions to find the few.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer.terms.affine import Access, Affine, Variable
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, variables_of
+
+# An array with an axis for every variable of a term, of length 1 if it does not depend on that.
+Grid = Any
+
+
+class Semiring(NamedTuple):
+    """How products are added: `zero` is what nobody writes."""
+
+    dtype: Any
+    zero: Any
+    add: Any  # a ufunc
+    multiply: Any = np.multiply  # a ufunc
+    is_numeric: bool = False  # products are of numbers: with coefficients, conjugates and quotients
+
+
+def numbers(dtype: Any) -> Semiring:
+    """Sums of products in a dtype; of booleans, whether one of them is true."""
+    return BOOLEANS if np.dtype(dtype) == bool else Semiring(np.dtype(dtype), 0, np.add, is_numeric=True)
+
+
+BOOLEANS = Semiring(np.dtype(bool), False, np.logical_or, np.logical_and)
+COUNTS = Semiring(np.dtype(np.int64), 0, np.add)  # products that are not zero
+
+
+def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semiring: Semiring) -> Any:
+    """The array of `shape` that is the sum of `terms`.
+
+    Args:
+      operands: arrays of the semiring; integers or booleans where terms look positions, cases or symbols up.
+    """
+    out = np.full(tuple(shape), semiring.zero, semiring.dtype)
+    for t in terms:
+        if 0 not in t.sizes:
+            _add(out, t, operands, semiring)
+    return out
+
+
+def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
+    """Add the products of one term to `out`."""
+    box = _Box(t.sizes, operands)
+    brackets = sorted(t.brackets, key=lambda b: not isinstance(b, Lookup))
+    masks = [mask for b in brackets if (mask := box.mask(b)) is not None]
+    used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
+    arrays = [_as_used(box.read(np.asarray(operands[f.operand]), f.access), f.use, ring) for f in used]
+    place = box.place(out, t.out)
+    at = place if place is not None else box.places(out.shape, t.out)
+    total = _summed(arrays, masks, box.sizes, [n > 1 for n in at.shape], ring)
+    if ring.is_numeric and t.coefficient != 1:
+        total = np.asarray(total * t.coefficient).astype(ring.dtype)
+    if place is not None:
+        place[...] = ring.add(place, total)
+    elif out.size:
+        at, total = np.broadcast_arrays(at, total)
+        ring.add.at(out.reshape(-1), at, total)
+
+
+def _as_used(x: Grid, use: Use, ring: Semiring) -> Grid:
+    if not ring.is_numeric:
+        return x
+    x = (np.conj(x) if use is Use.CONJUGATED else x).astype(ring.dtype)
+    with np.errstate(all="ignore"):
+        return np.reciprocal(x) if use is Use.DIVIDED else x
+
+
+# ---- arrays over variables -----------------------------------------------------------------------------------
+
+
+class _Box:
+    """The values of variables, and what is read at them. A variable that a lookup gives has length 1 from then on."""
+
+    def __init__(self, sizes: Sequence[int], operands: Sequence[Any]) -> None:
+        self.sizes = list(sizes)
+        self._operands = operands
+        self._given: dict[Variable, Grid] = {}
+        self._met: set[Variable] = set()  # in lookups: these stay axes
+
+    def mask(self, bracket: Bracket) -> Grid | None:
+        """Where a bracket holds; None if it holds everywhere. Lookups come first."""
+        if not isinstance(bracket, Lookup):
+            index = self.grid(bracket.index)
+            return index == 0 if isinstance(bracket, IsZero) else index >= 0
+        found = self._looked_up(bracket)
+        self._met.update(v for a in bracket.access for v in variables_of(a))
+        v = next((v for v, c in bracket.index.variables if abs(c) == 1 and self._is_free(v)), None)
+        if v is None:
+            self._met.update(variables_of(bracket.index))
+            return self.grid(bracket.index) == found
+        return self._give(v, bracket.index, found)
+
+    def _looked_up(self, b: Lookup) -> Grid:
+        found = self.read(np.asarray(self._operands[b.operand]), b.access)
+        if b.limits is not None:  # in its own dtype, which may hold what int64 does not
+            found = np.minimum(
+                np.maximum(found, max(b.limits[0], 0) if found.dtype.kind == "u" else b.limits[0]), b.limits[1]
+            )
+        return found.astype(np.int64)
+
+    def _is_free(self, v: Variable) -> bool:
+        return v not in self._met and v not in self._given
+
+    def _give(self, v: Variable, index: Affine, found: Grid) -> Grid:
+        """Let v have the values with which `index` is what was found; where it has such values."""
+        rest = index - Affine(0, ((v, index.coefficient(v)),))
+        self._met.update(variables_of(rest))
+        value = (found - self.grid(rest)) * index.coefficient(v)
+        inside = (value >= 0) & (value < self.sizes[v])
+        self._given[v], self.sizes[v] = np.clip(value, 0, self.sizes[v] - 1), 1
+        return inside
+
+    def grid(self, index: Affine) -> Grid:
+        """An index, of all values of its variables."""
+        total: Any = np.full((1,) * len(self.sizes), self._number(index), np.int64)
+        for v, c in index.variables:
+            total = total + c * (self._given[v] if v in self._given else self._axis(v))
+        return total
+
+    def _axis(self, v: Variable) -> Grid:
+        shape = [1] * len(self.sizes)
+        shape[v] = self.sizes[v]
+        return np.arange(self.sizes[v]).reshape(shape)
+
+    def _number(self, index: Affine) -> int:
+        """What does not depend on variables."""
+        symbols = [c * min(max(int(self._operands[s.operand]), s.low), s.high) for s, c in index.symbols]
+        return index.constant + sum(symbols)
+
+    def read(self, x: Any, access: Access) -> Grid:
+        """An array at an access; where that is outside, anything."""
+        if not x.size:
+            return np.zeros((1,) * len(self.sizes), x.dtype)
+        x = np.ascontiguousarray(x)
+        found = self.view(x, access)
+        return x.reshape(-1)[self.places(x.shape, access)] if found is None else found
+
+    def places(self, shape: Sequence[int], access: Access) -> Grid:
+        """Flat positions of an access in an array; where it is outside, any."""
+        flat: Any = np.zeros((1,) * len(self.sizes), np.int64)
+        for a, n in zip(access, shape):
+            flat = flat * n + np.clip(self.grid(a), 0, n - 1)
+        return flat
+
+    def view(self, x: Any, access: Access) -> Grid | None:
+        """A contiguous array at an access, without copying; None if that is outside somewhere, or was looked up."""
+        strides = self._strides(x.shape, access)
+        if strides is None:
+            return None
+        start, steps = strides
+        lengths = [n if step else 1 for n, step in zip(self.sizes, steps)]
+        data, width = x.reshape(-1).view(np.uint8), x.dtype.itemsize
+        return np.ndarray(lengths, x.dtype, data, start * width, [step * width for step in steps])
+
+    def _strides(self, shape: Sequence[int], access: Access) -> tuple[int, list[int]] | None:
+        """The position of the first element, and by how much each variable moves it."""
+        start, steps, stride = 0, [0] * len(self.sizes), 1
+        for a, n in zip(reversed(access), reversed(shape)):
+            index = Affine(self._number(a), a.variables)
+            low, high = index.bounds(self.sizes)
+            if low < 0 or high >= n or not self._given.keys().isdisjoint(variables_of(a)):
+                return None
+            start += index.constant * stride
+            for v, c in a.variables:
+                steps[v] += c * stride
+            stride *= n
+        return start, steps
+
+    def place(self, out: Any, access: Access) -> Grid | None:
+        """`view`, but None if an element of `out` is met twice, too, for all that is known."""
+        reach, strides = 0, self._strides(out.shape, access)
+        for step, n in sorted([(abs(step), n) for step, n in zip(strides[1], self.sizes) if n > 1] if strides else []):
+            if step <= reach and step:
+                return None
+            reach += step * (n - 1)
+        return self.view(out, access)
+
+
+# ---- sums of products ----------------------------------------------------------------------------------------
+
+
+def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: Sequence[bool], ring: Semiring) -> Grid:
+    """The sum of products where the masks hold, over all variables but those that are kept."""
+    axes = [v for v, n in enumerate(sizes) if n > 1 and not kept[v]]
+    if axes and len(arrays) + len(masks) > 1 and _contracts(arrays, masks, ring):
+        return _contracted([*arrays, *masks], sizes, axes, ring)
+    with np.errstate(all="ignore"):
+        product: Any = reduce(ring.multiply, arrays, np.ones((1,) * len(sizes), ring.dtype))
+    if masks:
+        product = np.where(reduce(np.logical_and, masks), product, ring.zero)
+    lengths = [sizes[v] if v in axes else n for v, n in enumerate(product.shape)]
+    total = ring.add.reduce(np.broadcast_to(product, lengths), axis=tuple(axes), keepdims=True)
+    return total.astype(ring.dtype)
+
+
+def _contracts(arrays: Sequence[Grid], masks: Sequence[Grid], ring: Semiring) -> bool:
+    """Whether `einsum` knows the dtype, and what masks keep out is not infinite."""
+    if ring.add not in (np.add, np.logical_or):
+        return False
+    kinds = {x.dtype.kind for x in arrays}
+    return kinds <= {*"biufc"} and not (
+        masks and any(x.dtype.kind in "fc" and not np.isfinite(x).all() for x in arrays)
+    )
+
+
+def _contracted(arrays: Sequence[Grid], sizes: Sequence[int], axes: Sequence[int], ring: Semiring) -> Grid:
+    """The sum by `einsum`; truth values are counted."""
+    dtype = ring.dtype if ring.is_numeric else np.dtype(np.float64)
+    labels = [[v for v, n in enumerate(x.shape) if n > 1] for x in arrays]
+    read = {v for label in labels for v in label}
+    given: list[Any] = []
+    for x, label in zip(arrays, labels):
+        given += [np.asarray(x, dtype).reshape([sizes[v] for v in label]), label]
+    result = sorted(read - set(axes))
+    total = np.einsum(*given, result, optimize=len(arrays) > 1)
+    repeats = prod([sizes[v] for v in axes if v not in read])
+    total = total.reshape([sizes[v] if v in result else 1 for v in range(len(sizes))]) * repeats
+    return (total > 0 if ring.dtype == bool else total).astype(ring.dtype)

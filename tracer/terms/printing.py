@@ -1,0 +1,94 @@
+"""Terms as text: `out[i,j] += Σ k. a[i,k] b[k,j]`."""
+
+import itertools
+import string
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tapeless.tracer.terms.affine import Affine, Symbol, Variable
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Term, Use, variables_of
+
+_LETTERS = "ijklmnpqruvw"
+
+
+def term_text(t: Term, out: str = "out", operands: Sequence[str] | None = None) -> str:
+    """A term with these names of result and operands, by default `out` and a, b, c, ...
+
+    Variables that the result is not indexed by stand after Σ.
+    """
+    names = _TermNames(operands)
+    free = {v for a in t.out for v in variables_of(a)}
+    summed = [names.variable(v) for v in range(len(t.sizes)) if v not in free]
+    plain = [f for f in t.factors if f.use is not Use.DIVIDED]
+    brackets = [f"[{_bracket(b, names)}]" for b in t.brackets]
+    parts = [
+        *([f"Σ {' '.join(summed)}."] if summed else []),
+        *([] if t.coefficient == 1 and (plain or t.brackets) else [f"{t.coefficient}"]),
+        *brackets,
+        *[_factor(f, names) for f in plain],
+        *["/ " + _factor(f, names) for f in t.factors if f.use is Use.DIVIDED],
+    ]
+    return f"{out}[{_access(t.out, names)}] += {' '.join(parts)}"
+
+
+class _TermNames:
+    def __init__(self, operands: Sequence[str] | None) -> None:
+        self._operands = operands
+
+    def operand(self, k: int) -> str:
+        return self._operands[k] if self._operands is not None else _nth(_letters(string.ascii_lowercase), k)
+
+    def variable(self, v: Variable) -> str:
+        return _nth(_letters(_LETTERS), v)
+
+
+def _nth(names: Iterator[str], k: int) -> str:
+    return next(itertools.islice(names, k, None))
+
+
+def _letters(alphabet: str) -> Iterator[str]:
+    """The letters, then each with 1, each with 2, and so on."""
+    for number in itertools.count():
+        yield from (letter + (str(number) if number else "") for letter in alphabet)
+
+
+def _factor(f: Read, names: _TermNames) -> str:
+    read = f"{names.operand(f.operand)}[{_access(f.access, names)}]" if f.access else names.operand(f.operand)
+    return f"conj({read})" if f.use is Use.CONJUGATED else read
+
+
+def _access(access: Sequence[Affine], names: _TermNames) -> str:
+    return ",".join(_affine(a, names) for a in access)
+
+
+def _affine(a: Affine, names: _TermNames) -> str:
+    """`2i - j + 3`, with no spaces where there is one part only."""
+    pairs = [*_named(a.variables, names.variable), *_named(a.symbols, lambda s: _symbol(s, names))]
+    parts = [(c, name if abs(c) == 1 else f"{abs(c)}{name}") for name, c in pairs]
+    if a.constant or not parts:
+        parts.append((a.constant, str(abs(a.constant))))
+    text = "".join(f"{' - ' if c < 0 else ' + '}{part}" for c, part in sorted(parts, key=lambda p: p[0] < 0))
+    return text.removeprefix(" + ") if text.startswith(" + ") else "-" + text.removeprefix(" - ")
+
+
+def _named(pairs: Sequence[tuple[Any, int]], name: Callable[[Any], str]) -> list[tuple[str, int]]:
+    return [(name(x), c) for x, c in pairs]
+
+
+def _symbol(s: Symbol, names: _TermNames) -> str:
+    return f"clip({names.operand(s.operand)}, {s.low}, {s.high})"
+
+
+def _bracket(b: Bracket, names: _TermNames) -> str:
+    """Numbers that are subtracted stand on the other side."""
+    if isinstance(b, Lookup):
+        read = _factor(Read(b.operand, b.access), names)
+        return f"{_affine(b.index, names)} = {f'clip({read}, {b.limits[0]}, {b.limits[1]})' if b.limits else read}"
+    left, right = _sides(b.index)
+    return f"{_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {_affine(right, names)}"
+
+
+def _sides(a: Affine) -> tuple[Affine, Affine]:
+    """(l, r) with a = l - r and no number in them negative."""
+    left = a.part(lambda c: c > 0) + max(a.constant, 0)
+    return left, left - a

@@ -1,0 +1,311 @@
+"""Elimination of brackets: equalities between indices are solved, inequalities become ranges; and what follows from it.
+
+Search terms: Presburger arithmetic, Fourier-Motzkin, mixed radix, linear Diophantine equation, sparse tensor algebra.
+Equalities are taken one at a time, with the bounds of interval arithmetic at hand: no range is lost, as what is
+substituted leaves its range as a bracket unless that is implied. Left out, knowingly: what only several brackets
+together imply. What is not solved stays a bracket, so that a term means the same before and after.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from tapeless.tracer.terms.affine import Access, Affine, Variable
+from tapeless.tracer.terms.printing import term_text
+from tapeless.tracer.terms.term import (
+    Bracket,
+    Coefficient,
+    IsZero,
+    Lookup,
+    NotNegative,
+    Read,
+    Sum,
+    Term,
+    Use,
+    indices_of,
+    term,
+    variables_of,
+    with_indices,
+)
+
+FALSE = NotNegative(Affine(-1))  # holds nowhere
+
+
+def solved(t: Term) -> Term | None:
+    """A term equal to `t`, with as few brackets and variables as the rules leave; None if it is 0."""
+    return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()
+
+
+# ---- one bracket ---------------------------------------------------------------------------------------------
+
+
+class _Rewriting(NamedTuple):
+    """What becomes of a bracket: others instead of it, values for variables, sizes of those whose range is another."""
+
+    brackets: tuple[Bracket, ...] = ()
+    values: tuple[tuple[Variable, Affine], ...] = ()
+    sizes: tuple[tuple[Variable, int], ...] = ()
+
+
+class _Solution:
+    """A term while it is being solved."""
+
+    def __init__(
+        self,
+        out: Access,
+        sizes: dict[Variable, int],
+        factors: tuple[Read, ...],
+        brackets: tuple[Bracket, ...],
+        coefficient: Coefficient,
+    ) -> None:
+        self.out, self.sizes, self.factors, self.brackets = out, sizes, factors, brackets
+        self.coefficient = coefficient
+
+    def solved(self) -> Term | None:
+        """The term that is left when nothing changes any more; None if it is 0."""
+        while self.step():
+            pass
+        return self.term()
+
+    def step(self) -> bool:
+        """Change something; whether anything was left to change."""
+        if FALSE in self.brackets or 0 in self.sizes.values():
+            return False
+        single = [v for v, n in self.sizes.items() if n == 1]
+        if single:
+            self._substitute(tuple([(v, Affine()) for v in single]))
+            return True
+        for k, bracket in enumerate(self.brackets):
+            change = self._change(bracket)
+            if change is not None:
+                self._apply(k, change)
+                return True
+        return self._pairs()
+
+    def _change(self, bracket: Bracket) -> _Rewriting | None:
+        if isinstance(bracket, IsZero):
+            return self._equality(bracket.index)
+        return self._inequality(bracket.index) if isinstance(bracket, NotNegative) else self._lookup(bracket)
+
+    def _apply(self, k: int, change: _Rewriting) -> None:
+        self.brackets = (*self.brackets[:k], *change.brackets, *self.brackets[k + 1 :])
+        self._substitute(change.values)
+        self.sizes.update(change.sizes)
+
+    def _substitute(self, values: Iterable[tuple[Variable, Affine]]) -> None:
+        for v, value in values:
+            self.out = tuple([a.substituted(v, value) for a in self.out])
+            self.factors = tuple(
+                [Read(f.operand, tuple([a.substituted(v, value) for a in f.access]), f.use) for f in self.factors]
+            )
+            self.brackets = tuple([_substituted(b, v, value) for b in self.brackets])
+            if value.coefficient(v) == 0:
+                del self.sizes[v]
+
+    # equalities
+
+    def _equality(self, index: Affine) -> _Rewriting | None:
+        g, (low, high) = index.gcd, index.bounds(self.sizes)
+        if not low <= 0 <= high or (g and index.constant % g):
+            return _Rewriting((FALSE,))
+        if g != 1:
+            return _Rewriting((IsZero(index.divided(g)),)) if g else _Rewriting()
+        return self._digits(index) or self._elimination(index) or self._two_variables(index)
+
+    def _digits(self, index: Affine) -> _Rewriting | None:
+        """m·H + L = 0 with |L| < m is H = 0 and L = 0."""
+        for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True):
+            multiples, rest = index.part(lambda c, m=m: c % m == 0), index.part(lambda c, m=m: c % m != 0)
+            low, high = rest.bounds(self.sizes)
+            for r in (index.constant % m, index.constant % m - m):
+                if -m < low + r and high + r < m and not rest.is_constant:
+                    split = multiples.divided(m) + (index.constant - r) // m
+                    return _Rewriting((IsZero(split), IsZero(rest + r)))
+        return None
+
+    def _elimination(self, index: Affine) -> _Rewriting | None:
+        """A variable with coefficient ±1 as a function of the others; one whose range is implied, if there is any."""
+        free = {v for a in self.out for v in variables_of(a)}
+        found: list[tuple[int, bool, Variable, _Rewriting]] = []
+        for v, c in index.variables:
+            if abs(c) == 1:
+                value = (index + Affine(0, ((v, -c),))) * -c
+                ranges = self._range_of(value, self.sizes[v])
+                found.append((len(ranges), v in free, v, _Rewriting(ranges, ((v, value),))))
+        return min(found, key=lambda f: f[:3])[3] if found else None
+
+    def _range_of(self, value: Affine, size: int) -> tuple[Bracket, ...]:
+        """The brackets of 0 <= value < size that are not implied."""
+        low, high = value.bounds(self.sizes)
+        below, above = (
+            (NotNegative(value),) if low < 0 else (),
+            (NotNegative(size - 1 - value),) if high >= size else (),
+        )
+        return (*below, *above)
+
+    def _two_variables(self, index: Affine) -> _Rewriting | None:
+        """a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new variable s."""
+        if len(index.variables) != 2 or index.symbols:
+            return None
+        (x, a), (y, b) = index.variables if index.variables[1][1] > 0 else (-index).variables
+        constant = index.constant if b == index.variables[1][1] else -index.constant
+        x0 = -constant * pow(a, -1, b) % b
+        y0 = (-constant - a * x0) // b
+        ends = [_within(x0, b, self.sizes[x]), _within(y0, -a, self.sizes[y])]
+        low, high = max(e[0] for e in ends), min(e[1] for e in ends)
+        if low > high:
+            return _Rewriting((FALSE,))
+        s = max(self.sizes) + 1
+        values = ((x, Affine(x0 + b * low, ((s, b),))), (y, Affine(y0 - a * low, ((s, -a),))))
+        return _Rewriting((), values, ((s, high - low + 1),))
+
+    # inequalities and lookups
+
+    def _inequality(self, index: Affine) -> _Rewriting | None:
+        low, high = index.bounds(self.sizes)
+        if low >= 0 or high < 0:
+            return _Rewriting(() if low >= 0 else (FALSE,))
+        if index.gcd > 1:
+            return _Rewriting((NotNegative(index.divided(index.gcd)),))
+        if len(index.variables) != 1 or index.symbols:
+            return None
+        ((v, c),) = index.variables
+        if c < 0:
+            return _Rewriting((), (), ((v, index.constant + 1),))
+        return _Rewriting((), ((v, Affine(-index.constant, ((v, 1),))),), ((v, self.sizes[v] + index.constant),))
+
+    def _lookup(self, bracket: Lookup) -> _Rewriting | None:
+        if bracket.limits is None:
+            return None
+        (low, high), (first, last) = bracket.index.bounds(self.sizes), bracket.limits
+        if high < first or low > last:
+            return _Rewriting((FALSE,))
+        return _Rewriting((IsZero(bracket.index - first),)) if first == last else None
+
+    # two brackets
+
+    def _pairs(self) -> bool:
+        for (i, a), (j, b) in combinations(enumerate(self.brackets), 2):
+            joint = _joint(a, b)
+            if joint is not None:
+                self.brackets = (*[x for k, x in enumerate(self.brackets) if k not in (i, j)], *joint)
+                return True
+        return False
+
+    # the end
+
+    def term(self) -> Term | None:
+        """The term, a variable that nothing reads being a factor."""
+        if FALSE in self.brackets or 0 in self.sizes.values() or self.coefficient == 0:
+            return None
+        read = {v for a in self._indices() for v in variables_of(a)}
+        for v in [v for v in self.sizes if v not in read]:
+            self.coefficient *= self.sizes.pop(v)
+        return term(self.out, self.sizes, self.factors, self.brackets, self.coefficient)
+
+    def _indices(self) -> Iterator[Affine]:
+        yield from self.out
+        for f in self.factors:
+            yield from f.access
+        for b in self.brackets:
+            yield from indices_of(b)
+
+
+def _substituted(b: Bracket, v: Variable, value: Affine) -> Bracket:
+    return with_indices(b, lambda a: a.substituted(v, value))
+
+
+def _within(start: int, step: int, size: int) -> tuple[int, int]:
+    """The least and greatest s with 0 <= start + step s < size, the least being the greater if there is none."""
+    if step < 0:
+        return _within(size - 1 - start, -step, size)
+    return -(start // step), (size - 1 - start) // step
+
+
+def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
+    """What two brackets say together, if it is simpler."""
+    if a == b:
+        return (a,)
+    if isinstance(a, Lookup) and isinstance(b, Lookup):
+        same = (a.operand, a.access, a.limits) == (b.operand, b.access, b.limits)
+        return (a, IsZero(a.index - b.index)) if same else None
+    if not isinstance(a, NotNegative) or not isinstance(b, NotNegative):
+        return None
+    if (difference := a.index - b.index).is_constant:
+        return (b,) if difference.constant > 0 else (a,)
+    if (total := a.index + b.index).is_constant and total.constant <= 0:
+        return (IsZero(a.index),) if total.constant == 0 else (FALSE,)
+    return None
+
+
+# ---- composition, transposition, sums ------------------------------------------------------------------------
+
+
+def composed(reader: Term, at: int, producer: Term) -> Term | None:
+    """`reader` with a term of what its factor number `at` reads in place of that factor, solved; None if it is 0.
+
+    The operands of both are numbered together.
+    Raises: ValueError if the factor divides: 1 / (a + b) is no sum.
+    """
+    f, n = reader.factors[at], len(reader.sizes)
+    if f.use is Use.DIVIDED:
+        raise ValueError(f"composed: factor {at} of {term_text(reader)} divides, which no term of a sum replaces.")
+
+    def rename(a: Affine) -> Affine:
+        return Affine(a.constant, tuple([(v + n, c) for v, c in a.variables]), a.symbols)
+
+    meeting = [IsZero(a - rename(o)) for a, o in zip(f.access, producer.out, strict=True)]
+    inner = [Read(g.operand, tuple(map(rename, g.access)), g.use) for g in producer.factors]
+    coefficient = producer.coefficient
+    if f.use is Use.CONJUGATED:
+        inner, coefficient = list(map(_conjugated, inner)), coefficient.conjugate()
+    return _Solution(
+        reader.out,
+        dict(enumerate((*reader.sizes, *producer.sizes))),
+        (*reader.factors[:at], *reader.factors[at + 1 :], *inner),
+        (*reader.brackets, *meeting, *[with_indices(b, rename) for b in producer.brackets]),
+        reader.coefficient * coefficient,
+    ).solved()
+
+
+def _conjugated(f: Read) -> Read:
+    if f.use is Use.DIVIDED:
+        raise ValueError(f"composed: {f} divides and would be conjugated.")
+    return f._replace(use=Use.PLAIN if f.use is Use.CONJUGATED else Use.CONJUGATED)
+
+
+def transposed(t: Term, at: int) -> Term:
+    """The transpose in factor number `at`: it is the result, and its operand is now read where the result was written.
+
+    Raises: ValueError if the factor is not plain.
+    """
+    f = t.factors[at]
+    if f.use is not Use.PLAIN:
+        raise ValueError(f"transposed: factor {at} of {term_text(t)} is {f.use.name.lower()}, not plain.")
+    factors = (*t.factors[:at], Read(f.operand, t.out), *t.factors[at + 1 :])
+    return term(f.access, t.sizes, factors, t.brackets, t.coefficient)
+
+
+def merged(terms: Iterable[Term]) -> Sum:
+    """The sum of `terms`, with one term for those that are alike but in coefficients, and for all cases of a choice."""
+    total: dict[Term, Coefficient] = {}
+    for t in terms:
+        total[t.unit] = total.get(t.unit, 0) + t.coefficient
+    found = tuple([t.scaled(c) for t, c in total.items() if c != 0])
+    return next(map(merged, _without_a_choice(found)), found)
+
+
+def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
+    """The terms with all cases of a choice as one, for the first choice that has all."""
+    cases: dict[tuple[Term, Lookup], dict[int, Term]] = {}
+    for t in terms:
+        for b in t.brackets:
+            if isinstance(b, Lookup) and b.limits and b.index.is_constant:
+                rest = term(t.out, t.sizes, t.factors, [x for x in t.brackets if x is not b], t.coefficient)
+                choice = Lookup(Affine(b.limits[0]), b.operand, b.access, b.limits)
+                found = cases.setdefault((rest, choice), {})
+                found[b.index.constant] = t
+                if len(found) == b.limits[1] - b.limits[0] + 1:
+                    joint = solved(rest)
+                    yield [*[x for x in terms if x not in found.values()], *([] if joint is None else [joint])]
+                    return

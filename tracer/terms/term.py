@@ -1,0 +1,322 @@
+"""Terms: `out[O(v)] += c · Π [brackets(v)] · Π factor[A(v)]` for all v in a box, interned in canonical form.
+
+Search terms: tensor comprehension, polyhedral statement, Iverson bracket, canonical form up to renaming of bound
+indices. Sources: MLIR's `linalg.generic`; Bernstein et al. 2020, section 5, for brackets. Here the result has an
+access, too: a reshape, a pad and a scatter are terms as slices and gathers are.
+
+A value is a sum of terms; what none of them writes is 0. Where a bracket fails nothing is read and nothing is written,
+so that [false]·inf is 0, and accesses need to be inside of their arrays only where the brackets hold.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import islice, permutations, product
+from typing import Any, NamedTuple
+
+from tapeless.tracer.terms.affine import Access, Affine, Variable
+
+MOST_ORDERS = 120  # of variables that nothing tells apart, tried for the canonical form
+Coefficient = Any  # a Python number
+
+
+class Use(IntEnum):
+    """How a factor takes part in a product."""
+
+    PLAIN = 0
+    CONJUGATED = 1
+    DIVIDED = 2
+
+
+class Read(NamedTuple):
+    """Operand number `operand`, read at `access`."""
+
+    operand: int
+    access: Access
+    use: Use = Use.PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class IsZero:
+    """The bracket [index = 0]."""
+
+    index: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class NotNegative:
+    """The bracket [index >= 0]."""
+
+    index: Affine
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The bracket [index = t[access]], of an integer or boolean operand t; with limits, of clip(t[access], *limits).
+
+    With an index that is a number it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
+    """
+
+    index: Affine
+    operand: int
+    access: Access
+    limits: tuple[int, int] | None = None
+
+
+Bracket = IsZero | NotNegative | Lookup
+_KINDS: dict[type[Any], int] = {IsZero: 0, NotNegative: 1, Lookup: 2}
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Term:
+    """A product, for all values of variables 0 <= v < sizes[v], added to the result at `out`. Made by `term`."""
+
+    out: Access
+    sizes: tuple[int, ...]
+    factors: tuple[Read, ...]
+    brackets: tuple[Bracket, ...]
+    coefficient: Coefficient
+
+    def scaled(self, k: Coefficient) -> "Term":
+        return _interned(self.out, self.sizes, self.factors, self.brackets, self.coefficient * k)
+
+    @property
+    def unit(self) -> "Term":
+        """With coefficient 1."""
+        return _interned(self.out, self.sizes, self.factors, self.brackets, 1)
+
+    def with_operands(self, number: Callable[[int], int]) -> "Term":
+        """With operand k as operand number(k)."""
+        factors = [f._replace(operand=number(f.operand), access=_each(f.access, number)) for f in self.factors]
+        brackets = [_with_operands(b, number) for b in self.brackets]
+        return term(_each(self.out, number), self.sizes, factors, brackets, self.coefficient)
+
+
+Sum = tuple[Term, ...]
+
+
+def term(
+    out: Sequence[Affine],
+    sizes: Sequence[int] | Mapping[Variable, int],
+    factors: Sequence[Read] = (),
+    brackets: Sequence[Bracket] = (),
+    coefficient: Coefficient = 1,
+) -> Term:
+    """The term that differs from the one given in the names of variables and the order of factors and brackets only.
+
+    Variables are numbered in the order of their first use: in `out`, in factors by operand, in brackets. Where this
+    leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
+    """
+    numbers = range(len(sizes)) if not isinstance(sizes, Mapping) else sorted(sizes)
+    given = _Unordered(tuple(out), {v: sizes[v] for v in numbers}, tuple(factors), tuple(brackets))
+    order = _only_order(given)
+    if order is not None:
+        form = _sorted(_with_names(given, order))
+    else:
+        form = min([_renamed(given, o) for o in islice(_orders(given), MOST_ORDERS)], key=_form_key)
+    return _interned(
+        form.out, tuple([form.sizes[v] for v in sorted(form.sizes)]), form.factors, form.brackets, coefficient
+    )
+
+
+def variables_of(index: Affine) -> Iterator[Variable]:
+    """The variables of an index."""
+    return (v for v, _ in index.variables)
+
+
+def indices_of(bracket: Bracket) -> Access:
+    """All indices in a bracket."""
+    return (bracket.index, *bracket.access) if isinstance(bracket, Lookup) else (bracket.index,)
+
+
+def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracket:
+    """A bracket with every index changed."""
+    if isinstance(bracket, Lookup):
+        access = tuple(map(change, bracket.access))
+        return Lookup(change(bracket.index), bracket.operand, access, bracket.limits)
+    return type(bracket)(change(bracket.index))
+
+
+def _each(access: Access, number: Callable[[int], int]) -> Access:
+    return tuple([a.with_operands(number) for a in access])
+
+
+def _with_operands(bracket: Bracket, number: Callable[[int], int]) -> Bracket:
+    changed = with_indices(bracket, lambda a: a.with_operands(number))
+    return replace(changed, operand=number(changed.operand)) if isinstance(changed, Lookup) else changed
+
+
+# ---- interning -----------------------------------------------------------------------------------------------
+
+_known: "weakref.WeakValueDictionary[Any, Term]" = weakref.WeakValueDictionary()
+
+
+def _interned(
+    out: Access, sizes: tuple[int, ...], factors: tuple[Read, ...], brackets: tuple[Bracket, ...], c: Coefficient
+) -> Term:
+    key = out, sizes, factors, brackets, c, type(c)
+    found = _known.get(key)
+    if found is None:
+        _known[key] = found = Term(out, sizes, factors, brackets, c)
+    return found
+
+
+# ---- canonical form ------------------------------------------------------------------------------------------
+
+
+class _Unordered(NamedTuple):
+    out: Access
+    sizes: Mapping[Variable, int]
+    factors: tuple[Read, ...]
+    brackets: tuple[Bracket, ...]
+
+
+def _only_order(given: _Unordered) -> dict[Variable, int] | None:
+    """The numbers of variables by first use, if nothing leaves an order open; this is so for most terms."""
+    names: dict[Variable, int] = {}
+    keys = [(f.operand, f.use) for f in given.factors]
+    if len(set(keys)) < len(keys):
+        return None
+    factors = given.factors if keys == sorted(keys) else sorted(given.factors, key=lambda f: (f.operand, f.use))
+    for access in (given.out, *[f.access for f in factors]):
+        for index in access:
+            new = [v for v, _ in index.variables if v not in names]
+            if len(new) > 1:
+                new.sort(key=lambda v, index=index: -index.coefficient(v))
+                if len({index.coefficient(v) for v in new}) < len(new):
+                    return None
+            for v in new:
+                names[v] = len(names)
+    return names if len(names) == len(given.sizes) else None
+
+
+def _orders(given: _Unordered) -> Iterator[list[Variable]]:
+    """The orders of variables that their places leave open, one if these tell all of them apart."""
+    marks = _marks(given)
+    while (finer := _refined(given, marks)) != marks:
+        marks = finer
+    classes: dict[int, list[Variable]] = {}
+    for v in sorted(given.sizes):
+        classes.setdefault(marks[v], []).append(v)
+    ordered = [classes[m] for m in sorted(classes)]
+    for choice in product(*[permutations(c) for c in ordered]):
+        yield [v for c in choice for v in c]
+
+
+def _marks(given: _Unordered) -> dict[Variable, int]:
+    """A number for each variable, by where it occurs, the first places first."""
+    places: dict[Variable, list[Any]] = {v: [] for v in given.sizes}
+    for label, access in _items(given):
+        for axis, index in enumerate(access):
+            for v, c in index.variables:
+                places[v].append((*label, axis, -c, index.constant))
+    return _ranked({v: (_first(sorted(found)), given.sizes[v]) for v, found in places.items()})
+
+
+def _first(found: list[Any]) -> Any:
+    return found or [(3,)]  # what nothing reads comes last
+
+
+def _items(given: _Unordered) -> Iterator[tuple[tuple[int, ...], Access]]:
+    """Result, factors and brackets, with labels that do not depend on names and order."""
+    yield (0, 0, 0), given.out
+    for f in given.factors:
+        yield (1, f.operand, f.use), f.access
+    for b in given.brackets:
+        indices = (_unsigned(b.index),) if isinstance(b, IsZero) else indices_of(b)
+        yield (2, _KINDS[type(b)], b.operand if isinstance(b, Lookup) else 0), indices
+
+
+def _refined(given: _Unordered, marks: dict[Variable, int]) -> dict[Variable, int]:
+    """Marks that tell variables apart whose neighbours differ."""
+    if len(set(marks.values())) == len(marks):
+        return marks
+    near: dict[Variable, list[Any]] = {v: [] for v in marks}
+    for label, access in _items(given):
+        inside = [(axis, marks[v], c) for axis, index in enumerate(access) for v, c in index.variables]
+        for axis, index in enumerate(access):
+            for v, c in index.variables:
+                near[v].append((*label, axis, c, sorted(inside)))
+    return _ranked({v: (marks[v], sorted(found)) for v, found in near.items()})
+
+
+def _ranked(keys: dict[Variable, Any]) -> dict[Variable, int]:
+    """The rank of each variable's key; equal ones have equal ranks."""
+    order: list[Any] = []
+    ranks: dict[Variable, int] = {}
+    for v in sorted(keys, key=keys.__getitem__):
+        if not order or order[-1] != keys[v]:
+            order.append(keys[v])
+        ranks[v] = len(order) - 1
+    return ranks
+
+
+def _renamed(given: _Unordered, order: list[Variable]) -> _Unordered:
+    """With variables numbered in this order, then factors and brackets sorted, then numbered by first use."""
+    sorted_form = _sorted(_with_names(given, {v: i for i, v in enumerate(order)}))
+    used: dict[Variable, int] = {}
+    for _, access in _items(sorted_form):
+        for index in access:
+            for v in variables_of(index):
+                used.setdefault(v, len(used))
+    for v in sorted(sorted_form.sizes):
+        used.setdefault(v, len(used))
+    return sorted_form if all(v == n for v, n in used.items()) else _sorted(_with_names(sorted_form, used))
+
+
+def _with_names(given: _Unordered, names: Mapping[Variable, int]) -> _Unordered:
+    if all(v == n for v, n in names.items()):
+        return given
+
+    def rename(index: Affine) -> Affine:
+        return index.renamed(names.__getitem__)
+
+    factors = [f._replace(access=tuple(map(rename, f.access))) for f in given.factors]
+    brackets = [with_indices(b, rename) for b in given.brackets]
+    sizes = {names[v]: n for v, n in given.sizes.items()}
+    return _Unordered(tuple(map(rename, given.out)), sizes, tuple(factors), tuple(brackets))
+
+
+def _sorted(given: _Unordered) -> _Unordered:
+    factors, brackets = given.factors, given.brackets
+    if len(factors) > 1:
+        factors = tuple(sorted(factors, key=_factor_key))
+    if brackets:
+        brackets = tuple(sorted(dict.fromkeys(map(_with_sign, brackets)), key=_bracket_key))
+    return given._replace(factors=factors, brackets=brackets)
+
+
+def _unsigned(a: Affine) -> Affine:
+    return Affine(abs(a.constant), tuple([(v, abs(c)) for v, c in a.variables]), a.symbols)
+
+
+def _with_sign(b: Bracket) -> Bracket:
+    """[index = 0] as that one of [index = 0] and [-index = 0] whose first coefficient is positive."""
+    if not isinstance(b, IsZero):
+        return b
+    first = next(iter((*b.index.variables, *b.index.symbols)), (None, 1))
+    return IsZero(-b.index) if first[1] < 0 else b
+
+
+def _factor_key(f: Read) -> Any:
+    return f.operand, f.use, _access_key(f.access)
+
+
+def _bracket_key(b: Bracket) -> Any:
+    if isinstance(b, Lookup):
+        return 2, b.operand, _access_key(b.access), b.limits or (), _affine_key(b.index)
+    return _KINDS[type(b)], 0, _access_key((b.index,)), (), ()
+
+
+def _access_key(access: Access) -> Any:
+    return [_affine_key(a) for a in access]
+
+
+def _affine_key(a: Affine) -> Any:
+    return a.variables, a.constant, a.symbols
+
+
+def _form_key(g: _Unordered) -> Any:
+    sizes = [g.sizes[v] for v in sorted(g.sizes)]
+    return _access_key(g.out), sizes, list(map(_factor_key, g.factors)), list(map(_bracket_key, g.brackets))
