@@ -6,9 +6,12 @@ import os
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
 os.environ.setdefault("TAPELESS_PLATFORM", "cpu")  # where there is a GPU, too: tests/gpu asks for it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
-# Programs are compiled to run once, so without LLVM's dear passes, but for tests that use the fixture `optimized`.
-# `XLA_FLAGS= python -m pytest` has them everywhere.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
+# Programs are compiled to run once, so without LLVM's dear passes and without the emitters of fusions, which take half
+# of the time of compiling, but for tests that use the fixture `optimized`. `XLA_FLAGS= python -m pytest` has them all.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false",
+)
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -35,7 +38,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="module")
 def optimized() -> Iterator[None]:
     """Programs are compiled as users compile them: what is promised bit for bit is promised of these."""
-    full = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+    full = {
+        "xla_backend_optimization_level": 3,
+        "xla_llvm_disable_expensive_passes": False,
+        "xla_cpu_use_fusion_emitters": True,
+    }
     with pytest.MonkeyPatch.context() as patched:
         patched.delenv("XLA_FLAGS", raising=False)  # what it names is not set
         patched.setitem(compile.DEFAULTS, "cpu", {**compile.DEFAULTS["cpu"], **full})

@@ -17,7 +17,11 @@ from tapeless.lowering.compile import Executable
 from tapeless.tracer.types import aval_of
 
 VERSION = tuple(int(part) for part in JAXLIB_VERSION.split(".")[:3])
-AS_USERS_COMPILE = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+AS_USERS_COMPILE = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+    "xla_cpu_use_fusion_emitters": True,
+}
 
 
 class Defect(NamedTuple):
