@@ -2,7 +2,8 @@
 
 Transposition preserves work, so every guarantee about gradients is bought here, on the linear jaxpr. Passes over a
 program, one after another until none finds anything:
-- rules, one table of them, each of which knows a shorter way to compute an equation, by what its operands are;
+- rules, each of which knows a shorter way to compute an equation, by what its operands are: most are rows of the table
+  in `simplifications/rewrites.py`;
 - writes (`writes`): a choice between an array and what was written into it chooses what is written;
 - invariants (`invariants`): what a loop computes of constants alone is computed before it;
 - parts (`parts`): what is read of a value in parts only is computed in these parts only;

@@ -2,16 +2,12 @@
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import (
-    contraction,
     control_flow,
     dead_operands,
-    elementwise,
-    indexing,
     licm,
     mask_before_product,
-    reduction,
+    rewrites,
     select_of_update,
-    shape,
 )
 from tapeless.interpreters.simplifications.einsum import factoring, plans
 from tapeless.interpreters.simplifications.einsum import rules as einsum_rules
@@ -21,7 +17,7 @@ from tapeless.interpreters.simplifications.masks import rules as mask_rules
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplifications.slicing import rules as slicing_rules
 
-_RULES = contraction, control_flow, elementwise, indexing, reduction, shape, plans, einsum_rules
+_RULES = rewrites, control_flow, plans, einsum_rules
 _RULES_OF_PASSES = masks_in_control_flow, mask_rules, slicing_rules
 
 for _steps, _sunk in ((simplify.programs, mask_analysis.sunk), (simplify.bodies, mask_analysis.sunk_in_body)):

@@ -24,6 +24,13 @@ def is_zero(w: Writer, x: Atom) -> bool:
     return known is not None and not known.any()
 
 
+def spread(w: Writer, x: Atom, aval: ShapedArray) -> Atom | None:
+    """A value as it is in a result of this type, perhaps a scalar everywhere; None if the types are others."""
+    if x.aval.weak_type != aval.weak_type:
+        return None
+    return x if x.aval.shape == aval.shape else w.write(broadcast_in_dim_p, x, shape=aval.shape, dims=())
+
+
 def count(w: Writer, n: int, aval: ShapedArray) -> Literal | None:
     """The number that a value of this type is multiplied by in the place of adding it up n times, negative or not.
 

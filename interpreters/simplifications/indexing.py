@@ -1,26 +1,23 @@
-"""Windows at places that are known are slices; one that covers an array replaces it."""
+"""Windows at places that are known. Functions of the rewrites."""
 
-from typing import Any
+from collections.abc import Sequence
 
-from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications.slicing.views import known_window
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom
-from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.shape import slice_p
+from tapeless.tracer.types import ShapedArray
 
 
-def _dynamic_slice(w: Writer, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:
-    first = known_window(starts, x.aval.shape, slice_sizes)
+def known_slice(w: Writer, aval: ShapedArray, x: Atom, starts: Sequence[Atom]) -> Atom | None:
+    """A slice, if it is known where the window begins."""
+    first = known_window(starts, x.aval.shape, aval.shape)
     if first is None:
         return None
-    limits = tuple([a + n for a, n in zip(first, slice_sizes)])
+    limits = tuple([a + n for a, n in zip(first, aval.shape)])
     return w.write(slice_p, x, start_indices=first, limit_indices=limits, strides=(1,) * len(first))
 
 
-def _dynamic_update_slice(w: Writer, x: Atom, update: Atom, *starts: Atom) -> Any:
-    return update if update.aval is x.aval else None
-
-
-simplify.rules[i.dynamic_slice_p] = _dynamic_slice
-simplify.rules[i.dynamic_update_slice_p] = _dynamic_update_slice
+def same_type(x: Atom, y: Atom) -> bool:
+    """Whether operands have one type."""
+    return x.aval is y.aval

@@ -1,0 +1,305 @@
+"""Compile rewrites `pattern -> replacement if condition` of one equation to a matcher. Term rewriting.
+
+The notation is that of the printer, as Python: `transpose[p](transpose[q](x)) -> transpose[picked(q, p)](x)`.
+- `x` is any operand, `ẋ` a linear one, `m` and `n` are literals, `*x` all operands that are left. Params stand in
+  brackets, in the order of the typing rule, and are left out where none matters.
+- A number stands for a value that has it everywhere, `0` for a zero of either sign, `0.0` and `-0.0` for the one.
+  Of `+` and `*` either operand may be what is written first.
+- A replacement is an operand, a number, an application of a primitive, or `f(...)` with a function `f(writer, aval,
+  ...)` of the result's type, which gives None where it finds that nothing can be done. Conditions and params are
+  Python. Elementwise, an operand is spread over the shape of the result.
+A matcher is Python source that is generated when it is first needed, as `dataclasses` does it; `source` shows it.
+Source: tinygrad's `upat_compile`. Left out: patterns of more than one result, and sharing tests among rewrites.
+"""
+
+import ast
+import inspect
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters.simplifications.constants import number, spread
+from tapeless.interpreters.simplify import Writer, filled
+from tapeless.tracer.core import Primitive, all_primitives
+from tapeless.tracer.jaxpr import Atom, Literal
+from tapeless.tracer.primitives.elementwise import add_p, mul_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+
+Matcher = Callable[..., Any]  # (writer, *operands, **params) -> the replacement, or None
+
+
+class Licence(Enum):
+    """Where a rewrite holds: its name in print, and the condition that a matcher asks for."""
+
+    ALWAYS = ("", "")
+    FLOATS = ("real floats", "operands[0].aval.dtype.kind == 'f'")
+    INTEGERS = ("integers", "operands[0].aval.dtype.kind in 'iu'")
+    LINEAR = ("linear programs", "w.linear")
+
+
+class Rewrite(NamedTuple):
+    """One row: `pattern -> replacement if condition`, why it holds, and where."""
+
+    text: str
+    reason: str
+    licence: Licence = Licence.ALWAYS
+
+    def __str__(self) -> str:
+        where = f"; {self.licence.value[0]}" if self.licence.value[0] else ""
+        return f"{self.text}  # {self.reason}{where}"
+
+    @property
+    def pattern(self) -> ast.expr:
+        """What is looked for."""
+        return _parsed(self.text.split(" -> ")[0])
+
+    @property
+    def replacement(self) -> ast.expr:
+        """What it is replaced by."""
+        return _parsed(self.text.split(" -> ")[1].partition(" if ")[0])
+
+    @property
+    def condition(self) -> str:
+        """When; empty for always."""
+        return self.text.partition(" if ")[2]
+
+
+class Rewrites:
+    """The rewrites of one primitive, as a rule of `simplify`; compiled when it is first asked.
+
+    names: functions of conditions, params and replacements. after: of an elementwise primitive, (primitive, writer,
+    operands, params) -> the replacement, or None, where no row matches.
+    """
+
+    def __init__(
+        self, primitive: Primitive, rows: Sequence[Rewrite], names: Mapping[str, Any], after: Matcher | None = None
+    ) -> None:
+        self.primitive, self.rows, self._names, self._after = primitive, tuple(rows), names, after
+        self._match: Matcher | None = None
+
+    def __call__(self, w: Writer, *operands: Atom, **params: Any) -> Any:
+        match = self._match
+        if match is None:
+            match = self._match = self._compiled()
+        return match(w, *operands, **params)
+
+    def looks_at(self) -> frozenset[Primitive] | None:
+        """The primitives of which one must have made an operand that is no literal, else none matches. None: any."""
+        found: set[Primitive] = {broadcast_in_dim_p}
+        for row in self.rows:
+            parts = operands_of(row.pattern)
+            if all(isinstance(x, (ast.Name, ast.Starred)) and not _is_number(x) for x in parts):
+                return None
+            found.update(primitive_of(x) for x in parts if is_application(x))
+        return frozenset(found)
+
+    def only(self, row: Rewrite) -> "Rewrites":
+        """One row alone."""
+        return Rewrites(self.primitive, [row], self._names, self._after and _nothing)
+
+    def source(self) -> str:
+        """The matcher."""
+        numbers = sorted({k for row in self.rows for k in _numbers(self.primitive, row)})
+        lines = [f"k{i} = number(w, operands[{i}])" for i in numbers]
+        for row in self.rows:
+            for order in _orders(self.primitive, row):
+                lines += _nested(_steps(self.primitive, row, order, self._after is not None))
+        lines += [] if self._after is None else [f"return after({self.primitive}_p, w, operands, params)"]
+        return "\n".join(["def match(w, *operands, **params):", *[f"    {line}" for line in lines]])
+
+    def _compiled(self) -> Matcher:
+        if not self.rows and self._after is not None:
+            after, primitive = self._after, self.primitive
+            return lambda w, *operands, **params: after(primitive, w, operands, params)
+        primitives = {f"{p.name}_p": p for p in all_primitives()}
+        names = {
+            "Literal": Literal,
+            "number": number,
+            "filled": filled,
+            "spread": spread,
+            "signbit": np.signbit,
+            "after": self._after,
+        }
+        scope: dict[str, Any] = {**primitives, **names, **self._names}
+        exec(compile(self.source(), f"<rewrites of {self.primitive}>", "exec"), scope)
+        return scope["match"]
+
+
+def _nothing(*_: Any) -> None:
+    """What follows a row that stands alone."""
+
+
+# ---- notation ------------------------------------------------------------------------------------------------
+
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_COMMUTATIVE = (add_p, mul_p)
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether a pattern asks for a number, one or any."""
+    return _constant(node) is not None or (isinstance(node, ast.Name) and node.id in ("m", "n"))
+
+
+def _constant(node: ast.expr) -> str | None:
+    """A number as it is written, sign and all."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return ast.unparse(node) if isinstance(inner, ast.Constant) else None
+
+
+def is_application(node: ast.expr) -> bool:
+    return isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Call)) and _constant(node) is None and _name(node) in _named()
+
+
+def _name(node: ast.expr) -> str:
+    """The primitive, or function, of an application."""
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)]
+    if isinstance(node, ast.UnaryOp):
+        return "neg"
+    assert isinstance(node, ast.Call)
+    return ast.unparse(node.func.value if isinstance(node.func, ast.Subscript) else node.func)
+
+
+@cache
+def _named() -> dict[str, Primitive]:
+    return {p.name: p for p in all_primitives()}
+
+
+def primitive_of(node: ast.expr) -> Primitive:
+    return _named()[_name(node)]
+
+
+def operands_of(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    assert isinstance(node, ast.Call)
+    return node.args
+
+
+def params_of(node: ast.expr) -> dict[str, str]:
+    """The params that are written in brackets, by name; none if there are no brackets."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
+        return {}
+    inner = node.func.slice
+    written = inner.elts if isinstance(inner, ast.Tuple) and inner.elts else [inner]
+    signature = inspect.signature(primitive_of(node).typing_rule).parameters.values()
+    names = [p.name for p in signature if p.kind is p.KEYWORD_ONLY]
+    return dict(zip(names, map(ast.unparse, written), strict=True))
+
+
+# ---- matching ------------------------------------------------------------------------------------------------
+
+
+def _orders(primitive: Primitive, row: Rewrite) -> list[Sequence[int]]:
+    """The orders in which operands are matched; empty for one by one."""
+    parts = operands_of(row.pattern)
+    if any(isinstance(x, ast.Starred) for x in parts):
+        return [()]
+    straight = range(len(parts))
+    same = all(isinstance(x, ast.Name) for x in parts)
+    return [straight] if primitive not in _COMMUTATIVE or same else [straight, straight[::-1]]
+
+
+def _numbers(primitive: Primitive, row: Rewrite) -> Collection[int]:
+    """Positions of operands that may have to be a certain number."""
+    parts = operands_of(row.pattern)
+    return {order[i] for order in _orders(primitive, row) if order for i, x in enumerate(parts) if _constant(x)}
+
+
+def _nested(steps: Sequence[str]) -> Iterator[str]:
+    """Statements, each after an `if` under it."""
+    depth = 0
+    for step in steps:
+        yield "    " * depth + step
+        depth += step.endswith(":")
+
+
+def _steps(primitive: Primitive, row: Rewrite, order: Sequence[int], elementwise: bool) -> list[str]:
+    """What a row asks, and what it gives."""
+    parts, bound = operands_of(row.pattern), set[str]()
+    steps = [f"if {row.licence.value[1]}:"] if row.licence.value[1] else []
+    if order:
+        steps += [f"if len(operands) == {len(order)}:"]
+        steps += [step for i, x in zip(order, parts) for step in _match(x, f"operands[{i}]", f"k{i}", bound)]
+    else:
+        steps += [step for i, x in enumerate(parts) for step in _match(x, f"operands[{i}]", f"k{i}", bound)]
+    steps += _match_params(row.pattern, "params", bound)
+    if row.condition:
+        steps.append(f"if {row.condition}:")
+    replacement = _written(row.replacement)
+    if elementwise and isinstance(row.replacement, ast.Name):
+        replacement = f"spread(w, {replacement}, aval)"
+    if "aval" in replacement:
+        steps.append(f"aval = {primitive}_p.type(tuple([v.aval for v in operands]), params)[0]")
+    return [*steps, f"found = {replacement}", "if found is not None:", "return found"]
+
+
+def _match(node: ast.expr, at: str, known: str, bound: set[str]) -> list[str]:
+    """Statements that bind names to an operand, and ask whether it is what a pattern says."""
+    if isinstance(node, ast.Starred):
+        return [f"{ast.unparse(node.value)} = {at.replace(']', ':]')}"]
+    if isinstance(node, ast.Name):
+        return _match_name(node.id, at, bound)
+    value = _constant(node)
+    if value is not None:
+        return [f"if {known} is not None and {_equals(known, value)}:"]
+    made = f"made_{len(bound)}_{_name(node)}"
+    steps = [f"{made} = w.made_by({at}, {_name(node)}_p)", f"if {made} is not None:"]
+    for i, x in enumerate(operands_of(node)):
+        steps += _match(x, f"{made}.invars[{i}]", "", bound)
+    return [*steps, *_match_params(node, f"{made}.params", bound)]
+
+
+def _match_name(name: str, at: str, bound: set[str]) -> list[str]:
+    if name in bound:
+        return [f"if {at} is {name}:"]
+    bound.add(name)
+    steps = [f"{name} = {at}"]
+    if name in ("m", "n"):
+        steps.append(f"if type({name}) is Literal and not {name}.aval.shape:")
+    return [*steps, f"if {name}.linear:"] if "\u0307" in unicodedata.normalize("NFD", name) else steps
+
+
+def _equals(known: str, value: str) -> str:
+    if value == "0":
+        return f"not {known}.any()"
+    if "0.0" in value:
+        return f"{known} == 0 and signbit({known}) == {value.startswith('-')}"
+    return f"{known} == {value}"
+
+
+def _match_params(node: ast.expr, params: str, bound: set[str]) -> list[str]:
+    steps: list[str] = []
+    for name, written in params_of(node).items():
+        is_new = written.isidentifier() and written not in bound
+        value = f"{params}[{name!r}]"
+        steps.append(f"{written} = {value}" if is_new else f"if {value} == {written}:")
+        bound.update([written] if is_new else [])
+    return steps
+
+
+# ---- writing -------------------------------------------------------------------------------------------------
+
+
+def _written(node: ast.expr) -> str:
+    """An expression for what a replacement is."""
+    value = _constant(node)
+    if value is not None:
+        return f"filled(w, {value}, aval)"
+    if isinstance(node, ast.Name):
+        return node.id
+    if not is_application(node):
+        assert isinstance(node, ast.Call)
+        return f"{_name(node)}({', '.join(['w', 'aval', *map(ast.unparse, node.args)])})"
+    params = [f"{name}={written}" for name, written in params_of(node).items()]
+    return f"w.write({', '.join([f'{_name(node)}_p', *map(_written, operands_of(node)), *params])})"
