@@ -60,7 +60,16 @@ from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
 from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import config, enable_x64
+from tapeless.tracer.config import (
+    config,
+    debug_nans,
+    default_matmul_precision,
+    disable_jit,
+    enable_x64,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+)
+from tapeless.tracer.core import ensure_compile_time_eval
 from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.source import named_scope
@@ -93,15 +102,19 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_nans",
     "default_backend",
     "default_device",
+    "default_matmul_precision",
     "device_count",
     "device_get",
     "device_put",
     "devices",
+    "disable_jit",
     "dtypes",
     "effects_barrier",
     "enable_x64",
+    "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "experimental",
@@ -127,6 +140,8 @@ __all__ = [
     "named_scope",
     "nn",
     "numpy",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
     "pmap",
     "print_saved_residuals",
     "program_size",

@@ -2,8 +2,8 @@
 
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr
-from tapeless.tracer.core import Trace, Tracer
+from tapeless.tracer.core import Trace, Tracer, ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.types import ShapedArray
 
-__all__ = ["Atom", "Primitive", "ShapedArray", "Trace", "Tracer", "eval_jaxpr"]
+__all__ = ["Atom", "Primitive", "ShapedArray", "Trace", "Tracer", "ensure_compile_time_eval", "eval_jaxpr"]

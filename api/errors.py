@@ -8,6 +8,7 @@ from tapeless.tracer.errors import (
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
+    TypePromotionError,
     UnexpectedTracerError,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TypePromotionError",
     "UnexpectedTracerError",
 ]

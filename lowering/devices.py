@@ -26,6 +26,7 @@ from typing import Any
 
 from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
+from tapeless.tracer.config import config
 
 
 class Device:
@@ -176,6 +177,14 @@ def current_device() -> Device:
     return _scoped.get() or _everywhere or _default_platform()[0]
 
 
+def _check_platform(name: str) -> None:
+    """Connect to a platform, so that one knows of its devices. Raises: RuntimeError if it is not there."""
+    _platform(name)
+
+
+config.watch("platform_name", _check_platform)
+
+
 @contextmanager
 def default_device(device: Device | str | None) -> Generator[Device]:
     """Use a device, or the first of a platform, within a with block (of this thread or task).
@@ -254,8 +263,14 @@ def _device_numbered(platform: str, id: int) -> Device:
     return found[0]
 
 
-@functools.cache
 def _default_platform() -> tuple[Device, ...]:
+    """The platform of `config.platform_name`, else the best."""
+    asked = config.platform_name
+    return _platform(asked) if asked else _best_platform()
+
+
+@functools.cache
+def _best_platform() -> tuple[Device, ...]:
     """The platform of TAPELESS_PLATFORM, else the best that has devices."""
     asked = os.environ.get("TAPELESS_PLATFORM")
     if asked:

@@ -5,7 +5,7 @@ config.scope(...)`), which belongs to the current thread or task and goes before
 """
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
@@ -15,20 +15,27 @@ from tapeless.tracer import axes
 T = TypeVar("T")
 
 
-class Field(Generic[T]):
-    """One setting: its name, its allowed values, its value for the process and for the current scope."""
+_UNSET: Any = object()
 
-    def __init__(self, default: T, allowed: tuple[T, ...]) -> None:
+
+class Field(Generic[T]):
+    """One setting: its name, its allowed values, its value for the process and for the current scope.
+
+    `allowed` is None for any string; then `check`, which a layer above may fill in, says what is wrong with one.
+    """
+
+    def __init__(self, default: T, allowed: tuple[T, ...] | None) -> None:
         self.everywhere = default
         self.allowed = allowed
+        self.check: Callable[[T], None] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        self.scoped: ContextVar[T | None] = ContextVar(name, default=None)
+        self.scoped: ContextVar[T] = ContextVar(name, default=_UNSET)
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:
         value = self.scoped.get()
-        return self.everywhere if value is None else value
+        return self.everywhere if value is _UNSET else value
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
@@ -38,11 +45,20 @@ class Field(Generic[T]):
 
     def checked(self, value: Any) -> T:
         """The allowed value equal to `value`. Raises: ValueError if there is none."""
+        if self.allowed is None:
+            return self._checked_name(value)
         for known in self.allowed:
             if value == known and isinstance(value, bool) == isinstance(known, bool):
                 return known
         allowed = " or ".join(map(repr, self.allowed))
         raise ValueError(f"config.{self.name} must be {allowed}, not {value!r}.")
+
+    def _checked_name(self, value: Any) -> T:
+        if not isinstance(value, str):
+            raise ValueError(f"config.{self.name} must be a string, not {value!r}.")
+        if self.check is not None and value:
+            self.check(value)  # type: ignore[arg-type]  # T is str where any is allowed
+        return value  # type: ignore[return-value]
 
     @contextmanager
     def scope(self, value: T) -> Generator[None]:
@@ -70,7 +86,15 @@ class Config:
     numpy_bits: the width of NumPy arrays of 64 bits: theirs, or 32 for programs that come from JAX. TAPELESS_NUMPY_BITS
       in the environment sets it, too.
     debug_nans: whether a result that holds a NaN is an error that names the operation.
+    numpy_dtype_promotion: "standard", or "strict": operands of different dtypes are a TypePromotionError, unless all
+      but one are numbers, or weakly typed, of the same kind or a lower one.
+    numpy_rank_promotion: "allow", "warn" or "raise", where operands of different numbers of axes, not counting
+      numbers, are broadcast against one another.
+    default_matmul_precision: the precision of products and convolutions that say none: None or a name.
+    disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
+    platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
+    JAX's names are understood, too: `jax_enable_x64` for the widths, for the others "jax_" and the name.
     """
 
     __slots__ = ()
@@ -78,10 +102,20 @@ class Config:
     default_bits = Field(32, (32, 64))
     numpy_bits = Field(_bits_in_environment("TAPELESS_NUMPY_BITS", 64), (32, 64))
     debug_nans = Field(False, (False, True))
+    numpy_dtype_promotion = Field("standard", ("standard", "strict"))
+    numpy_rank_promotion = Field("allow", ("allow", "warn", "raise"))
+    default_matmul_precision = Field[Any](
+        None, (None, "default", "high", "highest", "fastest", "bfloat16", "tensorfloat32", "float32")
+    )
+    disable_jit = Field(False, (False, True))
+    platform_name = Field("", None)
     check_programs = Field(False, (False, True))
 
     def update(self, name: str, value: Any) -> None:
-        """Set a field for the process. JAX's `jax_enable_x64` and `jax_debug_nans` are understood too.
+        """Set a field for the process, by its name or by JAX's.
+
+        Raises: AttributeError for another name; ValueError for a value that is not allowed; RuntimeError for a platform
+          that is not there.
 
         >>> config.update("default_bits", 64)
         >>> config.default_bits
@@ -92,7 +126,7 @@ class Config:
         """
         if name == "jax_enable_x64":
             name, value = "default_bits", _bits(value)
-        _field(name.removeprefix("jax_")).__set__(self, value)
+        _field(name).__set__(self, value)
 
     @contextmanager
     def scope(self, **values: Any) -> Generator[None]:
@@ -126,10 +160,14 @@ class Config:
         """A field by JAX's name."""
         if name == "jax_enable_x64":
             return self.default_bits == 64
-        return _field(name.removeprefix("jax_") if name.startswith("jax_") else name).__get__(self)
+        return _field(name).__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _field(name).__set__(self, value)
+        self.update(name, value)
+
+    def watch(self, name: str, check: Callable[[Any], None]) -> None:
+        """Let `check` raise for values of a field that are not allowed."""
+        _field(name).check = check
 
     def __repr__(self) -> str:
         return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _fields)})"
@@ -183,12 +221,40 @@ class _DefaultBits(AbstractContextManager[None]):
         self.scope.__exit__(*error)
 
 
+def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
+    """Make a NaN in a result an error that names the operation, in a with block or a decorated function."""
+    return config.scope(debug_nans=new_val)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """Run jitted functions, branches and loops as the Python they are written in, in a with block or a decorated
+    function: values are known, and can be printed."""
+    return config.scope(disable_jit=disable)
+
+
+def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
+    """Let operands of different dtypes be promoted ("standard") or refused ("strict"), in a with block or a decorated
+    function. Raises: there, TypePromotionError."""
+    return config.scope(numpy_dtype_promotion=new_val)
+
+
+def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
+    """Allow operands of different numbers of axes ("allow"), warn of them ("warn"), or refuse them ("raise"), in a with
+    block or a decorated function. Raises: there, ValueError."""
+    return config.scope(numpy_rank_promotion=new_val)
+
+
+def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
+    """Set the precision of products and convolutions that say none, in a with block or a decorated function."""
+    return config.scope(default_matmul_precision=new_val)
+
+
 def _bits(x64: bool) -> int:
     return 64 if x64 else 32
 
 
 def _field(name: str) -> Field[Any]:
-    field = _fields.get(name)
+    field = _fields.get(name.removeprefix("jax_"))
     if field is None:
         raise AttributeError(f"config has no field {name!r}; it has {', '.join(_fields)}.")
     return field

@@ -10,7 +10,8 @@ keeps nested derivatives apart. Source: Radul et al. 2023; the current-trace des
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -226,6 +227,44 @@ def under_new(
     finally:
         current.set(outside)
         trace.alive = False
+
+
+class FoldingTrace(Trace):
+    """Applying a primitive to values that are known computes it; to tracers, it is the parent's business."""
+
+    __slots__ = ("what",)
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent, parent.function)
+        self.what = parent.what
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        waits = primitive.effect or "axis_names" in params or any(isinstance(x, Tracer) for x in args)
+        trace = self.parent if waits else _bottom
+        return under(trace, trace.process, primitive, args, params)
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Generator[None]:
+    """Compute what depends on known values alone at once, in a with block or a decorated function, while a function is
+    being traced; what depends on traced values is traced.
+
+    >>> import tapeless as tl, tapeless.numpy as tnp
+    >>> @tl.jit
+    ... def f(x):
+    ...     with ensure_compile_time_eval():
+    ...         n = int(tnp.arange(4).sum())
+    ...     return x.reshape(n, 1).shape[0] * x
+    >>> f(tnp.ones(6)).shape
+    (6,)
+    """
+    outside = current.get()
+    try:
+        if outside is not _bottom:
+            current.set(FoldingTrace(outside))
+        yield
+    finally:
+        current.set(outside)
 
 
 def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from tapeless.tracer.config import config
+from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import KEY, KeyDType, extended, prng_key
 
 DType: TypeAlias = np.dtype[Any]
@@ -332,7 +333,8 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
         classes int, float and complex).
     Returns: among strong operands their join in JAX's lattice; a weak operand only raises the kind of that, to the
       default width; among weak operands the widest.
-    Raises: TypeError if there is no common dtype, or an operand is none of these.
+    Raises: TypeError if there is no common dtype, or an operand is none of these; TypePromotionError if
+      `config.numpy_dtype_promotion` is "strict" and they are promoted.
 
     >>> result_type(np.ones(3, np.float32), np.float64(0.1))
     (dtype('float32'), False)
@@ -341,6 +343,8 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
     """
     known = _results[config.default_bits]
     key = tuple(map(_type_of, operands))
+    if config.numpy_dtype_promotion == "strict":
+        _check_strict(key)
     found = known.get(key)
     if found is None:
         found = known[key] = _meet(key)
@@ -389,6 +393,18 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
 
 
 _BOOLEANS = (bool, np.bool_)
+
+
+def _check_strict(types: tuple[_TypeOf, ...]) -> None:
+    """Raises: TypePromotionError if strong types differ, or a weak one is of a higher kind than the strong one."""
+    strong = {canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS}
+    weak = [_dtype_of_class(t) for t in types if isinstance(t, type) and t not in _BOOLEANS]
+    if len(strong) > 1 or any(rank(x) > rank(dtype) for dtype in strong for x in weak):
+        names = " and ".join(t.__name__ if isinstance(t, type) else _NAMES.get(t, str(t)) for t in types)
+        raise TypePromotionError(
+            f"implicit promotion of {names}, which config.numpy_dtype_promotion forbids: it is 'strict'.\n"
+            "  Convert them with astype, or set it to 'standard'."
+        )
 
 
 def _dtype_of_class(scalar_class: type) -> DType:

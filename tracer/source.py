@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CodeType
+from types import CodeType, FrameType
 
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
@@ -125,6 +125,11 @@ def register_exclusion(path: str) -> None:
     """Take the code of a file for a library's: equations and messages then name the line that called it."""
     _excluded.add(os.path.abspath(path))
     _ours.clear()
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's: neither ours nor of an excluded file."""
+    return not _is_ours(frame.f_code)
 
 
 def _is_ours(code: CodeType) -> bool:

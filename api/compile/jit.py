@@ -184,6 +184,8 @@ class Jitted:
         return f"<jit of {core.describe_function(self._fun)}>"
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
         evaluating = core.is_evaluating()
         run, bufs = self._fast_in_tree((args, kwargs)) if evaluating else (None, [])
         if run is not None:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.control_flow import forwarding
+from tapeless.control_flow import forwarding, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, settled, trace
 from tapeless.control_flow.scan import steps_at_once
 from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.config import config
 from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
 from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
@@ -45,6 +46,8 @@ def cond(
     check_callable("cond", true_fun, "true_fun")
     check_callable("cond", false_fun, "false_fun")
     given = _operands("cond", operands, operand)
+    if without_jit.known(pred):
+        return (true_fun if bool(_predicate(pred)) else false_fun)(*given)
     return _chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
 
 
@@ -77,6 +80,8 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     given, which = _operands("switch", operands, operand), _index(index, len(functions))
     if len(functions) == 1:
         return functions[0](*given)
+    if without_jit.known(index):
+        return functions[int(which)](*given)
     return _chosen("switch", which, names, functions, given)
 
 
@@ -154,6 +159,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     check_callable("while_loop", cond_fun, "cond_fun")
     check_callable("while_loop", body_fun, "body_fun")
     check_arrays("while_loop: init_val{}", init_val)
+    if config.disable_jit and without_jit.known(more := cond_fun(init_val)):
+        return without_jit.while_loop(cond_fun, body_fun, init_val, more)
     tree = pytree.structure(init_val)
 
     def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> TracedBody:
@@ -205,6 +212,8 @@ def fori_loop(
     check_callable("fori_loop", body_fun, "body_fun")
     check_arrays("fori_loop: init_val{}", init_val)
     counter = _counter_type(lower, upper)
+    if without_jit.known(lower, upper):
+        return without_jit.fori_loop(int(lower), int(upper), counter, body_fun, init_val)
     tree = pytree.structure(init_val)
 
     def step(i: Any, *xs: Any) -> Any:

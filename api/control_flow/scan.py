@@ -6,7 +6,7 @@ from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.batch.vmap import vmap
-from tapeless.control_flow import forwarding
+from tapeless.control_flow import forwarding, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, described, settled, trace
 from tapeless.tracer import core, pytree
 from tapeless.tracer.errors import ConcretizationTypeError
@@ -49,6 +49,8 @@ def scan(
 
 def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, length: int, **how: Any) -> tuple[Any, Any]:
     """`scan` of `f`, which calls the user's `fun`."""
+    if length and without_jit.known():
+        return without_jit.scan(lambda carry, x: _pair(fun, f(carry, x)), init, xs, length, how.get("reverse", False))
     elements = [primitives.element_type(aval_of(x)) for x in pytree.leaves(xs)]
     tree = pytree.structure((init, xs))
 

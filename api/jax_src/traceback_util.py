@@ -1,5 +1,5 @@
 """Whose lines messages name: what libraries use of `jax._src.traceback_util`."""
 
-from tapeless.tracer.source import register_exclusion
+from tapeless.tracer.source import include_frame, register_exclusion
 
-__all__ = ["register_exclusion"]
+__all__ = ["include_frame", "register_exclusion"]

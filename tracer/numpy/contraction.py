@@ -6,6 +6,7 @@ from typing import Any
 
 from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
 from tapeless.tracer.numpy.promotion import (
@@ -66,11 +67,12 @@ def _dot(name: str, x: Any, y: Any, dims: Any, precision: Any = None, preferred_
     if x.shape[i] != y.shape[j]:
         check_contraction(name, aval_of(x), aval_of(y), dims)
     if precision is None and preferred_element_type is None:
-        return dot_general_p.bind(x, y, dimension_numbers=dims, precision=_FAST, preferred_element_type=None)[0]
+        both = _FAST if config.default_matmul_precision is None else canonical_precision(None)
+        return dot_general_p.bind(x, y, dimension_numbers=dims, precision=both, preferred_element_type=None)[0]
     return dot_general(x, y, dims, precision, preferred_element_type)
 
 
-_FAST = canonical_precision(None)
+_FAST = canonical_precision("default")
 
 
 def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> Array:

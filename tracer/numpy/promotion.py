@@ -5,12 +5,14 @@ dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one t
 does not widen it, are by far the most frequent and return at once. Source: "Type promotion semantics" of JAX.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.incoming import exact, incoming, incoming_number
@@ -43,6 +45,8 @@ def apply2(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike, on_bool:
         if x.aval is not y.aval:
             if x.aval.dtype != y.aval.dtype and (x.aval.weak_type or y.aval.weak_type):
                 _check_weak(name, x, y)
+            if x.aval.ndim != y.aval.ndim:
+                check_ranks(name, x, y)
             return _apply_mixed(x, y, name=name, primitive=primitive, on_bool=on_bool)
     else:
         x, y = promoted(name, x, y)
@@ -197,11 +201,12 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
             return x, constant(y, x.aval)
     elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= dtypes.rank(y.aval.dtype):
         return constant(x, y.aval), y
+    check_operands(name, x, y)
+    check_ranks(name, x, y)
     return _promoted(name, x, y)
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    check_operands(name, x, y)
     dtype, weak = _common_dtype(name, x, y)
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
@@ -234,7 +239,9 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
 
 def promoted_all(name: str, *xs: Any) -> list[Any]:
     """Operands in their common dtype and shape; those of rank 0 stay so."""
-    return broadcast(name, *promoted_dtypes(name, *xs))
+    converted = promoted_dtypes(name, *xs)
+    check_ranks(name, *converted)
+    return broadcast(name, *converted)
 
 
 # ---- shapes --------------------------------------------------------------------------------------------------
@@ -246,6 +253,18 @@ def _broadcast2(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         return x, y
     shape = common_shape(name, s, t)
     return stretched(x, shape), stretched(y, shape)
+
+
+def check_ranks(name: str, *xs: Any) -> None:
+    """Warn of operands with different numbers of axes, numbers aside, or raise ValueError, as the config says."""
+    how = config.numpy_rank_promotion
+    if how == "allow" or len({len(np.shape(x)) for x in xs} - {0}) < 2:
+        return
+    shapes = " and ".join(format_shape(np.shape(x)) for x in xs)
+    message = f"{name}: operands of shapes {shapes} differ in their numbers of axes, and config.numpy_rank_promotion"
+    if how == "raise":
+        raise ValueError(f"{message} is 'raise'.\n  Reshape them to one number of axes, or set it to 'allow'.")
+    warnings.warn(f"{message} is 'warn'.", stacklevel=3)
 
 
 def broadcast(name: str, *xs: Any) -> list[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes, widths
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
@@ -47,6 +48,8 @@ def canonical_precision(precision: Any) -> Precisions:
 def _one_precision(precision: Any) -> Precision:
     if isinstance(precision, Precision):
         return precision
+    if precision is None:
+        precision = config.default_matmul_precision
     try:
         return _PRECISIONS[precision]
     except (KeyError, TypeError):
@@ -70,7 +73,7 @@ def dot_general(
       lhs: [b.., m.., k..] in any axis order.
       rhs: [b.., n.., k..], dtype of lhs.
       dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
-      precision: Precision or its name, or a pair of these; the default one if None.
+      precision: Precision or its name, or a pair of these; if None, `config.default_matmul_precision`.
       preferred_element_type: dtype of the sum and the result; that of lhs if None.
     Returns: [b.., m.., n..].
     Raises: TypeError if dtypes, contracted sizes or batch sizes differ; ValueError if contracted or batch axes are not

@@ -1,0 +1,40 @@
+"""Branches and loops as the Python they stand for, where `config.disable_jit` is set and the values are known."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer import pytree
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.types import ShapedArray
+
+
+def known(*values: Any) -> bool:
+    """Whether this is the way to run what goes by these values: it is asked for, and they are known."""
+    return config.disable_jit and not any(isinstance(x, Tracer) and x.known() is None for x in values)
+
+
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], val: Any, more: Any) -> Any:
+    """Apply `body_fun` for as long as `cond_fun` is true, which is known; `more` is what it gives at first."""
+    while more:
+        val = body_fun(val)
+        more = cond_fun(val)
+    return val
+
+
+def fori_loop(lower: int, upper: int, counter: ShapedArray, body_fun: Callable[[Any, Any], Any], val: Any) -> Any:
+    """Apply `body_fun` for each number, an array of the type `counter`."""
+    for i in range(lower, upper):
+        val = body_fun(tnp.asarray(i, counter.dtype), val)
+    return val
+
+
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
+    """Apply `f` to each element along the leading axis of `xs`, of which there are some, and stack what it gives."""
+    ys: list[Any] = []
+    for i in reversed(range(length)) if reverse else range(length):
+        carry, y = f(carry, pytree.tree_map(lambda x, i=i: tnp.asarray(x)[i], xs))
+        ys.append(y)
+    in_order = ys[::-1] if reverse else ys
+    return carry, pytree.tree_map(lambda *each: tnp.stack(each), *in_order)
