@@ -1,38 +1,65 @@
-"""Write docs/primitives.md, the table of primitives and their rules: `python docs/make_primitives.py`.
+"""Write docs/primitives.md, the tables and the primitives in them: `python docs/make_primitives.py`.
 
 tests/test_primitives_page.py checks that the page is what this gives.
 """
 
 import importlib
+import inspect
 import pkgutil
+import re
 from pathlib import Path
+from typing import Any
 
-import tapeless.interpreters.rules  # fills the tables
-import tapeless.lowering.rules  # fills the tables
 import tapeless.tracer.primitives
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
 from tapeless.lowering import emit
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, all_primitives
+from tapeless.tracer.rules import Table
 
 PAGE = Path(__file__).parent / "primitives.md"
-TABLES = {
-    "jvp": jvp.rules,
-    "transpose": {**transpose.rules, **transpose.accumulating},
-    "vmap": vmap.rules,
-    "partial_eval": partial_eval.rules,
-    "emit": emit.rules,
-}
+COLUMNS = [jvp.rules, transpose.rules, vmap.rules, partial_eval.rules, emit.rules]
 HEAD = """# Primitives
 
-Written by `python docs/make_primitives.py` from the tables themselves. A primitive is a name and a typing rule; a
-mark says that a table has a rule for it. Linear: the operands it is structurally linear in, `each` for separately
-or jointly in all. Only primitives that carry programs need a rule for partial evaluation.
+Written by `python docs/make_primitives.py` from the tables themselves. A primitive is a name and a typing rule; all
+else about it is an entry in a table. [adding_a_primitive.md](adding_a_primitive.md) adds one.
+
+- [The tables](#the-tables): what an entry is, and what a primitive without one does not have.
+- By family: which tables have an entry for a primitive. ✓ is an entry in the table of the column. *Linear* lists the
+  operands that it is linear in, *each* if separately or jointly in all.
 """
+LEGEND = """## The tables
+
+| table | where | entry | without an entry | entries |
+| --- | --- | --- | --- | --- |"""
 
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *(section(family) for family in families())])
+    found = tables()
+    rows = [legend_row(path, table) for path, table in found.items()]
+    shown = {id(table) for table in (*COLUMNS, jvp.structurally_linear)}
+    others = [table for table in found.values() if id(table) not in shown]
+    return "\n".join([HEAD, LEGEND, *rows, "", *(section(family, others) for family in families())])
+
+
+def tables() -> dict[str, Table[Any]]:
+    """Every table, by the module and the name it is made under, layer by layer."""
+    found = dict[str, Table[Any]]()
+    for layer in ("tracer", "interpreters", "lowering"):
+        package = importlib.import_module(f"tapeless.{layer}")
+        for module in sorted(m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".")):
+            loaded = importlib.import_module(module)
+            made = re.findall(r"^(\w+)\b[^=\n]*= (?:Table|Rules)\(", inspect.getsource(loaded), re.MULTILINE)
+            found |= {f"{module.removeprefix('tapeless.')}.{name}": vars(loaded)[name] for name in made}
+    return found
+
+
+def legend_row(path: str, table: Table[Any]) -> str:
+    """One table's row."""
+    known = set(all_primitives())
+    cells = [table.name, f"`{path}`", table.entry, table.absent, str(sum(p in known for p in table))]
+    escaped = [re.sub(r"([|*])", r"\\\1", cell) for cell in cells]
+    return f"| {' | '.join(escaped)} |"
 
 
 def families() -> list[str]:
@@ -47,31 +74,33 @@ def primitives_of(family: str) -> list[Primitive]:
     return [value for name, value in vars(module).items() if isinstance(value, Primitive) and name.endswith("_p")]
 
 
-def section(family: str) -> str:
+def section(family: str, others: list[Table[Any]]) -> str:
     """One family's table."""
+    heads = ["primitive", *[table.name for table in COLUMNS], "linear", "other tables"]
     rows = [
         f"## {family}\n",
-        f"| primitive | {' | '.join(TABLES)} | linear |",
-        f"| --- | {' | '.join(['---'] * len(TABLES))} | --- |",
-        *(row(p) for p in primitives_of(family)),
+        f"| {' | '.join(heads)} |",
+        f"| {' | '.join(['---'] * len(heads))} |",
+        *(row(p, others) for p in primitives_of(family)),
     ]
     return "\n".join(rows) + "\n"
 
 
-def row(primitive: Primitive) -> str:
+def row(primitive: Primitive, others: list[Table[Any]]) -> str:
     """One primitive's row."""
-    marks = ["✓" if primitive in table else "" for table in TABLES.values()]
-    return f"| `{primitive}` | {' | '.join(marks)} | {linearity(primitive)} |"
+    marks = ["✓" if primitive in table else "" for table in COLUMNS]
+    rest = ", ".join(table.name for table in others if primitive in table)
+    return f"| `{primitive}` | {' | '.join(marks)} | {linearity(primitive)} | {rest} |"
 
 
 def linearity(primitive: Primitive) -> str:
-    """What it is linear in."""
+    """The operands that a primitive is linear in."""
     if primitive not in jvp.structurally_linear:
         return ""
     positions = jvp.structurally_linear[primitive]
     if isinstance(positions, slice):
         return f"all from {positions.start}"
-    return "each" if positions is None else ", ".join(map(str, positions))
+    return "each" if isinstance(positions, jvp.All) else ", ".join(map(str, positions))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
     """How control flow is run, and why."""
     asked = vmap.control_flow.get()
     effects: frozenset[str] = frozenset().union(*map(effects_of, programs))
-    if vmap.speak_across(programs):
+    if vmap.uses_collectives(programs):
         return "select", "the examples need one another inside"
     if "io" in effects or (effects and asked == "auto"):
         return "loop", "an example has the effects of what it takes, and no others"
@@ -107,7 +107,7 @@ def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr
     cache = _if_taken_programs.setdefault(program, {})
     if not cache:
         taken = ShapedArray((size,), np.dtype(bool))
-        together = vmap.speak_across([branch])  # then every example counts, with its own operands
+        together = vmap.uses_collectives([branch])  # then every example counts, with its own operands
 
         def safe(taken: Any, *operands: Any) -> Any:
             given = [_of_those(taken, x, size) if yes and not together else x for x, yes in zip(operands, mapped)]

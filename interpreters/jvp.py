@@ -4,6 +4,7 @@ jvp(f, (x,), (t,)) == (f(x), f'(x) t).   Source: Griewank & Walther 2008, ch. 3.
 """
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any
 
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
@@ -116,7 +117,11 @@ class JVPTracer(Tracer):
         return next(filter(None, parts), "")
 
 
-rules = Rules("jvp")
+rules = Rules(
+    "jvp",
+    "rule(primals, tangents, **params) -> results, their tangents (`Zero` for symbolic zeros)",
+    absent="forward and reverse mode raise an error; a primitive without a derivative has a rule (`jvp.zero`)",
+)
 
 
 def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
@@ -160,7 +165,7 @@ def multilinear(primitive: Primitive) -> None:
         return out, (total(terms, out[0]),)
 
     rules[primitive] = rule
-    structurally_linear[primitive] = separately[primitive] = None
+    structurally_linear[primitive] = All.SEPARATELY
 
 
 def linear_in(primitive: Primitive, *positions: int) -> None:
@@ -176,7 +181,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
         return out, primitive.bind(*pushed, **params)
 
     rules[primitive] = rule
-    structurally_linear[primitive] = positions or None
+    structurally_linear[primitive] = positions or All.JOINTLY
 
 
 def zero(primitive: Primitive) -> None:
@@ -189,10 +194,18 @@ def zero(primitive: Primitive) -> None:
     rules[primitive] = rule
 
 
-# Positions of the operands that primitives are linear in; None: all of them.
-structurally_linear: Table[tuple[int, ...] | slice | None] = Table("linearity")
-# Those of them that are linear in each operand, not in all together.
-separately: Table[None] = Table("multilinearity")
+class All(Enum):
+    """Linear in all operands: together (add), or in each while the others are fixed (mul)."""
+
+    JOINTLY = "jointly"
+    SEPARATELY = "separately"
+
+
+structurally_linear: Table[tuple[int, ...] | slice | All] = Table(
+    "linearity",
+    "positions of the operands that it is linear in, together; or `All`",
+    absent="it is linear in no operand, unless it carries programs",
+)
 
 
 def total(terms: Sequence[Any], out: Any) -> Any:

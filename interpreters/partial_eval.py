@@ -158,7 +158,11 @@ class LinearTracer(WrittenTracer):
     __slots__ = ()
 
 
-rules = Rules("partial_eval")  # only for primitives that carry programs: rule(trace, args, **params)
+rules = Rules(
+    "partial_eval",
+    "rule(trace, args, **params) -> results, some linear: only primitives that carry programs need one",
+    absent="the equation is linear, and written into the linear jaxpr as it is",
+)
 
 
 def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:

@@ -11,6 +11,7 @@ Source: Radul et al. 2023, section 5; policies as in JAX.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tapeless.interpreters.residual_provenance import spreading
 from tapeless.tracer import passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
@@ -79,7 +80,7 @@ def without_broadcasts(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jax
     needed: set[Atom] = set(wanted)
     again: list[Equation] = []
     for eqn in reversed(primal.eqns):
-        if eqn.primitive in broadcasts and eqn.outvars[0] in needed:
+        if spreading.get(eqn.primitive) and eqn.outvars[0] in needed:
             again.append(eqn)
             needed.remove(eqn.outvars[0])
             needed.update(eqn.invars)
@@ -88,10 +89,6 @@ def without_broadcasts(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jax
     available = [*primal.invars, *[v for eqn in primal.eqns for v in eqn.outvars]]
     saved = tuple([v for v in available if v in needed])
     return _moved(primal, linear, RematerializationPlan(primal.eqns, saved, tuple(again[::-1]), tuple(wanted)))
-
-
-# Primitives whose result is their operand again and again, or made of nothing.
-broadcasts: Table[None] = Table("broadcasting")
 
 
 def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
@@ -149,11 +146,17 @@ def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Rematerializat
     return RematerializationPlan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
 
 
-# rule(eqn, wanted: its results that are needed, policy) -> the equation, perhaps with more results to be saved;
-# the equation that computes those wanted again, from such results and from operands, or None if all are saved.
-rules = Rules("recompute")
-# Primitives that give a name to a value: the result is the operand.
-names: Table[None] = Table("naming")
+rules = Rules(
+    "rematerialization",
+    "rule(eqn, wanted results, policy) -> the equation, perhaps with more results to be saved; the equation that "
+    "computes `wanted` again from those and the operands, or None if all are saved",
+    absent="the policy is asked of the whole equation, not of the equations of its programs",
+)
+names: Table[None] = Table(
+    "names",
+    "its result is its operand, with a name that policies know",
+    absent="its results have no names",
+)
 
 
 class _Walk:

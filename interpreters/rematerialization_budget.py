@@ -100,8 +100,11 @@ def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
     return [node] * len(eqn.outvars)
 
 
-# rule(eqn, values of its operands, path of the programs inside, times it is run) -> values of its results
-rules = Rules("budget")
+rules = Rules(
+    "budget",
+    "rule(eqn, values of its operands, path of the programs inside, times it runs) -> values of its results",
+    absent="it is one node of the graph, saved or computed again as a whole",
+)
 
 
 def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:

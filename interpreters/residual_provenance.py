@@ -18,8 +18,11 @@ from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
 
-# Primitives that structure is seen through: True if they make it, of what they repeat or of nothing.
-spreading: Table[bool] = Table("spreading")
+spreading: Table[bool] = Table(
+    "spreading",
+    "True: it repeats its operand, or is made of nothing; False: it hands repetition on, elementwise or by moving",
+    absent="its results are residuals, however they were made",
+)
 DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows
 
 

@@ -50,10 +50,16 @@ def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
     return _remembered(jaxpr, bodies if any(jaxpr.linear_in) else programs)
 
 
-# rule(writer, *operands, **params) -> what the result is, an atom (or one for each result), or None: as it was.
-rules = Rules("simplify")
-# Rules that have nothing to say unless an operand is a literal, or made by one of these primitives.
-looks_at: Table[frozenset[Primitive]] = Table("simplify")
+rules = Rules(
+    "simplify",
+    "rule(writer, *operands, **params) -> an equal atom (one for each result if there are several), or None",
+    absent="the equation is never replaced by a simpler one",
+)
+looks_at: Table[frozenset[Primitive]] = Table(
+    "simplify operands",
+    "primitives: the simplify rule gives None unless an operand is a literal or a result of one of them",
+    absent="the simplify rule is always tried",
+)
 _NOTHING = frozenset[Primitive]()
 Steps = list[Callable[[Jaxpr], Jaxpr]]
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.

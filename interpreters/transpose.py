@@ -17,7 +17,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.elementwise import add
-from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -36,7 +36,7 @@ class Linear:
 
 
 class _LinearOperand(Exception):
-    """A rule computes with an operand whose value it takes for known."""
+    """Raised when a rule computes with the value of an operand that is linear, and so has none."""
 
 
 class Update(NamedTuple):
@@ -47,14 +47,14 @@ class Update(NamedTuple):
 
 
 def is_linear(x: Any) -> bool:
-    """Whether a transpose rule's operand is linear."""
+    """Tell whether the operand of a transpose rule is linear."""
     return type(x) is Linear
 
 
 def backward(
     jaxpr: Jaxpr, residuals: Sequence[Any], cts: Sequence[Any], totals: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Cotangents of the linear inputs, from those of the linear results (values or `Zero`).
+    """Pull cotangents (values or `Zero`) of the linear results back to cotangents of the linear inputs.
 
     Args:
       totals: what they are added to, in place where that is possible; one for each linear input, None for nothing.
@@ -86,7 +86,7 @@ def transpose_jaxpr(
     added: tuple[bool, ...] | None = None,
     wanted: tuple[bool, ...] | None = None,
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The program `residuals ; cotangents of results, totals -> cotangents of linear inputs`, where there are any.
+    """Transpose a linear jaxpr: residuals ; cotangents of results, totals -> cotangents of linear inputs.
 
     Args:
       nonzero: which results have a cotangent.
@@ -103,7 +103,7 @@ def transpose_jaxpr(
 
 
 def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
-    """Which inputs get a cotangent, if results do: at most these."""
+    """Find the inputs that may get a cotangent if the results `nonzero` have one."""
     needed = {v for v, some in zip(jaxpr.outvars, nonzero, strict=True) if some}
     for eqn in reversed(jaxpr.eqns):
         if eqn.linear and not needed.isdisjoint(eqn.outvars):
@@ -112,25 +112,54 @@ def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def read_in_parts(jaxpr: Jaxpr) -> tuple[bool, ...]:
-    """Which linear inputs an equation reads a part of: their cotangents are worth adding in place."""
-    read = {v for eqn in jaxpr.eqns if eqn.primitive in parts or eqn.primitive in accumulating for v in eqn.invars}
+    """Find the linear inputs that an equation reads a part of: adding to their cotangents in place saves work."""
+    in_place = (Accumulating, ReadingPart)
+    read = {v for eqn in jaxpr.eqns if isinstance(rules.get(eqn.primitive), in_place) for v in eqn.invars}
     return tuple(v.linear and v in read for v in jaxpr.invars)
 
 
-rules = Rules("transpose")
-# Rules of what carries programs: rule(cts, totals, *args, **params) -> cotangents, that of an operand whose running
-# total was taken with the total added: the programs add to it in place.
-accumulating = Rules("accumulation")
-parts: Table[None] = Table("parts")  # primitives that read a part: the cotangent of that operand is an update
+class Accumulating:
+    """A transpose rule `rule(cts, totals, *args, **params)` of a primitive that carries programs, which add in place.
+
+    The cotangent of an operand whose running cotangent the rule took (`Totals.take`) has that added already.
+    """
+
+    __slots__ = ("_rule",)
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self._rule = rule
+
+    def __call__(self, cts: Sequence[Any], totals: "Totals", *args: Any, **params: Any) -> Sequence[Any]:
+        return self._rule(cts, totals, *args, **params)
+
+
+class ReadingPart:
+    """A transpose rule of a primitive that reads a part of an operand, whose cotangent is an `Update`."""
+
+    __slots__ = ("_rule",)
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self._rule = rule
+
+    def __call__(self, cts: Sequence[Any], *args: Any, **params: Any) -> Sequence[Any]:
+        return self._rule(cts, *args, **params)
+
+
+rules = Rules(
+    "transpose",
+    "rule(cts, *args, **params) -> cotangents of the linear operands, None for the others; an `Accumulating` rule "
+    "takes running cotangents, a `ReadingPart` rule gives an `Update`",
+    absent="it is not linear, and reverse mode through a linear use of it is an error that says so",
+)
 
 
 def unary(primitive: Primitive, row: Callable[..., Any]) -> None:
-    """A rule for one linear operand, from `lambda ct, x, **params: cotangent` (x has only `.aval`)."""
+    """Register the rule of a primitive of one operand: `lambda ct, x, **params: cotangent`, x being `Linear`."""
     rules[primitive] = lambda cts, x, **params: (row(cts[0], x, **params),)
 
 
 def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
-    """A rule from one row per operand, `lambda ct, *operands, **params: cotangent`, for the one that is linear."""
+    """Register a rule from one row per operand, `lambda ct, *operands, **params: cotangent`; one operand is linear."""
 
     def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
         if sum(map(is_linear, args)) > 1:
@@ -141,7 +170,7 @@ def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
 
 
 def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
-    """A rule for operands that are linear together (add), from one row per operand.
+    """Register the rule of a primitive that is linear in operands together (add), from one row per operand.
 
     An operand that is not linear is a zero, if the program is linear: `linearity.check_linear` asks that of users.
     """
@@ -199,10 +228,7 @@ def _pull_back(eqn: Equation, env: dict[Var, Any], running: dict[Var, _Cotangent
     if not any(found):
         return
     cts = [Zero(v.aval) if ct is None else ct.value() for v, ct in zip(eqn.outvars, found)]
-    if eqn.primitive in accumulating:
-        pulled = accumulating[eqn.primitive](cts, Totals(eqn, running), *_read(eqn, env), **eqn.params)
-    else:
-        pulled = _pulled(eqn, cts, env)
+    pulled = _pulled(eqn, cts, env, running)
     for v, ct in zip(eqn.invars, pulled, strict=True):
         if v.linear:
             if ct is None:
@@ -225,11 +251,14 @@ class Totals:
         return None if found is None else found.value()
 
 
-def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any]) -> Sequence[Any]:
-    if eqn.primitive not in rules:
+def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any], running: dict[Var, _Cotangent]) -> Sequence[Any]:
+    rule = rules.get(eqn.primitive)
+    if rule is None:
         raise not_linear(eqn.primitive, "it is not linear", eqn)
+    if isinstance(rule, Accumulating):
+        return rule(cts, Totals(eqn, running), *_read(eqn, env), **eqn.params)
     try:
-        return rules[eqn.primitive](cts, *_read(eqn, env), **eqn.params)
+        return rule(cts, *_read(eqn, env), **eqn.params)
     except _LinearOperand:
         return (None,) * len(eqn.invars)
 

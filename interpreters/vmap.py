@@ -128,10 +128,21 @@ class BatchTracer(Tracer):
         return self.made.describe() if self.made else ""
 
 
-rules = Rules("vmap")  # rule(size, args, dims, **params) -> results, dims
-collectives = Rules("collective vmap")  # the same, for those over the name of the mapped axis
-# Primitives that call users' functions later, which may hold collectives over any name that is bound now.
-opaque: Table[None] = Table("opacity")
+rules = Rules(
+    "vmap",
+    "rule(size, args, dims, **params) -> results, their mapped axes (None: not mapped)",
+    absent="it has no operands; with mapped operands it is an error",
+)
+collectives = Rules(
+    "collective",
+    "rule(size, args, dims, **params) -> results, their mapped axes: under the vmap that binds its axis name",
+    absent="it has no axis name",
+)
+calling_later: Table[None] = Table(
+    "calling later",
+    "it calls users' functions later, which may hold collectives over any axis name that is bound now",
+    absent="the axis names of its collectives are found in its parameters",
+)
 _name: ContextVar[Hashable | None] = ContextVar("mapped axis", default=None)
 axis_name = _name.get  # of the axis whose rule is running; None if it has none
 
@@ -259,8 +270,8 @@ def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
     return passes.with_literals(jaxpr, consts)
 
 
-def speak_across(programs: Sequence[Jaxpr]) -> bool:
-    """Whether examples need one another in one of these programs, under the `vmap` whose rule is running."""
+def uses_collectives(programs: Sequence[Jaxpr]) -> bool:
+    """Tell whether one of the programs has a collective over the axis of the `vmap` whose rule is running."""
     return any(axis_name() in _names_in(program) for program in programs)
 
 
@@ -269,7 +280,7 @@ _ANY = object()  # among names: perhaps others
 
 def _names_of(primitive: Primitive, params: dict[str, Any]) -> frozenset[Hashable]:
     """The axes that a primitive, or the programs inside, have collectives over."""
-    own = params["axis_names"] if primitive in collectives else (_ANY,) if primitive in opaque else ()
+    own = params["axis_names"] if primitive in collectives else (_ANY,) if primitive in calling_later else ()
     return frozenset(own).union(*[_names_in(program) for program in subjaxprs(params)])
 
 

@@ -24,7 +24,11 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
-inline = Rules("inline")  # primitives that are not compiled by themselves: rule(*args, **params) computes them
+inline = Rules(
+    "eager",
+    "rule(*args, **params) -> results, computed without compiling the primitive by itself",
+    absent="applied outside jit, it is compiled alone",
+)
 
 
 def executable(

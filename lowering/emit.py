@@ -16,7 +16,11 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # what a program goes through before it is written, see api/__init__.py
-rules = Rules("emit")  # rule(f: Function, outs: avals, *operands: Value, **params) -> Values
+rules = Rules(
+    "emit",
+    "rule(f: Function, out types, *operands: Value, **params) -> Values: its StableHLO",
+    absent="it cannot be compiled",
+)
 
 
 class Emitted(NamedTuple):

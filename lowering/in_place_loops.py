@@ -28,11 +28,15 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.rules import Table
 
-reads: Table[int] = Table("reads")  # primitives that read operand 0 in places: which operand is their first index
-writes: Table[bool] = Table("writes")  # primitives that write operand 0 in places
+reads: Table[int] = Table(
+    "reads", "position of its first index operand: it reads operand 0 at indices", absent="it reads operands whole"
+)
+writes: Table[bool] = Table("writes", "it writes operand 0 at indices", absent="its results are new arrays")
 loops: Table[str] = Table(
-    "loops"
-)  # primitives that run their last program repeatedly: which param counts its constants
+    "loops",
+    "the parameter that counts the constants of its last program, which it runs repeatedly",
+    absent="it is no loop",
+)
 
 # ---- what is overwritten, and when ---------------------------------------------------------------------------
 

@@ -19,7 +19,11 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
 
 TOKEN = ShapedArray((), np.dtype(np.int32))
-rules = Rules("ordering")  # rule(eqn, token, out) -> the equation with the token among its operands, `out` its result
+rules = Rules(
+    "ordering",
+    "rule(eqn, token, out) -> the equation with the token among its operands, `out` among its results",
+    absent="it has no ordered effect",
+)
 
 
 def in_order(jaxpr: Jaxpr) -> Jaxpr:

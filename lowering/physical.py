@@ -18,8 +18,11 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import holds_keys, physical
 
-# rule(w: WordWriter, *operands, **params) -> atoms: operands are words where they were keys, and so are the results.
-rules = Rules("physical")
+rules = Rules(
+    "physical",
+    "rule(w: WordWriter, *operands, **params) -> atoms: words where operands and results were keys",
+    absent="it takes no keys of random numbers",
+)
 
 
 def program(jaxpr: Jaxpr) -> Jaxpr:

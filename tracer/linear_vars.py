@@ -11,7 +11,11 @@ from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 
-rules = Rules("marking")  # rule(linear_in, **params) -> params with programs marked, which results are linear
+rules = Rules(
+    "linear variables",
+    "rule(linear_in, **params) -> params whose programs have linear inputs, which results are linear",
+    absent="every result is linear if an operand is; of a param `jaxpr`, the results that its program says",
+)
 
 
 def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:

@@ -1,4 +1,7 @@
-"""The one table class: everything about a primitive but its name and type is a rule in some table."""
+"""The one table class: everything about a primitive but its name and type is an entry in some table.
+
+docs/primitives.md lists all tables, and for each primitive the tables that it has an entry in.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -7,18 +10,23 @@ Entry = TypeVar("Entry")
 
 
 class Table(dict[Any, Entry]):
-    """What is known about primitives, one entry for each.
+    """A table by primitives.
 
-    >>> emit = Table("emit")
+    Args:
+      name: no other table has it; errors name the table by it.
+      entry: the signature of an entry that is a function, or what another entry says of its primitive.
+      absent: what it means for a primitive to have no entry.
+
+    >>> emit = Table("example", "rule(x) -> y", absent="it cannot be compiled")
     >>> emit["sin"]
     Traceback (most recent call last):
     ...
-    NotImplementedError: no emit rule for 'sin'.
+    NotImplementedError: no example rule for 'sin'.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, entry: str, *, absent: str) -> None:
         super().__init__()
-        self.name = name
+        self.name, self.entry, self.absent = name, entry, absent
 
     def __missing__(self, primitive: Any) -> Entry:
         raise NotImplementedError(f"no {self.name} rule for {str(primitive)!r}.")
@@ -30,4 +38,4 @@ class Table(dict[Any, Entry]):
 
 
 class Rules(Table[Callable[..., Any]]):
-    """A table of rules."""
+    """A table of functions."""

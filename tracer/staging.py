@@ -131,7 +131,11 @@ def _own(x: Any) -> Any:
     return exact(x.copy()) if type(x) is np.ndarray else x
 
 
-rules = Rules("staging")  # only for primitives called with Python functions: rule(trace, args, **params)
+rules = Rules(
+    "staging",
+    "rule(trace, args, **params) -> results: the parameters hold Python functions, which it traces",
+    absent="the equation is written with the parameters as they are",
+)
 
 
 class StagedTracer(WrittenTracer):

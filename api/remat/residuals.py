@@ -7,10 +7,10 @@ from typing import Any
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
-from tapeless.interpreters import rematerialization
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy
+from tapeless.interpreters.residual_provenance import spreading
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p
@@ -191,7 +191,7 @@ def _computed_again(linear: Jaxpr) -> int:
     total = 0
     for eqn in linear.eqns:
         inner = list(subjaxprs(eqn.params))
-        counts = not eqn.linear and eqn.primitive is not move_p and eqn.primitive not in rematerialization.broadcasts
+        counts = not eqn.linear and eqn.primitive is not move_p and not spreading.get(eqn.primitive)
         total += sum(map(_computed_again, inner)) if inner else counts
     return total
 

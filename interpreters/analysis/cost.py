@@ -134,16 +134,35 @@ class Arithmetic(NamedTuple):
 
 
 Row = Callable[[Equation], Arithmetic]
-# What a primitive costs when it is applied to linear values, row(eqn).
-linear: Table[Row] = Table("linear cost")
-# What it costs otherwise, if not 1 for each scalar of its results.
-nonlinear: Table[Callable[[Equation], int]] = Table("cost")
-# How many scalars of an operand it reads, if not all: row(eqn, operand's position).
-reads: Table[Callable[[Equation, int], int]] = Table("reads")
-# What an equation that carries programs costs, if it is not that of running each once.
-carrying: Table[Callable[[Equation], Cost]] = Table("cost of programs")
-# What moves, or only names, its operands.
-moving: Table[None] = Table("movement")
+
+
+class Price(NamedTuple):
+    """Operations that a primitive costs.
+
+    linear: applied to linear values; None: it cannot be. nonlinear: applied to others; None: 1 for each scalar of its
+    results. moves: it computes nothing, and only moves or names its operands.
+    """
+
+    linear: Row | None = None
+    nonlinear: Callable[[Equation], int] | None = None
+    moves: bool = False
+
+    def of_linear(self, eqn: Equation) -> Arithmetic:
+        """Count the operations of an equation that is applied to linear values."""
+        return self.linear(eqn) if self.linear else Arithmetic()
+
+
+prices: Table[Price] = Table(
+    "cost",
+    "a `Price`: row(eqn) -> operations applied to linear values, and to others; whether it only moves its operands",
+    absent="1 for each scalar of its results; it cannot be applied to linear values",
+)
+reads: Table[Callable[[Equation, int], int]] = Table(
+    "cost of reading", "row(eqn, k) -> scalars of operand k that it reads", absent="all of them"
+)
+carrying: Table[Callable[[Equation], Cost]] = Table(
+    "cost of programs", "row(eqn) -> cost of an equation that carries programs", absent="each program runs once"
+)
 
 
 def equation_cost(eqn: Equation) -> Cost:
@@ -155,15 +174,23 @@ def equation_cost(eqn: Equation) -> Cost:
     if eqn.primitive is strict_form.drop:
         return Cost(drops=eqn.invars[0].aval.size)
     if eqn.linear:
-        adds, multiplies = linear[eqn.primitive](eqn) if eqn.primitive in linear else Arithmetic()
+        adds, multiplies = price_of(eqn).of_linear(eqn)
         return moved(eqn) + Cost(adds=adds, multiplies=multiplies)
-    row = nonlinear.get(eqn.primitive)
+    row = price_of(eqn).nonlinear
     return moved(eqn) + Cost(nonlinear=row(eqn) if row else sum(_sizes(eqn.outvars)))
 
 
+def price_of(eqn: Equation) -> Price:
+    """Look up the price of an equation's primitive."""
+    return prices.get(eqn.primitive, _PRICE)
+
+
+_PRICE = Price()
+
+
 def moved(eqn: Equation) -> Cost:
-    """What an equation that only moves or names its operands moves: scalars, and bytes."""
-    if eqn.primitive not in moving:
+    """Count the scalars and bytes of the results of an equation that only moves or names its operands."""
+    if not price_of(eqn).moves:
         return Cost()
     return Cost(moved=sum(_sizes(eqn.outvars)), moved_bytes=sum(map(_bytes, eqn.outvars)))
 
@@ -195,9 +222,7 @@ def _result(eqn: Equation) -> int:
 
 def _move(*primitives: Primitive) -> None:
     for p in primitives:
-        moving[p] = None
-        linear[p] = lambda eqn: Arithmetic()
-        nonlinear[p] = lambda eqn: 0
+        prices[p] = Price(lambda eqn: Arithmetic(), lambda eqn: 0, moves=True)
 
 
 _move(
@@ -209,8 +234,7 @@ _move(checkpoint.name_p, checkpoint.move_p, checkpoint.optimization_barrier_p)
 _move(random.random_wrap_p, random.random_unwrap_p)
 _move(collective.all_gather_p, collective.all_to_all_p, collective.ppermute_p, collective.axis_index_p)
 for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_form.drop):
-    linear[_primitive] = lambda eqn: Arithmetic()
-    nonlinear[_primitive] = lambda eqn: 0
+    prices[_primitive] = Price(lambda eqn: Arithmetic(), lambda eqn: 0)
 
 
 def _kept(eqn: Equation, k: int) -> int:
@@ -255,19 +279,18 @@ def _difference(eqn: Equation) -> Arithmetic:
     return Arithmetic(_result(eqn), _operand(eqn, 1) * eqn.invars[1].linear)
 
 
-linear[e.add_p] = lambda eqn: Arithmetic(_result(eqn))
-linear[e.sub_p] = _difference
-linear[e.select_n_p] = _choice
+prices[e.add_p] = Price(lambda eqn: Arithmetic(_result(eqn)))
+prices[e.sub_p] = Price(_difference)
+prices[e.select_n_p] = Price(_choice)
 for _primitive in (e.neg_p, e.mul_p, e.div_p, e.conj_p, e.imag_p):
-    linear[_primitive] = lambda eqn: Arithmetic(0, _result(eqn))
+    prices[_primitive] = Price(lambda eqn: Arithmetic(0, _result(eqn)))
 
 # ---- what sums -----------------------------------------------------------------------------------------------
 
 
 def _computes(primitive: Primitive, row: Row) -> None:
     """The same scalar operations, whether values are linear or not."""
-    linear[primitive] = row
-    nonlinear[primitive] = lambda eqn: sum(row(eqn))
+    prices[primitive] = Price(row, lambda eqn: sum(row(eqn)))
 
 
 def _steps(eqn: Equation) -> int:
@@ -296,11 +319,11 @@ _computes(collective.psum_p, lambda eqn: Arithmetic())
 _computes(collective.psum_scatter_p, lambda eqn: Arithmetic())
 _computes(windows.select_and_scatter_add_p, lambda eqn: Arithmetic(max(_operand(eqn) - _result(eqn), 0)))
 for _primitive in (r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p):
-    nonlinear[_primitive] = _reduced
+    prices[_primitive] = Price(nonlinear=_reduced)
 for _primitive in (r.argmax_p, r.argmin_p):
-    nonlinear[_primitive] = _reduced
+    prices[_primitive] = Price(nonlinear=_reduced)
 for _primitive in (r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p):
-    nonlinear[_primitive] = _steps
+    prices[_primitive] = Price(nonlinear=_steps)
 
 # ---- windows and contractions --------------------------------------------------------------------------------
 
@@ -343,7 +366,7 @@ def _window_sum(eqn: Equation) -> Arithmetic:
 _computes(windows.reduce_window_sum_p, _window_sum)
 reads[windows.reduce_window_sum_p] = lambda eqn, k: _window_hits(eqn).elements
 for _primitive in (windows.reduce_window_prod_p, windows.reduce_window_max_p, windows.reduce_window_min_p):
-    nonlinear[_primitive] = lambda eqn: sum(_window_sum(eqn))
+    prices[_primitive] = Price(nonlinear=lambda eqn: sum(_window_sum(eqn)))
 
 
 def _dot(eqn: Equation) -> Arithmetic:
@@ -404,14 +427,17 @@ def _singular_values(m: int, n: int, *, compute_uv: bool = True, **_: Any) -> in
     return 6 * m * n * n + 20 * n**3 if compute_uv else 4 * m * n * n - 4 * n**3 // 3
 
 
-nonlinear[linalg.cholesky_p] = _cholesky
+prices[linalg.cholesky_p] = Price(nonlinear=_cholesky)
 for _primitive in (factorization.lu_p, factorization.det_p):
-    nonlinear[_primitive] = _decomposition(lambda m, n: m * n * n - n**3 // 3)
-nonlinear[factorization.qr_p] = _decomposition(lambda m, n, **_: 4 * (m * n * n - n**3 // 3))
-nonlinear[spectral.eigh_p] = _decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
-nonlinear[spectral.svd_p] = _decomposition(_singular_values)
-nonlinear[factorization.pinv_p] = _decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n)
-nonlinear[factorization.adjugate_p] = _decomposition(lambda _, n: 2 * n**3)  # unless the matrix is singular
+    prices[_primitive] = Price(nonlinear=_decomposition(lambda m, n: m * n * n - n**3 // 3))
+prices[factorization.qr_p] = Price(nonlinear=_decomposition(lambda m, n, **_: 4 * (m * n * n - n**3 // 3)))
+prices[spectral.eigh_p] = Price(
+    nonlinear=_decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
+)
+prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
+prices[factorization.pinv_p] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
+# A regular matrix's: a singular one takes more.
+prices[factorization.adjugate_p] = Price(nonlinear=_decomposition(lambda _, n: 2 * n**3))
 _computes(linalg.triangular_solve_p, _substitution)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)

@@ -79,9 +79,11 @@ def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, 
     return Check(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
 
 
-# How an equation that carries programs is checked: rule(check, eqn, facts of operands) -> facts of results. One
-# with a param `jaxpr` that is called with all operands needs none.
-rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table("linearity")
+rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
+    "linearity check",
+    "rule(check, eqn, facts of operands) -> facts of results: only primitives that carry programs need one",
+    absent="a param `jaxpr` is checked as a call with all operands; else the linearity table says which are linear",
+)
 
 
 class Check:
@@ -149,7 +151,7 @@ class Check:
         made = next((fact for fact in facts if isinstance(fact, Equation)), None)
         if not all(map(_is_inexact, eqn.outvars)) or not eqn.outvars:
             return made or (eqn if Fact.LINEAR in facts else Fact.CONSTANT)
-        if eqn.primitive in jvp.separately:
+        if jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY:
             return self._product(eqn, facts, made)
         return self.jointly(eqn, facts, linear_operands(eqn))
 
@@ -192,12 +194,12 @@ class Check:
 
 
 def linear_operands(eqn: Equation) -> Sequence[int]:
-    """Positions of the operands that a primitive is linear in: jointly, if it is not in `jvp.separately`."""
+    """Positions of the operands that a primitive is linear in: all of them if separately."""
     n, table = len(eqn.invars), jvp.structurally_linear
     positions = table.get(eqn.primitive, ())
     if isinstance(positions, slice):
         return range(n)[positions]
-    return range(n) if positions is None else [k for k in positions if k < n]
+    return range(n) if isinstance(positions, jvp.All) else [k for k in positions if k < n]
 
 
 def _call(check: Check, eqn: Equation, facts: Facts) -> Facts:

@@ -16,8 +16,11 @@ from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.rules import Table
 
-# Operations for every scalar of the result: row(eqn).
-operations: Table[Callable[[Equation], int]] = Table("operations")
+operations: Table[Callable[[Equation], int]] = Table(
+    "operation counts",
+    "row(eqn) -> scalar operations for each element of the result, in the sparse cost model",
+    absent="1",
+)
 
 # What is composed by lowering it, as tests/lowering/test_operation_counts.py counts it.
 COMPOSED: dict[Primitive, int] = {

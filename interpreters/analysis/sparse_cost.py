@@ -98,10 +98,16 @@ def _run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 # ---- equations -----------------------------------------------------------------------------------------------
 
 _ELEMENTWISE = frozenset(p for p in (*vars(e).values(), *vars(special).values()) if isinstance(p, Primitive))
-# What a primitive that sums or scales costs: row(eqn, *Known operands).
-counts: Table[Callable[..., Arithmetic]] = Table("sparse cost")
-# Cost and results of an equation that carries programs: row(eqn, Known operands). If there is none, it is a call.
-carrying: Table[Callable[[Equation, Sequence[Known]], tuple[Cost, list[Known]]]] = Table("sparse cost of programs")
+counts: Table[Callable[..., Arithmetic]] = Table(
+    "sparse cost",
+    "row(eqn, *operands: Known) -> additions and multiplications of operands that are not known to be zero",
+    absent="it is elementwise, and costs its operation count where its result may be nonzero; or it is a move",
+)
+carrying: Table[Callable[[Equation, Sequence[Known]], tuple[Cost, list[Known]]]] = Table(
+    "sparse cost of programs",
+    "row(eqn, operands: Known) -> cost and results of an equation that carries programs",
+    absent="its program is called once with all operands",
+)
 
 
 def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
@@ -125,15 +131,16 @@ def _is_free(k: Known) -> bool:
 
 
 def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
-    """What sums and scales; None for a function of each scalar."""
+    """Count the additions and multiplications of what sums or scales; None for a function of each scalar."""
     if eqn.primitive in counts:
         return counts[eqn.primitive](eqn, *given)
-    return dense.linear[eqn.primitive](eqn) if eqn.primitive in dense.linear else None
+    price = dense.price_of(eqn)
+    return price.of_linear(eqn) if price.linear else None
 
 
 def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
     """Of zeros alone a function is a constant."""
-    row = dense.nonlinear.get(eqn.primitive)
+    row = dense.price_of(eqn).nonlinear
     if row:
         return operations_of(eqn) * row(eqn)
     places = reduce(or_, [k.support for k in given if not k.static], False) if eqn.primitive in _ELEMENTWISE else True
@@ -190,13 +197,13 @@ def _beyond_first(terms: Any) -> int:
 
 def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
     if isinstance(x.support, bool):
-        return dense.linear[eqn.primitive](eqn)
+        return dense.price_of(eqn).of_linear(eqn)
     return Arithmetic(int(np.count_nonzero(x.mask & (running(eqn, x) > 1))))
 
 
 def _contraction(eqn: Equation, x: Known, y: Known) -> Arithmetic:
     if isinstance(x.support, bool) and isinstance(y.support, bool):
-        adds, multiplies = dense.linear[eqn.primitive](eqn)
+        adds, multiplies = dense.price_of(eqn).of_linear(eqn)
     else:
         terms = contracted(eqn, x, y)
         adds, multiplies = _beyond_first(terms), int(terms.sum())

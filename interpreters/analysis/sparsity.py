@@ -155,11 +155,23 @@ def _moved(
     return [_simple(mask) for mask in moves[eqn.primitive](eqn, *arrays)]
 
 
-# What moves elements, as NumPy does it to values and to masks alike: row(eqn, *arrays) -> arrays.
-moves: Table[Callable[..., Sequence[Any]]] = Table("moves")
-# What NumPy makes of values: row(eqn, *arrays) -> arrays.
-meanings: Table[Callable[..., Sequence[Any]]] = Table("meanings")
-# Where results may differ from zero: row(eqn, *Known) -> Support. If there is none, everywhere.
-supports: Table[Callable[..., Support]] = Table("supports")
-# Where results that may differ from zero are zeros and ones: row(eqn, *Known) -> Support. If there is none, nowhere.
-binary: Table[Callable[..., Support]] = Table("binary")
+moves: Table[Callable[..., Sequence[Any]]] = Table(
+    "NumPy moves",
+    "row(eqn, *arrays) -> arrays: NumPy moves elements, of values and of masks alike",
+    absent="it does more than move elements",
+)
+meanings: Table[Callable[..., Sequence[Any]]] = Table(
+    "NumPy values",
+    "row(eqn, *arrays) -> arrays: NumPy computes its value",
+    absent="its value is not known, even of known operands",
+)
+supports: Table[Callable[..., Support]] = Table(
+    "supports",
+    "row(eqn, *operands: Known) -> where its result may differ from zero",
+    absent="everywhere",
+)
+binary: Table[Callable[..., Support]] = Table(
+    "binary",
+    "row(eqn, *operands: Known) -> where its result, if nonzero, is one",
+    absent="nowhere",
+)

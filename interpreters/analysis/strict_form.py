@@ -79,7 +79,8 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
     env = linearity.facts_of_variables(jaxpr, zero_in)
     to = StrictBuilder()
     for eqn in jaxpr.eqns:
-        joint = linear_operands(eqn) if eqn.linear and eqn.primitive not in jvp.separately else ()
+        is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
+        joint = linear_operands(eqn) if eqn.linear and not is_product else ()
         invars = [_zero_or(v, to, env, eqn.source) if k in joint else v for k, v in enumerate(eqn.invars)]
         to.eqns.append(eqn.replace(invars=invars, params=_with_strict_programs(eqn)))
     outvars = [_zero_or(v, to, env, None) if yes else v for v, yes in zip(jaxpr.outvars, linear_out, strict=True)]

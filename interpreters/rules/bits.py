@@ -15,6 +15,6 @@ vmap.front(b.bitcast_convert_type_p)  # an axis may come or go, the last one
 
 # Tangents and cotangents are carried in the reduced format too, as those of a narrower dtype would be.
 jvp.partials(b.reduce_precision_p, lambda t, x, **format: b.reduce_precision(t, **format))
-jvp.structurally_linear[b.reduce_precision_p] = None
+jvp.structurally_linear[b.reduce_precision_p] = jvp.All.JOINTLY
 transpose.unary(b.reduce_precision_p, lambda ct, x, **format: b.reduce_precision(ct, **format))
 vmap.elementwise(b.reduce_precision_p)

@@ -93,7 +93,7 @@ def _jit_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr) -> Any:
 
 jvp.rules[c.jit_p] = partial(call_jvp, c.jit_p)
 partial_eval.rules[c.jit_p] = partial(call_partial_eval, c.jit_p)
-transpose.accumulating[c.jit_p] = _jit_transpose
+transpose.rules[c.jit_p] = transpose.Accumulating(_jit_transpose)
 vmap.rules[c.jit_p] = _jit_vmap
 rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
 rematerialization_budget.rules[c.jit_p] = rematerialization_budget.call

@@ -20,6 +20,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.residual_provenance import spreading
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import are_nonzero
@@ -44,7 +45,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
     """Values behind one barrier: the cotangents, and of the residuals those that something is computed from again."""
     again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
-    if all(eqn.primitive in rematerialization.broadcasts for eqn in again):
+    if all(spreading.get(eqn.primitive) for eqn in again):
         return residuals, cts
     read = {v for eqn in again for v in eqn.invars}
     tied = [v in read for v in jaxpr.invars if not v.linear]
@@ -60,7 +61,7 @@ def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: An
 
 jvp.rules[c.checkpoint_p] = partial(call_jvp, c.checkpoint_p)
 partial_eval.rules[c.checkpoint_p] = partial(call_partial_eval, c.checkpoint_p)
-transpose.accumulating[c.checkpoint_p] = _checkpoint_transpose
+transpose.rules[c.checkpoint_p] = transpose.Accumulating(_checkpoint_transpose)
 vmap.rules[c.checkpoint_p] = _checkpoint_vmap
 rematerialization.rules[c.checkpoint_p] = rematerialization_control_flow.call
 rematerialization_budget.rules[c.checkpoint_p] = rematerialization_budget.call
@@ -69,7 +70,7 @@ rematerialization_budget.rules[c.checkpoint_p] = rematerialization_budget.call
 
 # The name is that of the value: a policy that saves it does not mean the tangent.
 jvp.rules[c.name_p] = lambda primals, tangents, *, name: ((c.name(primals[0], name),), tangents)
-jvp.structurally_linear[c.name_p] = None
+jvp.structurally_linear[c.name_p] = jvp.All.JOINTLY
 transpose.unary(c.name_p, lambda ct, x, *, name: ct)
 vmap.elementwise(c.name_p)
 rematerialization.names[c.name_p] = None

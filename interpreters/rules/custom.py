@@ -45,7 +45,7 @@ def _custom_partial_eval(trace: UnzipTrace, args: Any, **params: Any) -> Any:
 
 
 def _custom_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any) -> Any:
-    return transpose.accumulating[call.jit_p](cts, totals, *args, jaxpr=jaxpr)
+    return transpose.rules[call.jit_p](cts, totals, *args, jaxpr=jaxpr)
 
 
 class _Batched:
@@ -97,9 +97,9 @@ def _custom_vmap(
 for _kind in (c.custom_jvp_p, c.custom_vjp_p):
     jvp.rules[_kind] = partial(_custom_jvp, kind=_kind)
     partial_eval.rules[_kind] = _custom_partial_eval
-    transpose.accumulating[_kind] = _custom_transpose
+    transpose.rules[_kind] = transpose.Accumulating(_custom_transpose)
     vmap.rules[_kind] = partial(_custom_vmap, kind=_kind)
-    vmap.opaque[_kind] = None
+    vmap.calling_later[_kind] = None
 
 # ---- custom_linear -------------------------------------------------------------------------------------------
 
@@ -246,4 +246,4 @@ linearity.rules[c.custom_linear_p] = _custom_linear_linear
 jvp.rules[c.custom_linear_p] = _custom_linear_jvp
 transpose.rules[c.custom_linear_p] = _custom_linear_transpose
 vmap.rules[c.custom_linear_p] = _custom_linear_vmap
-vmap.opaque[c.custom_linear_p] = None
+vmap.calling_later[c.custom_linear_p] = None

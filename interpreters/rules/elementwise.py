@@ -80,11 +80,11 @@ jvp.linear(e.neg_p)
 transpose.unary(e.neg_p, lambda ct, x: neg(ct))
 
 jvp.partials(e.add_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: _spread(t, x, y))
-jvp.structurally_linear[e.add_p] = None
+jvp.structurally_linear[e.add_p] = jvp.All.JOINTLY
 transpose.joint(e.add_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: _fit(ct, y))
 
 jvp.partials(e.sub_p, lambda t, x, y: _spread(t, x, y), lambda t, x, y: neg(_spread(t, x, y)))
-jvp.structurally_linear[e.sub_p] = None
+jvp.structurally_linear[e.sub_p] = jvp.All.JOINTLY
 transpose.joint(e.sub_p, lambda ct, x, y: _fit(ct, x), lambda ct, x, y: neg(_fit(ct, y)))
 
 jvp.multilinear(e.mul_p)
@@ -256,7 +256,7 @@ def _complex_jvp(primals: Any, tangents: Any) -> Any:
 
 
 jvp.rules[e.complex_p] = _complex_jvp
-jvp.structurally_linear[e.complex_p] = None
+jvp.structurally_linear[e.complex_p] = jvp.All.JOINTLY
 transpose.joint(e.complex_p, lambda ct, x, y: _fit(real(ct), x), lambda ct, x, y: _fit(neg(imag(ct)), y))
 
 # ---- choice --------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def _convert_jvp(primals: Any, tangents: Any, *, dtype: Any, weak_type: bool) ->
 
 
 jvp.rules[e.convert_element_type_p] = _convert_jvp
-jvp.structurally_linear[e.convert_element_type_p] = None
+jvp.structurally_linear[e.convert_element_type_p] = jvp.All.JOINTLY
 transpose.unary(
     e.convert_element_type_p,
     lambda ct, x, **_: convert_element_type(ct, x.aval.dtype, x.aval.weak_type),

@@ -44,8 +44,7 @@ def _dynamic_slice_transpose(cts: Any, x: Any, *starts: Any, slice_sizes: tuple[
 
 
 jvp.linear_in(i.dynamic_slice_p, 0)
-transpose.rules[i.dynamic_slice_p] = _dynamic_slice_transpose
-transpose.parts[i.dynamic_slice_p] = None
+transpose.rules[i.dynamic_slice_p] = transpose.ReadingPart(_dynamic_slice_transpose)
 
 
 def _dynamic_update_slice_transpose(cts: Any, x: Any, update: Any, *starts: Any) -> Any:
@@ -84,8 +83,7 @@ def _gather_transpose(
 
 jvp.rules[i.gather_p] = _gather_jvp
 jvp.structurally_linear[i.gather_p] = (0,)
-transpose.rules[i.gather_p] = _gather_transpose
-transpose.parts[i.gather_p] = None
+transpose.rules[i.gather_p] = transpose.ReadingPart(_gather_transpose)
 
 
 def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:

@@ -7,7 +7,7 @@ there is none.
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.interpreters import jvp, rematerialization, transpose, vmap
+from tapeless.interpreters import jvp, residual_provenance, transpose, vmap
 from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer.primitives import shape as s
@@ -37,7 +37,7 @@ transpose.rules[s.broadcast_in_dim_p] = _broadcast_in_dim_transpose
 vmap.front(s.broadcast_in_dim_p, lambda size, *, shape, dims: {"shape": (size, *shape), "dims": (0, *_later(dims))})
 
 jvp.zero(s.iota_p)
-rematerialization.broadcasts[s.broadcast_in_dim_p] = rematerialization.broadcasts[s.iota_p] = None
+residual_provenance.spreading[s.broadcast_in_dim_p] = residual_provenance.spreading[s.iota_p] = True
 vmap.rules[s.iota_p] = lambda size, args, dims, **params: (s.iota_p.bind(**params), [None])
 
 # ---- the same elements in another shape ----------------------------------------------------------------------
@@ -149,8 +149,7 @@ def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any
 
 
 jvp.linear(s.slice_p)
-transpose.rules[s.slice_p] = _slice_transpose
-transpose.parts[s.slice_p] = None
+transpose.rules[s.slice_p] = transpose.ReadingPart(_slice_transpose)
 vmap.front(
     s.slice_p,
     lambda size, *, start_indices, limit_indices, strides: {
@@ -180,6 +179,5 @@ def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> 
 
 
 jvp.linear(s.split_p)
-transpose.rules[s.split_p] = _split_transpose
-transpose.parts[s.split_p] = None
+transpose.rules[s.split_p] = transpose.ReadingPart(_split_transpose)
 vmap.front(s.split_p, lambda size, *, sizes, axis: {"sizes": sizes, "axis": axis + 1})

@@ -35,7 +35,11 @@ def _trimmed(w: Writer, eqn: Equation) -> Equation:
     return eqn if of_nothing else now  # what is linear in nothing would not be linear
 
 
-rules = Rules("unread operands")  # rule(writer, eqn) -> it, without the operands that are not read, if there are any
+rules = Rules(
+    "dead operands",
+    "rule(writer, eqn) -> the equation without the operands that its programs do not read",
+    absent="its operands are all computed",
+)
 
 
 def _call(w: Writer, eqn: Equation) -> Equation:

@@ -117,6 +117,5 @@ def cut_after(shape: Ints, config: Config) -> Ints:
     return tuple([n + hi for n, (_, hi, _) in zip(shape, config)])
 
 
-residual_provenance.spreading[s.broadcast_in_dim_p] = residual_provenance.spreading[s.iota_p] = True
 for _primitive in (s.reshape_p, s.transpose_p, s.rev_p, s.pad_p):
     residual_provenance.spreading[_primitive] = False

@@ -31,11 +31,19 @@ RANGE = 1e30  # what a float must be able to hold: with less, like 65504 of floa
 FACTORS = 8  # of one product, at most: with more, others than the first are left as they are
 
 
-# rule(search, eqn, an index for each axis of its result) -> the products that its result is a sum of, or None
-rules = Rules("contractions")
-# rule(eqn, kind of each operand) -> kind of the result, or None
-kinds = Rules("kinds")
-roots: Table[None] = Table("roots")  # primitives that are sums of products, where searches begin
+rules = Rules(
+    "contractions",
+    "rule(search, eqn, an index for each axis of its result) -> the products that its result is a sum of, or None",
+    absent="its result is a factor, not taken apart",
+)
+kinds = Rules(
+    "contraction kinds",
+    "rule(eqn, kind of each operand) -> kind of the result, or None",
+    absent="its result is not worth following",
+)
+roots: Table[None] = Table(
+    "contraction roots", "it is a sum of products, where a search begins", absent="no search begins at it"
+)
 
 
 class Kind(Enum):

@@ -24,15 +24,27 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules, Table
 
-# What coefficients are to be where they do not matter.
-elsewhere: Table[float] = Table("masks")
-# Of what has one operand and several results: rule(writer, eqn, where each result matters) -> where the operand does.
-of_several = Rules("masks")
-# Of what carries programs: rule(sinking, eqn, where each result matters) -> the equation with masks inside it, or the
-# same; where each operand matters, None being everywhere and `NOWHERE` nowhere.
-inside = Rules("masks")
-# Of what carries programs, and may choose without a choice inside: rule(eqn) -> whether it does.
-choosing = Rules("masks")
+elsewhere: Table[float] = Table(
+    "mask fillers",
+    "the number that its nonlinear operand becomes where the product is not read: 0, for divisors 1",
+    absent="it does not multiply a linear operand",
+)
+of_several = Rules(
+    "mask regions of several results",
+    "rule(writer, eqn, region of each result) -> region where its one operand matters",
+    absent="it has one result (`mask regions`), or its operand matters everywhere",
+)
+inside = Rules(
+    "masks inside",
+    "rule(sinking, eqn, region of each result) -> the equation with masks sunk into its programs, or the same; "
+    "region of each operand",
+    absent="masks of its results stay outside its programs",
+)
+choosing = Rules(
+    "masks chosen inside",
+    "rule(eqn) -> whether its programs choose without a select_n, as branches do",
+    absent="only a select_n in its programs chooses",
+)
 
 
 def sunk(jaxpr: Jaxpr) -> Jaxpr:

@@ -19,9 +19,11 @@ from tapeless.tracer.rules import Rules
 
 NESTED = 8  # masks around one coefficient that are looked for
 
-# Moves that are defined for truth values only, where they are more than applying the primitive: apply(writer, mask,
-# *others, **params) -> the mask that it makes.
-of_truth = Rules("masks")
+of_truth = Rules(
+    "masks moved",
+    "rule(writer, mask, *other operands, **params) -> the mask moved as the primitive moves its operand",
+    absent="the primitive itself is applied to the mask",
+)
 
 
 class Coefficients:

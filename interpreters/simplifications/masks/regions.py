@@ -42,8 +42,11 @@ Alternative = tuple[Mask, ...]
 Region = tuple[Alternative, ...]  # None stands for everywhere
 NOWHERE: Region = ()
 
-# rule(writer, eqn, where its result matters, k) -> where operand k does, in its own shape; None: everywhere.
-rules = Rules("masks")
+rules = Rules(
+    "mask regions",
+    "rule(writer, eqn, region where its result matters, k) -> region where operand k does; None: everywhere",
+    absent="its operands matter everywhere",
+)
 
 
 def of(mask: Mask) -> Region:

@@ -42,11 +42,17 @@ class _Reading(NamedTuple):
     before: tuple[Equation, ...]
 
 
-# rule(eqn, view of its result) -> Parts, or None if that cannot be done
-rules = Rules("parts")
-# rule(eqn, view of its result) -> the view of its first operand, or None: for what does nothing but read
-views = Rules("views")
-free: Table[None] = Table("free")  # primitives that compute nothing
+rules = Rules(
+    "slice pushdown",
+    "rule(eqn, view of its result) -> Parts, or None if it cannot be computed in parts",
+    absent="its result is computed whole, whatever is read of it",
+)
+views = Rules(
+    "views",
+    "rule(eqn, view of its result) -> the view of its first operand, or None: for what does nothing but read",
+    absent="it is no view of an operand",
+)
+free: Table[None] = Table("free", "it computes nothing", absent="reading a part of its result may save work")
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:

@@ -130,7 +130,7 @@ def test_programs_are_counted_once_however_often_they_are_called():
 
 
 def test_every_linear_primitive_has_a_cost():
-    assert [p.name for p in jvp.structurally_linear if p not in cost.linear] == []
+    assert [p.name for p in jvp.structurally_linear if p not in cost.prices or cost.prices[p].linear is None] == []
 
 
 # ---- T3, primitive by primitive -------------------------------------------------------------------------------

@@ -322,7 +322,7 @@ def test_strict_form_is_strict(name):
 
 def test_linear_primitives_are_those_that_are_transposed():
     carrying = {row.primitive for row in SAMPLES if list(subjaxprs(dict(row.params)))} | set(linearity.rules)
-    transposed = set(transpose.rules) | set(transpose.accumulating)
+    transposed = set(transpose.rules)
     assert [p.name for p in transposed - carrying if p not in jvp.structurally_linear] == []
 
 
