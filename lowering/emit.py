@@ -11,7 +11,7 @@ from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical,
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
-from tapeless.tracer.jaxpr import Jaxpr, Literal, subjaxprs
+from tapeless.tracer.jaxpr import Jaxpr, Literal, carried
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
@@ -82,7 +82,7 @@ def _height(jaxpr: Jaxpr) -> _Height:
     if "height" not in found:
         programs = branches = 0
         for eqn in jaxpr.eqns:
-            for inner in map(_height, subjaxprs(eqn.params)):
+            for inner in map(_height, carried(eqn)):
                 programs = max(programs, inner.programs)
                 branches = max(branches, inner.branches + ("branches" in eqn.params))
         found["height"] = _Height(programs + 1, branches)
@@ -198,8 +198,8 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
         return f.constant(v.value, v.aval) if type(v) is Literal else env[v]
 
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
-    unsettled = in_place_loops.unsettled(jaxpr, overwritten)
-    eqns, waits = in_place_loops.order(jaxpr, overwritten)
+    unsettled = in_place_loops.unsettled(jaxpr, overwritten) if overwritten else {}
+    eqns, waits = in_place_loops.order(jaxpr, overwritten) if overwritten else (jaxpr.eqns, {})
     for eqn in eqns:
         f.at(eqn.source)
         outs = [v.aval for v in eqn.outvars]
@@ -210,7 +210,8 @@ def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
         new = unsettled.get(eqn)
         values = computed() if new is None else in_place_loops.settle(f, eqn, operands, computed, new)
         env.update(zip(eqn.outvars, values, strict=True))
-        f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
+        if overwritten:
+            f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
     results = [read(v) for v in jaxpr.outvars]
     f.place = place
     return results

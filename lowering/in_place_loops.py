@@ -25,7 +25,7 @@ import numpy as np
 
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, carried
 from tapeless.tracer.rules import Table
 
 reads: Table[int] = Table(
@@ -54,7 +54,7 @@ def _written_by(eqn: Equation) -> list[Any]:
     if eqn.primitive in writes:
         return [eqn.invars[0]]
     found: list[Any] = []
-    for program in subjaxprs(eqn.params):
+    for program in carried(eqn):
         inside = written(program)
         found += [v for inner, v in zip(program.invars[::-1], eqn.invars[::-1]) if inner in inside]
     return found
@@ -64,7 +64,7 @@ def overwrites(jaxpr: Jaxpr) -> bool:
     """Whether a program, or one that it runs, writes into parts of arrays."""
     cache = _overwrites.setdefault(jaxpr, {})
     if not cache:
-        cache["any"] = any(eqn.primitive in writes or any(map(overwrites, subjaxprs(eqn.params))) for eqn in jaxpr.eqns)
+        cache["any"] = any(eqn.primitive in writes or any(map(overwrites, carried(eqn))) for eqn in jaxpr.eqns)
     return cache["any"]
 
 
@@ -274,7 +274,7 @@ def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequen
 
 def _updated_by(eqn: Equation) -> list[int | None]:
     """For every result of an equation that runs programs, the operand of which it is an update."""
-    programs, before = list(subjaxprs(eqn.params)), loops.get(eqn.primitive)
+    programs, before = list(carried(eqn)), loops.get(eqn.primitive)
     if before is not None:  # the same carry after a step as before
         first = eqn.params[before]
         inside = [p if p == first + i else None for i, p in enumerate(_updated(programs[-1]))]

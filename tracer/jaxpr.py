@@ -9,7 +9,7 @@ for the first inputs, the constants that tracing met.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -181,6 +181,11 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, Jaxpr):
                 yield item
+
+
+def carried(eqn: "Equation") -> Iterable[Jaxpr]:
+    """The programs that an equation carries; most carry none, which its primitive tells at once."""
+    return subjaxprs(eqn.params) if eqn.primitive.carries_programs else ()
 
 
 def map_subjaxprs(f: Callable[[Jaxpr], Jaxpr], params: dict[str, Any]) -> dict[str, Any]:
