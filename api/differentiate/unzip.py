@@ -57,7 +57,7 @@ def unzip(
         `policy(primitive, *operand_types, **params) -> bool`; the linear half computes the others again. None: all.
       strict: in Linear A to the letter, no zero being symbolic and no code dead: what the scalar cost model counts.
     Returns: an `Unzipped`, of the programs `.primal`, `.linear` and `.transposed`, and the `.residuals`; prints.
-    Raises: NotImplementedError if `strict`, and `fun` branches or loops; ValueError if there is a policy then;
+    Raises: NotImplementedError if `strict`, and `fun` loops (`while`); ValueError if there is a policy then;
       TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
     Source: Radul et al. 2023, section 5.
 

@@ -457,7 +457,13 @@ def _custom_linear(eqn: Equation) -> Arithmetic:
     return Arithmetic(max(found - more, 0))
 
 
-carrying[control_flow.scan_p] = lambda eqn: cost(eqn.params["jaxpr"]).times(eqn.params["length"])
+def _scan(eqn: Equation) -> Cost:
+    """Of all steps; and of disposing of linear constants after the last one, for until then each step reads them."""
+    constants = [v for v in eqn.invars[: eqn.params["n_consts"]] if v.linear]
+    return cost(eqn.params["jaxpr"]).times(eqn.params["length"]) + Cost(drops=sum(_sizes(constants)))
+
+
+carrying[control_flow.scan_p] = _scan
 carrying[linear_solve.linear_solve_p] = lambda eqn: cost(eqn.params["system"][2])  # the solver
 carrying[control_flow.cond_p] = lambda eqn: max(map(cost, eqn.params["branches"]), key=lambda c: c.work)
 _computes(custom.custom_linear_p, _custom_linear)

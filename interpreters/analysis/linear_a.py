@@ -1,11 +1,14 @@
 """Linear A: the three transformations of programs in strict form, rule by rule and without any shortcut.
 
-No zero is symbolic, and no code is dead: what the transforms that are used do is measured against this.
-Source: Radul et al. 2023, sections 4 to 6.
+No zero is symbolic, and no code is dead: what the transforms that are used do is measured against this. Loops and
+branches are loops and branches of transformed programs: a scan saves every residual of every step, `cond` those of all
+branches, zeros for those not taken. Source: Radul et al. 2023, sections 4 to 6; scans and branches are ours. Left out:
+`while`, of which nobody knows how many residuals there are.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp as forward
@@ -14,10 +17,13 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import chosen, merged, others
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.flags import chosen, grouped, merged, others
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p, stacked_type
 from tapeless.tracer.primitives.elementwise import add_p
+from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
 
 
@@ -26,7 +32,7 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
 
     Args:
       differentiated: which inputs have a tangent; all that are inexact if None.
-    Raises: NotImplementedError if it branches or loops.
+    Raises: NotImplementedError if it loops without a known number of steps.
     """
     some = differentiated or list(map(_has_tangent, program.invars))
     program = strict_form(_without_calls(program))
@@ -40,12 +46,15 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
         if eqn.primitive is drop:
             for v in (*given, *[t for t in pushed.values() if t]):
                 to.write(drop, [v], [], eqn.source)
-        elif eqn.primitive is lit:
-            primal.update(zip(eqn.outvars, to.write(lit, given, eqn.outvars, eqn.source)))
+            continue
+        if eqn.primitive is lit:
+            outs, new = to.write(lit, given, eqn.outvars, eqn.source), ()
+        elif eqn.primitive in _CONTROL_FLOW:
+            outs, new = _pushed_inside(to, eqn, given, [pushed.get(v) for v in eqn.invars])
         else:
             outs, new = _pushed(to, eqn, given, [pushed[v] for v in eqn.invars if v in pushed])
-            primal.update(zip(eqn.outvars, outs))
-            tangent.update(new)
+        primal.update(zip(eqn.outvars, outs))
+        tangent.update(new)
     tangents = [tangent[v] if v in tangent else to.zero(v) for v in program.outvars if _has_tangent(v)]
     built = Jaxpr(invars, to.eqns, [*[primal[v] for v in program.outvars], *tangents], f"jvp_{program.name}")
     return strict_form(built, linear_out=[i >= len(program.outvars) for i in range(len(built.outvars))])
@@ -61,8 +70,9 @@ class StrictHalves(NamedTuple):
 
 def unzip(program: Jaxpr) -> StrictHalves:
     """Split a strict jaxpr into its nonlinear and its linear equations; what the linear ones read are the residuals."""
-    linear = [eqn for eqn in program.eqns if eqn.linear]
-    others = [eqn for eqn in program.eqns if not eqn.linear]
+    eqns = [half for eqn in program.eqns for half in _halves(eqn)]
+    linear = [eqn for eqn in eqns if eqn.linear]
+    others = [eqn for eqn in eqns if not eqn.linear]
     residuals = list(dict.fromkeys(v for eqn in linear for v in eqn.invars if isinstance(v, Var) and not v.linear))
     invars, outvars = _by_linearity(program.invars), _by_linearity(program.outvars)
     name = program.name.removeprefix("jvp_")
@@ -79,8 +89,9 @@ def transpose(program: Jaxpr) -> Jaxpr:
     residuals, inputs = _by_linearity(program.invars)
     ct = {v: Var(v.aval, True) for v in program.outvars}  # of every value there is one, since it is read once
     given = [*residuals, *ct.values()]
-    to.eqns += [eqn for eqn in program.eqns if not eqn.linear]
-    for eqn in reversed(program.eqns):
+    eqns = [half for eqn in program.eqns for half in _halves(eqn)]
+    to.eqns += [eqn for eqn in eqns if not eqn.linear]
+    for eqn in reversed(eqns):
         if eqn.linear:
             _pull(to, eqn, ct)
     return strict_form(Jaxpr(given, to.eqns, [ct[v] for v in inputs], f"transpose_{program.name}"))
@@ -92,8 +103,10 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
     env: dict[Var, Atom] = {v: v for v in jaxpr.invars}
     for eqn in jaxpr.eqns:
         programs = list(subjaxprs(eqn.params))
-        if programs and eqn.primitive in linearity.rules:  # it does more than to call one
-            raise NotImplementedError(_no_strict_form(eqn, "what branches or loops has one without strict=True only."))
+        if eqn.primitive in _CONTROL_FLOW:
+            programs = []
+        elif programs and eqn.primitive in linearity.rules:  # it does more than to call one
+            raise NotImplementedError(_no_strict_form(eqn, "it has one without strict=True only."))
         inner = _without_calls(programs[0]) if programs else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
         env.update(zip(eqn.outvars, to.inline(inner, [read(v, env) for v in eqn.invars], eqn.source)))
     return jaxpr.replace(eqns=to.eqns, outvars=[read(v, env) for v in jaxpr.outvars])
@@ -123,6 +136,10 @@ def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
         to.write(drop, given, [], eqn.source)
     elif eqn.primitive is drop:
         ct[eqn.invars[0]] = to.zero(eqn.invars[0])
+    elif eqn.primitive in _CONTROL_FLOW:
+        transposed, pulled = _pulled_inside(eqn, given)
+        to.eqns.append(transposed)
+        ct.update(zip([v for v in eqn.invars if v.linear], pulled, strict=True))
     else:
         operands = [v for v in eqn.invars if v.linear]
         rule, some = reverse.transpose_jaxpr(_alone(eqn), (True,) * len(given))
@@ -163,3 +180,141 @@ def _has_tangent(v: Atom) -> bool:
 
 def _by_linearity(atoms: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return [v for v in atoms if not v.linear], [v for v in atoms if v.linear]
+
+
+# ---- scans and branches --------------------------------------------------------------------------------------
+
+
+class _Groups(NamedTuple):
+    """Sizes of groups of operands, after so many that programs do not take, and of results."""
+
+    before: int
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+def _groups(eqn: Equation) -> _Groups:
+    n, m = len(eqn.invars), len(eqn.outvars)
+    if eqn.primitive is cond_p:
+        return _Groups(1, (n - 1,), (m,))
+    n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
+    return _Groups(0, (n_consts, n_carry, n - n_consts - n_carry), (n_carry, m - n_carry))
+
+
+def _paired(primals: Sequence[Atom], tangents: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """Group by group, primals and after them the tangents of those that have one."""
+    left = iter(tangents)
+    groups = grouped([(v, next(left) if _has_tangent(v) else None) for v in primals], *sizes[:-1])
+    return [[*[v for v, _ in pairs], *[t for _, t in pairs if t is not None]] for pairs in groups]
+
+
+def _pushed_inside(
+    to: StrictBuilder, eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
+) -> tuple[list[Atom], list[tuple[Var, Any]]]:
+    """Results of a loop or of branches, and their tangents: of every program there is the jvp."""
+    groups, outs = _groups(eqn), [Var(v.aval) for v in eqn.outvars]
+    some = [v for v in eqn.outvars if _has_tangent(v)]
+    new = [Var(v.aval.tangent(), True) for v in some]
+    pushed = [t or to.zero(v) for t, v in zip(tangents, eqn.invars) if _has_tangent(v)]
+    operands = _paired(given[groups.before :], pushed, groups.operands)
+    params = map_subjaxprs(lambda program: _paired_jvp(program, groups), eqn.params)
+    if eqn.primitive is scan_p:
+        params = {**params, "n_consts": len(operands[0]), "n_carry": len(operands[1])}
+    invars = [*given[: groups.before], *chain(*operands)]
+    to.eqns.append(eqn.replace(invars=invars, outvars=[*chain(*_paired(outs, new, groups.results))], params=params))
+    return [*outs], list(zip(some, new))
+
+
+def _paired_jvp(program: Jaxpr, groups: _Groups) -> Jaxpr:
+    both, n, m = jvp(program), len(program.invars), len(program.outvars)
+    invars = chain(*_paired(both.invars[:n], both.invars[n:], groups.operands))
+    return both.replace(
+        invars=[*invars], outvars=[*chain(*_paired(both.outvars[:m], both.outvars[m:], groups.results))]
+    )
+
+
+def _halves(eqn: Equation) -> Sequence[Equation]:
+    """An equation as one that is not linear and one that is, if it is a loop or a choice of programs of both kinds."""
+    if eqn.primitive not in _CONTROL_FLOW or not eqn.linear or all(v.linear for v in eqn.outvars):
+        return [eqn]
+    return _scan_halves(eqn) if eqn.primitive is scan_p else _cond_halves(eqn)
+
+
+def _scan_halves(eqn: Equation) -> Sequence[Equation]:
+    """The second loop reads the residuals that the first stacked; its linear operands are carried, or elements."""
+    halves, sizes = unzip(eqn.params["jaxpr"]), _groups(eqn)
+    inner, ins = halves.linear.invars[: halves.residuals], halves.linear.invars[halves.residuals :]
+    stacked = [Var(stacked_type(v.aval, eqn.params["length"])) for v in inner]
+    of_scan = [_by_linearity(group) for group in grouped(eqn.invars, *sizes.operands[:-1])]
+    (consts, _), (carry, tangents), (xs, elements) = of_scan
+    outs, pushed = _by_linearity(eqn.outvars)
+    n = len(tangents)
+    counts = {"jaxpr": halves.nonlinear, "n_consts": len(consts), "n_carry": len(carry)}
+    first = eqn.replace(invars=[*consts, *carry, *xs], outvars=[*outs, *stacked], params={**eqn.params, **counts})
+    body = halves.linear.replace(invars=[*ins[:n], *inner, *ins[n:]])
+    counts = {"jaxpr": body, "n_consts": 0, "n_carry": n}
+    invars = [*tangents, *stacked, *elements]
+    return first, eqn.replace(invars=invars, outvars=pushed, params={**eqn.params, **counts})
+
+
+def _cond_halves(eqn: Equation) -> Sequence[Equation]:
+    """The second choice reads the residuals of all branches, which are zeros of those that were not taken."""
+    halves = [unzip(branch) for branch in eqn.params["branches"]]
+    residuals = [h.linear.invars[: h.residuals] for h in halves]
+    slots = [Var(v.aval) for group in residuals for v in group]
+    index, *operands = eqn.invars
+    given, tangents = _by_linearity(operands)
+    outs, pushed = _by_linearity(eqn.outvars)
+    first = tuple([_with_slots(h, k, residuals) for k, h in enumerate(halves)])
+    second = tuple([_reading_slots(h, k, residuals) for k, h in enumerate(halves)])
+    return (
+        eqn.replace(invars=[index, *given], outvars=[*outs, *slots], params={"branches": first}),
+        eqn.replace(invars=[index, *slots, *tangents], outvars=pushed, params={"branches": second}),
+    )
+
+
+def _with_slots(halves: StrictHalves, k: int, residuals: Sequence[Sequence[Var]]) -> Jaxpr:
+    """The nonlinear half of branch k, with zeros for the residuals of the others."""
+    program, to = halves.nonlinear, StrictBuilder()
+    to.eqns += program.eqns
+    n = len(program.outvars) - halves.residuals
+    slots = [program.outvars[n:] if i == k else [_zeros(to, v) for v in group] for i, group in enumerate(residuals)]
+    return program.replace(eqns=to.eqns, outvars=[*program.outvars[:n], *chain(*slots)])
+
+
+def _reading_slots(halves: StrictHalves, k: int, residuals: Sequence[Sequence[Var]]) -> Jaxpr:
+    """The linear half of branch k, which drops the residuals of the others."""
+    program, to = halves.linear, StrictBuilder()
+    slots = [group if i == k else [Var(v.aval) for v in group] for i, group in enumerate(residuals)]
+    for i, group in enumerate(slots):
+        for v in group if i != k else ():
+            to.write(drop, [v], [], None)
+    return program.replace(invars=[*chain(*slots), *program.invars[halves.residuals :]], eqns=[*to.eqns, *program.eqns])
+
+
+def _zeros(to: StrictBuilder, like: Var) -> Var:
+    scalar = like.aval.update(shape=())
+    (zero,) = to.write(lit, [Literal(constant(0, scalar), scalar)], [Var(scalar)], None)
+    if like.aval.shape:
+        spread, zero = zero, Var(like.aval)
+        to.eqns.append(Equation(broadcast_in_dim_p, [spread], {"shape": like.aval.shape, "dims": ()}, [zero]))
+    return zero
+
+
+def _pulled_inside(eqn: Equation, cts: Sequence[Var]) -> tuple[Equation, list[Var]]:
+    """The transposed loop, which runs backwards, or choice; and cotangents of the linear operands."""
+    params, (before, sizes, _) = map_subjaxprs(transpose, eqn.params), _groups(eqn)
+    index, groups = eqn.invars[:before], [_by_linearity(g) for g in grouped(eqn.invars[before:], *sizes[:-1])]
+    residuals, linear = chain(*[r for r, _ in groups]), [v for _, group in groups for v in group]
+    pulled = [Var(v.aval, True) for v in linear]
+    if eqn.primitive is cond_p:
+        return eqn.replace(invars=[*index, *residuals, *cts], outvars=pulled, params=params), pulled
+    (consts, _), (_, carry), (xs, _) = groups
+    k, n, total = len(consts), len(carry), len(consts) + len(xs)
+    body = params["jaxpr"]
+    ins = [*body.invars[:k], *body.invars[total : total + n], *body.invars[k:total], *body.invars[total + n :]]
+    params |= {"jaxpr": body.replace(invars=ins), "n_consts": k, "n_carry": n, "reverse": not params["reverse"]}
+    return eqn.replace(invars=[*consts, *cts[:n], *xs, *cts[n:]], outvars=pulled, params=params), pulled
+
+
+_CONTROL_FLOW = (scan_p, cond_p)

@@ -86,6 +86,10 @@ rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
 )
 
 
+# How many of its first operands an equation reads many times over: count(eqn). In strict form none of them is linear.
+repeated: Table[Callable[[Equation], int]] = Table("repeated operands")
+
+
 class Check:
     """The check of one program; `outer` is the whole that was asked about."""
 
@@ -240,8 +244,17 @@ def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
     for v, readers in reads.items():
         _check_reads(v, readers, made.get(v), jaxpr, outer)
     for eqn in jaxpr.eqns:
+        _check_repeated(eqn, jaxpr, outer)
         for inner in subjaxprs(eqn.params):
             _check_strict(inner, outer)
+
+
+def _check_repeated(eqn: Equation, jaxpr: Jaxpr, outer: Jaxpr) -> None:
+    n = repeated[eqn.primitive](eqn) if eqn.primitive in repeated else 0
+    for v in eqn.invars[:n]:
+        if v.linear:
+            why = f"{_names(jaxpr).typed(v)} is read by all steps of {eqn.primitive}, without a dup"
+            raise _error(outer, jaxpr, "strict", "implicit dup", why, eqn)
 
 
 def _check_reads(v: Var, readers: Sequence[Equation | None], made: Equation | None, jaxpr: Jaxpr, outer: Jaxpr) -> None:

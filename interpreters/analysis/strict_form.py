@@ -3,7 +3,9 @@
 In strict form every linear value is read exactly once: `dup` makes two of one, `drop` disposes of one, `lzero` is the
 zero of a type; `lit` is a literal with a name. Values that are not linear are shared freely, but those never read are
 dropped too. Programs in strict form are written, checked, transformed (linear_a.py) and counted, not run.
-Source: Radul et al. 2023, section 3.
+What every step of a scan reads is read many times: a linear constant is carried in strict form, each step making a
+`dup` of it, and dropped after the last. Branches each read all operands, and drop what they have no use for.
+Source: Radul et al. 2023, section 3; scans and branches are ours. Left out: linear constants of `while`.
 """
 
 from collections import Counter
@@ -16,7 +18,8 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Fact, linear_operands
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.source import Source
 
 
@@ -79,12 +82,40 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
     env = linearity.facts_of_variables(jaxpr, zero_in)
     to = StrictBuilder()
     for eqn in jaxpr.eqns:
-        is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
-        joint = linear_operands(eqn) if eqn.linear and not is_product else ()
+        joint = _linear_positions(eqn) if eqn.linear else ()
         invars = [_zero_or(v, to, env, eqn.source) if k in joint else v for k, v in enumerate(eqn.invars)]
-        to.eqns.append(eqn.replace(invars=invars, params=_with_strict_programs(eqn)))
+        carried = with_constants_carried(eqn.replace(invars=invars))
+        to.eqns.append(carried.replace(params=_with_strict_programs(carried)))
     outvars = [_zero_or(v, to, env, None) if yes else v for v, yes in zip(jaxpr.outvars, linear_out, strict=True)]
     return _without_replaced(jaxpr.replace(eqns=to.eqns, outvars=outvars), _readings(jaxpr))
+
+
+def _linear_positions(eqn: Equation) -> Sequence[int]:
+    """Positions of operands that must be linear together, if one is; of loops and branches, those that are inside."""
+    if eqn.primitive is scan_p or eqn.primitive is cond_p:
+        first = eqn.primitive is cond_p  # the index comes before what branches take
+        inside = [any(flags) for flags in zip(*[program.linear_in for program in subjaxprs(eqn.params)])]
+        return [k + first for k, linear in enumerate(inside) if linear]
+    is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
+    return () if is_product else linear_operands(eqn)
+
+
+def with_constants_carried(eqn: Equation) -> Equation:
+    """A scan whose linear constants are carried, for all steps read them; other equations as they are."""
+    if eqn.primitive is not scan_p or not any(v.linear for v in eqn.invars[: eqn.params["n_consts"]]):
+        return eqn
+    body, n_consts, n_carry = eqn.params["jaxpr"], eqn.params["n_consts"], eqn.params["n_carry"]
+    order = sorted(range(n_consts), key=lambda k: eqn.invars[k].linear)  # a stable order
+    moved = sum(v.linear for v in eqn.invars[:n_consts])
+    carried = [body.invars[k] for k in order[n_consts - moved :]]
+    program = body.replace(
+        invars=[*[body.invars[k] for k in order], *body.invars[n_consts:]], outvars=[*carried, *body.outvars]
+    )
+    return eqn.replace(
+        invars=[*[eqn.invars[k] for k in order], *eqn.invars[n_consts:]],
+        outvars=[*[Var(v.aval, True) for v in carried], *eqn.outvars],
+        params={**eqn.params, "jaxpr": program, "n_consts": n_consts - moved, "n_carry": n_carry + moved},
+    )
 
 
 def _zero_or(v: Atom, to: StrictBuilder, env: dict[Any, Any], source: Source | None) -> Atom:
