@@ -18,6 +18,7 @@ from tapeless.tracer import core, dtypes, printing
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
+from tapeless.tracer.primitives.control_flow import scan_p
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.rules import Table
 
@@ -84,10 +85,6 @@ rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
     "rule(check, eqn, facts of operands) -> facts of results: only primitives that carry programs need one",
     absent="a param `jaxpr` is checked as a call with all operands; else the linearity table says which are linear",
 )
-
-
-# How many of its first operands an equation reads many times over: count(eqn). In strict form none of them is linear.
-repeated: Table[Callable[[Equation], int]] = Table("repeated operands")
 
 
 class Check:
@@ -244,16 +241,16 @@ def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
     for v, readers in reads.items():
         _check_reads(v, readers, made.get(v), jaxpr, outer)
     for eqn in jaxpr.eqns:
-        _check_repeated(eqn, jaxpr, outer)
+        _check_constants(eqn, jaxpr, outer)
         for inner in subjaxprs(eqn.params):
             _check_strict(inner, outer)
 
 
-def _check_repeated(eqn: Equation, jaxpr: Jaxpr, outer: Jaxpr) -> None:
-    n = repeated[eqn.primitive](eqn) if eqn.primitive in repeated else 0
-    for v in eqn.invars[:n]:
+def _check_constants(eqn: Equation, jaxpr: Jaxpr, outer: Jaxpr) -> None:
+    """Raises: LinearityError if a linear value is among the constants of a scan, which all steps read."""
+    for v in eqn.invars[: eqn.params["n_consts"]] if eqn.primitive is scan_p else ():
         if v.linear:
-            why = f"{_names(jaxpr).typed(v)} is read by all steps of {eqn.primitive}, without a dup"
+            why = f"{_names(jaxpr).typed(v)} is read by all steps of scan, without a dup"
             raise _error(outer, jaxpr, "strict", "implicit dup", why, eqn)
 
 

@@ -478,4 +478,3 @@ def _cond_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
 linearity.rules[c.scan_p] = _scan_linear
 linearity.rules[c.while_p] = _while_linear
 linearity.rules[c.cond_p] = _cond_linear
-linearity.repeated[c.scan_p] = lambda eqn: eqn.params["n_consts"]
