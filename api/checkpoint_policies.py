@@ -218,7 +218,7 @@ def _offload(who: str, src: str, dst: str) -> Offload:
 
 
 def _is_moved(primitive: Any, params: dict[str, Any], dst: str) -> bool:
-    """Whether results are in memory `dst` already, where they stay, as those of a checkpoint inside of this one."""
+    """Tell whether results are in memory `dst` already, where they stay, as those of an inner checkpoint are."""
     return primitive is move_p and params["dst"] == dst
 
 

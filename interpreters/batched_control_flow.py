@@ -33,7 +33,7 @@ COSTLY = 20_000
 
 
 class Decision(NamedTuple):
-    """How control flow that differs between examples is run, and why."""
+    """The strategy for control flow that differs between examples of a vmap, with its reason."""
 
     primitive: str
     strategy: str
@@ -58,7 +58,7 @@ def decide(primitive: Any, size: int, programs: Sequence[Jaxpr]) -> str:
 
 
 def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
-    """How control flow is run, and why."""
+    """Choose a strategy for batched control flow; return it with its reason."""
     asked = vmap.control_flow.get()
     effects: frozenset[str] = frozenset().union(*map(effects_of, programs))
     if vmap.uses_collectives(programs):
@@ -188,7 +188,7 @@ def _elements_of(eqn: Equation) -> int:
 
 
 def _terms(eqn: Equation) -> int:
-    """Of every element of a contraction's result."""
+    """Count the terms that are summed for each element of a contraction."""
     sizes = [v.aval.size for v in eqn.invars]
     made = max(1, sum(v.aval.size for v in eqn.outvars))
     return int((float(sizes[0]) * float(sizes[-1]) / made) ** 0.5)

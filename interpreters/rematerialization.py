@@ -48,7 +48,7 @@ Policy = Callable[..., Any] | ProgramPolicy
 
 
 class Excluded:
-    """What a policy says of a name: neither the named value is saved, nor the value that it names."""
+    """The verdict of a policy on a name: save neither the named value nor the value that it names."""
 
     def __bool__(self) -> bool:
         return False
@@ -58,7 +58,7 @@ EXCLUDED = Excluded()
 
 
 class Offload(NamedTuple):
-    """What a policy says of results that are made and used in the memory `src` of a device, and kept in `dst`."""
+    """The verdict of a policy: move results from memory `src` of the device to `dst`, and back when they are read."""
 
     src: str
     dst: str
@@ -122,7 +122,7 @@ def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
 
 
 class RematerializationPlan(NamedTuple):
-    """How values of a program are had later.
+    """The values of a program to save, and the equations that rematerialize the others.
 
     eqns: the program's equations, of which some have more results now, and moves of what is saved elsewhere. saved:
     inputs and results of these that are kept. again: equations that compute, from what is saved, the values `wanted`,
@@ -136,7 +136,7 @@ class RematerializationPlan(NamedTuple):
 
 
 def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> RematerializationPlan:
-    """What to save and what to compute again, so that the variables `wanted` can be had later."""
+    """Split the equations that `wanted` depends on: those whose results `policy` saves, and those to rematerialize."""
     walk = _Walk(policy, wanted)
     visited = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
     moved = walk.move_away(visited)
@@ -188,7 +188,7 @@ class _Walk:
         return primal
 
     def move_away(self, eqns: Sequence[Equation]) -> dict[Var, Equation]:
-        """What moves values that are saved elsewhere, if `eqns` do not. They are back before all that is computed."""
+        """Make the moves of offloaded values that `eqns` lack, and the moves back, before all rematerialization."""
         there_already = {(eqn.invars[0], eqn.params["dst"]): eqn for eqn in eqns if eqn.primitive is move_p}
         moved: dict[Var, Equation] = {}
         for v, (eqn, (src, dst)) in self._elsewhere.items():
@@ -249,7 +249,7 @@ class _Walk:
 
 
 def _verdict(eqn: Equation, policy: Asked) -> Any:
-    """Whether the policy saves the results, and where; of programs inside, if it would save everything there."""
+    """Ask the policy whether it saves the results, and where; of programs inside, whether it saves all there."""
     if isinstance(policy, SavedEquations):
         return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))

@@ -29,7 +29,7 @@ class Budget(ProgramPolicy):
     nbytes: int
 
     def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> Asked:
-        """What to save of a program."""
+        """Choose the equations of a program whose results are saved, within the budget."""
         made = set(wanted).difference(program.invars)
         if not self.nbytes:
             return save_none
@@ -46,7 +46,7 @@ class Budget(ProgramPolicy):
 
 
 def saved_bytes(program: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> int:
-    """What a policy saves, inputs not counted."""
+    """Count the bytes that a policy saves, inputs excluded."""
     plan = rematerialization.split(program, wanted, policy)
     return _bytes(v.aval for v in set(plan.saved).difference(program.invars))
 
@@ -132,7 +132,7 @@ def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 
 
 class _ChainPrefix(NamedTuple):
-    """What saving the first of a chain leaves to be done, and takes: the order of the fields is that of preference."""
+    """A prefix of a chain: the work that saving it leaves, and its bytes. Fields are in order of preference."""
 
     work: int
     nbytes: int
@@ -165,7 +165,7 @@ def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
 
 
 class _Need:
-    """What has to be computed, from the root on, when some values are saved, and what that of each spares.
+    """The nodes that are rematerialized when `saved` are saved, and the work that saving each of them would spare.
 
     order: nodes, each after one that reads it. above: the next that all ways from the root to a node lead through.
     gain: the work of a node and of all that is needed only for it.
@@ -180,8 +180,7 @@ class _Need:
             self.gain[self.above[x]] += self.gain[x]
 
     def densest(self, bits: int) -> list[_CostNode]:
-        """Of the values of so many bits of bytes, the densest; half as dense is as good, so that there are few
-        rounds."""
+        """List the densest values of fewer than 2 ** bits bytes, down to half of the greatest density: few rounds."""
         able = [x for x in self.order if x.nbytes and x.nbytes.bit_length() <= bits and self.gain[x]]
         able.sort(key=self._density, reverse=True)
         taken: dict[_CostNode, None] = {}
@@ -199,7 +198,7 @@ class _Need:
         return self.gain[x] / x.nbytes
 
     def _ways(self, x: _CostNode) -> list[_CostNode]:
-        """What all ways to a node lead through."""
+        """List the dominators of a node."""
         found = []
         while x is not self.order[0]:
             found.append(x := self.above[x])
@@ -207,7 +206,7 @@ class _Need:
 
 
 def _from(root: _CostNode, saved: set[_CostNode]) -> list[_CostNode]:
-    """All that is needed for a node: depth first, each before what only it reads, and loops apart, what it reads."""
+    """List the nodes that a node depends on, depth first, in topological order."""
     order: list[_CostNode] = []
     seen = {root}
     stack = [(root, iter(root.reads))]
@@ -224,7 +223,7 @@ def _from(root: _CostNode, saved: set[_CostNode]) -> list[_CostNode]:
 
 
 def _dominators(order: Sequence[_CostNode], saved: set[_CostNode]) -> dict[_CostNode, _CostNode]:
-    """For every node, the next that all ways from the first to it lead through."""
+    """Compute the immediate dominator of every node (Cooper, Harvey & Kennedy 2001)."""
     place = {x: i for i, x in enumerate(order)}
     readers: dict[_CostNode, list[_CostNode]] = {x: [] for x in order}
     for x in order:

@@ -94,7 +94,7 @@ class _RematerializedHalves(NamedTuple):
 def _parts(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> _RematerializedHalves:
-    """Of the results at `positions`. Remembered for as long as the program lives: the same objects every time."""
+    """Split a program for the results at `positions`. Remembered with it: the same objects every time."""
     cache = _remembered.setdefault(jaxpr, {})
     key = (n_consts, n_carry, positions, policy)
     if key not in cache:
@@ -130,7 +130,7 @@ def _split(
 def _plan(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> tuple[RematerializationPlan, list[int]]:
-    """How to have the results, and which of the carry that takes: what a step reads, the step before must give."""
+    """Plan the results at `positions`, with the part of a loop's carry that their rematerialization reads."""
     carried: set[int] = set()
     while True:
         outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
@@ -143,7 +143,7 @@ def _plan(
 
 
 def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: RematerializationPlan) -> list[int]:
-    """Those of the wanted results that are not saved themselves."""
+    """List the wanted results that are rematerialized, not saved."""
     made = set(plan.saved).difference(jaxpr.invars)
     return [i for i, v in zip(positions, plan.wanted) if v not in made or v is not jaxpr.outvars[i]]
 

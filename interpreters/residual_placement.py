@@ -18,7 +18,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class ResidualLocation(NamedTuple):
-    """Where a residual of a scan is: among the "const", an "element" of xs, or "stacked" by the scan; and which one."""
+    """The source of a scan's residual: "const", "element" of xs, "result", or "stacked" by the scan; and its number."""
 
     kind: str
     number: int
@@ -150,7 +150,7 @@ def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> s
 
 
 def _forwarded(halves: UnzippedJaxpr) -> list[int | None]:
-    """For each residual that is simply an operand: which."""
+    """Give each residual the number of the operand that it is, or None if it is computed."""
     primal = halves.primal
     return list(passes.forwarded_inputs(primal)[len(primal.outvars) - halves.residuals :])
 

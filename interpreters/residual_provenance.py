@@ -1,4 +1,4 @@
-"""The structure of known values: how coefficients of a linear jaxpr that are mostly repetition were made.
+"""Provenance of residuals: inline the equations of broadcast residuals into the linear jaxpr.
 
 A value that was broadcast, or made of such values by cheap elementwise operations, is not a residual but equations of
 the linear jaxpr, on the values that it was made of: so that what reads a part of it, or sums over it, can be
@@ -66,12 +66,12 @@ class ResidualProvenance:
             self._made[id(out)] = _Noted(weakref.ref(out, self._forgetting(id(out))), made, min(depth, DEPTH))
 
     def of(self, x: Any) -> Made | None:
-        """How a value was made, if it has structure."""
+        """Return the operation that made a value, if the value is repetitive."""
         found = self._made.get(id(x))
         return found.made if found is not None and found.value() is x else None
 
     def _forgetting(self, key: int) -> Callable[[Any], None]:
-        """What to do once a value has died."""
+        """Make the callback that forgets a value once it has died."""
         own = weakref.ref(self)  # not itself: what it keeps alive would wait for the collector
 
         def forget(_: Any) -> None:

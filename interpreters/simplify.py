@@ -1,4 +1,4 @@
-"""Simplifying programs: the same results by less work. Linear jaxprs first of all, before they are transposed.
+"""Simplification of programs by rewriting: the same results by less work, of linear jaxprs before transposition.
 
 Transposition preserves work, so every guarantee about gradients is bought here, on the linear jaxpr. Passes over a
 program, one after another until none finds anything:
@@ -110,7 +110,7 @@ class Writer:
         self.keep(now)
 
     def is_idle(self, eqn: Equation) -> bool:
-        """Whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
+        """Tell whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
         wanted = looks_at.get(eqn.primitive, _NOTHING if eqn.primitive not in rules else None)
         if wanted is None or eqn.primitive.carries_programs:
             return False
@@ -131,7 +131,7 @@ class Writer:
         return Equation(eqn.primitive, [self.now(v) for v in eqn.invars], eqn.params, eqn.outvars, eqn.source)
 
     def now(self, v: Atom) -> Atom:
-        """What a variable of the old program is in the new one."""
+        """Translate a variable of the old program to the new one."""
         return self._same.get(v, v) if type(v) is Var else v
 
     def keep(self, eqn: Equation) -> None:
@@ -193,9 +193,9 @@ def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
 
 
 def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
-    """A new program in which something linear was found to be zero: what is linear in nothing else is zero, too.
+    """Re-infer linearity after linear values became zero, and propagate the zeros.
 
-    The program before, if a result that is linear would not be any more: who asked for it takes it for linear.
+    Returns: `after`, or `before` if a linear result would not be linear any more, as its reader takes it to be.
     """
     w = Writer(after)
     w.sparser = True
@@ -212,7 +212,7 @@ def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
 
 
 def uses(jaxpr: Jaxpr) -> dict[Var, int]:
-    """How often every variable is read, being a result included."""
+    """Count how often each variable is read, as an operand or a result."""
     found: dict[Var, int] = {}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -254,7 +254,7 @@ def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
 
 
 def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
-    """By the rules and the passes in turn, until none of them finds anything more."""
+    """Apply the rules and the passes in turn, to a fix-point."""
     every = [_rewritten, *steps]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):
@@ -273,7 +273,7 @@ def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _is_of_zeros(eqn: Equation) -> bool:
-    """Whether an equation that was linear has no linear operand any more."""
+    """Tell whether an equation that was linear has no linear operand any more."""
     return any(v.linear for v in eqn.outvars) and not any(v.linear for v in eqn.invars) and bool(eqn.invars)
 
 

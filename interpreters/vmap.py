@@ -216,7 +216,7 @@ def placed(x: Any, d: Dim, place: int, size: int) -> Any:
 
 
 def beside(axis: int, d: int) -> int:
-    """Where `axis` of an example is in a value with the mapped axis at d."""
+    """Map `axis` of an example to the axis of a batched value whose mapped axis is `d`."""
     return axis + (axis >= d)
 
 

@@ -49,7 +49,7 @@ def zeros_of(xs: Iterable[Any]) -> tuple[Zero, ...]:
 
 
 def are_nonzero(ts: Iterable[Any]) -> tuple[bool, ...]:
-    """Which tangents or cotangents are not symbolic zeros."""
+    """Flag the tangents or cotangents that are not symbolic zeros."""
     return tuple([type(t) is not Zero for t in ts])
 
 

@@ -44,7 +44,7 @@ class DeviceArray(Array):
         return {self.device}
 
     def is_deleted(self) -> bool:
-        """Whether its memory was given up: by `delete`, or by donating it to a program."""
+        """Tell whether its memory was given up: by `delete`, or by donating it to a program."""
         return self.buf.is_deleted()
 
     def live(self) -> Any:
@@ -62,7 +62,7 @@ class DeviceArray(Array):
         self.buf = _Deleted(self.aval)
 
     def is_ready(self) -> bool:
-        """Whether it is computed; asking does not wait."""
+        """Tell whether it is computed; asking does not wait."""
         return self.live().is_ready()
 
     def block_until_ready(self) -> "DeviceArray":

@@ -125,7 +125,7 @@ def import_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> 
 
 
 def has_default_layout(buf: Any, dtype: Any, shape: Sequence[int], device: Any) -> bool:
-    """Whether a buffer is in the order that programs assume; imported ones may be transposed, and nobody checks."""
+    """Tell whether a buffer is in row-major order, which programs assume; imported ones may be transposed."""
     return str(buf._pjrt_layout) == str(device.client.get_default_layout(np.dtype(dtype), tuple(shape), device))
 
 

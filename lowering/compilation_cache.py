@@ -124,7 +124,7 @@ def _make_private(directory: Path) -> None:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    """Whether a file belongs to the user, where files belong to users."""
+    """Tell whether a file belongs to the user, where files belong to users."""
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 

@@ -76,7 +76,7 @@ class Dataflow:
         self._windows[name] = self._place(array, starts)
 
     def may_read(self, name: str, array: str, starts: Sequence[str | int] = ()) -> bool:
-        """Whether a value may be computed from the memory of an array.
+        """Tell whether a value may be computed from the memory of an array.
 
         starts: those of the window that it will replace; what is read there, each element for its own, does not count.
         """

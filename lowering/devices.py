@@ -140,7 +140,7 @@ def device_of_handle(handle: Any) -> Device:
 
 
 def only_one() -> bool:
-    """Whether there is one device in all, among the platforms in use: then nothing can be on another."""
+    """Tell whether there is one device in all, among the platforms in use: then nothing can be on another."""
     if not _by_handle:
         _default_platform()
     return len(_by_handle) == 1
@@ -311,7 +311,7 @@ _DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux in Wind
 
 
 def _has_cuda() -> bool:
-    """Whether there is a plugin and a driver; without a driver the plugin is often installed all the same."""
+    """Tell whether there is a plugin and a driver; without a driver the plugin is often installed all the same."""
     return _cuda_plugin() is not None and _has_cuda_driver()
 
 
@@ -383,7 +383,7 @@ def _register_cuda_kernels(api: Any, extension: Any) -> None:
 
 
 def _has_tpu() -> bool:
-    """Whether there is a plugin and a Google device on the bus: elsewhere libtpu asks the network, and waits."""
+    """Tell whether there is a plugin and a Google device on the bus: elsewhere libtpu asks the network, and waits."""
     if not os.environ.get("TPU_LIBRARY_PATH") and importlib.util.find_spec("libtpu") is None:
         return False
     vendors = Path("/sys/bus/pci/devices").glob("*/vendor")

@@ -227,7 +227,7 @@ def _nan_error(primitive: Primitive) -> FloatingPointError:
 
 
 def has_nan(outs: Sequence[DeviceArray]) -> bool:
-    """Whether some result holds a nan."""
+    """Tell whether some result holds a nan."""
     return any(map(_has_nan, outs))
 
 

@@ -61,7 +61,7 @@ def _written_by(eqn: Equation) -> list[Any]:
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
-    """Whether a program, or one that it runs, writes into parts of arrays."""
+    """Tell whether a program, or one that it runs, writes into parts of arrays."""
     cache = _overwrites.setdefault(jaxpr, {})
     if not cache:
         cache["any"] = any(eqn.primitive in writes or any(map(overwrites, carried(eqn))) for eqn in jaxpr.eqns)

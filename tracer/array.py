@@ -50,7 +50,7 @@ class Array:
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype gives way to that of any strongly typed operand of its kind."""
+        """Tell whether the dtype gives way to that of any strongly typed operand of its kind."""
         return self.aval.weak_type
 
     @property

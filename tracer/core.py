@@ -98,7 +98,7 @@ class Primitive:
 
     @property
     def carries_programs(self) -> bool:
-        """Whether programs may be among its params."""
+        """Tell whether programs may be among its params."""
         return self._typed is None
 
     def __str__(self) -> str:
@@ -202,7 +202,7 @@ def bottom_trace() -> Trace:
 
 
 def is_evaluating() -> bool:
-    """Whether primitives are computed now, rather than traced."""
+    """Tell whether primitives are computed now, rather than traced."""
     return current.get() is _bottom
 
 

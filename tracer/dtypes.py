@@ -63,37 +63,37 @@ def kind(dtype: DType) -> str:
 
 
 def is_key(dtype: Any) -> bool:
-    """Whether `dtype` is that of keys."""
+    """Tell whether `dtype` is that of keys."""
     return type(dtype) is KeyDType
 
 
 def is_bool(dtype: DType) -> bool:
-    """Whether `dtype` is the boolean type."""
+    """Tell whether `dtype` is the boolean type."""
     return _KINDS[dtype] == "b"
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether `dtype` is an integer type, signed or not."""
+    """Tell whether `dtype` is an integer type, signed or not."""
     return _KINDS[dtype] in "iu"
 
 
 def is_signed(dtype: DType) -> bool:
-    """Whether `dtype` has negative values."""
+    """Tell whether `dtype` has negative values."""
     return _KINDS[dtype] in "ifc"
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether `dtype` is a real floating point type."""
+    """Tell whether `dtype` is a real floating point type."""
     return _KINDS[dtype] == "f"
 
 
 def is_complex(dtype: DType) -> bool:
-    """Whether `dtype` is a complex type."""
+    """Tell whether `dtype` is a complex type."""
     return _KINDS[dtype] == "c"
 
 
 def is_inexact(dtype: DType) -> bool:
-    """Whether `dtype` is floating point, real or complex: whether it has tangents."""
+    """Tell whether `dtype` is floating point, real or complex: whether it has tangents."""
     return _KINDS[dtype] in "fc"
 
 
@@ -156,12 +156,12 @@ def numpy_dtype(dtype: DType) -> DType:
 
 
 def has_32_bit_form(dtype: DType) -> bool:
-    """Whether `numpy_dtype` may take a dtype as another."""
+    """Tell whether `numpy_dtype` may take a dtype as another."""
     return dtype.newbyteorder("=") in _OF_32_BITS
 
 
 def is_narrower(dtype: DType, other: DType) -> bool:
-    """Whether `dtype` is the type of 32 bits that one of 64 is taken as, see `numpy_dtype`."""
+    """Tell whether `dtype` is the type of 32 bits that one of 64 is taken as, see `numpy_dtype`."""
     return dtype != other and _OF_32_BITS.get(other.newbyteorder("=")) == dtype
 
 
@@ -280,7 +280,7 @@ def check_fits(value: int, dtype: DType) -> None:
 
 
 def holds(dtype: DType, other: DType) -> bool:
-    """Whether `dtype` has room for all integers of `other`; true if either is no integer type."""
+    """Tell whether `dtype` has room for all integers of `other`; true if either is no integer type."""
     ours, theirs = _RANGES.get(dtype), _RANGES.get(other)
     return ours is None or theirs is None or (ours[0] <= theirs[0] and theirs[1] <= ours[1])
 
@@ -296,7 +296,7 @@ _RANGES = {dtype: _range(dtype) for dtype, kind in _KINDS.items() if kind in "iu
 
 
 def issubdtype(dtype: Any, category: Any) -> bool:
-    """Whether `dtype` is in a category (np.integer, np.floating, np.number, ...), or is the dtype `category`."""
+    """Tell whether `dtype` is in a category (np.integer, np.floating, np.number, ...), or is the dtype `category`."""
     kinds = _CATEGORIES.get(category) if isinstance(category, type) else None
     found = canonical(dtype)
     return found == canonical(category) if kinds is None else _KINDS[found] in kinds
@@ -317,7 +317,7 @@ _CATEGORIES: dict[type, str] = {
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Whether values of one dtype can be cast to another under NumPy's rule `casting`."""
+    """Tell whether values of one dtype can be cast to another under NumPy's rule `casting`."""
     given, wanted = canonical(from_), canonical(to)
     return given == wanted if KEY in (given, wanted) else np.can_cast(given, wanted, casting)
 

@@ -83,7 +83,7 @@ class Equation:
 
     @property
     def linear(self) -> bool:
-        """Whether this equation computes linear values, or only looks at some."""
+        """Tell whether this equation computes linear values, or only looks at some."""
         return any(v.linear for v in self.outvars or self.invars)
 
     def replace(self, **changes: Any) -> "Equation":

@@ -42,7 +42,7 @@ def request(
 
 
 def _has_no_mantissa(dtype: Any) -> bool:
-    """Whether a floating-point dtype has too few bits of its own to draw a number in [1, 2)."""
+    """Tell whether a floating-point dtype has too few bits of its own to draw a number in [1, 2)."""
     return dtypes.is_float(dtype) and (dtypes.finfo(dtype).bits < 8 or dtypes.finfo(dtype).nmant == 0)
 
 

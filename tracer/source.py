@@ -128,7 +128,7 @@ def register_exclusion(path: str) -> None:
 
 
 def include_frame(frame: FrameType) -> bool:
-    """Whether a frame is the user's: neither ours nor of an excluded file."""
+    """Tell whether a frame is the user's: neither ours nor of an excluded file."""
     return not _is_ours(frame.f_code)
 
 

@@ -105,7 +105,7 @@ _RECENT_LIMIT = 4096
 
 
 def holds_keys(aval: ShapedArray) -> bool:
-    """Whether `aval` is a type of keys of random numbers."""
+    """Tell whether `aval` is a type of keys of random numbers."""
     return dtypes.is_key(aval.dtype)
 
 
@@ -163,13 +163,13 @@ _numpy_scalar_types: dict[type, ShapedArray] = {}
 
 
 def is_arraylike(value: Any) -> bool:
-    """Whether `aval_of` accepts `value`."""
+    """Tell whether `aval_of` accepts `value`."""
     ours = type(getattr(value, "aval", None)) is ShapedArray
     return ours or (isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)) and not is_masked(value))
 
 
 def is_masked(value: Any) -> bool:
-    """Whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
+    """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
 
 

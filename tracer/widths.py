@@ -44,7 +44,7 @@ def advice(values: Iterable[Any]) -> str:
 
 
 def are_mixed(given: Iterable[Any]) -> bool:
-    """Whether there are numbers of 64 bits among dtypes, and of fewer; parts of complex numbers count."""
+    """Tell whether there are numbers of 64 bits among dtypes, and of fewer; parts of complex numbers count."""
     wide = [dtypes.bits_of(dtypes.real_part_dtype(d)) == 64 for d in given if dtypes.kind(d) in "iufc"]
     return any(wide) and not all(wide)
 

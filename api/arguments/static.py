@@ -172,7 +172,7 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
 
 
 def has_hash(value: Any) -> bool:
-    """Whether a value can be a key; one that cannot may change."""
+    """Tell whether a value can be a key; one that cannot may change."""
     try:
         hash(value)
     except TypeError:

@@ -310,7 +310,7 @@ def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
 
 
 def _is_plain(args: Sequence[Any]) -> bool:
-    """Whether calls with such arguments may be handed to the executable without further checks."""
+    """Tell whether calls with such arguments may be handed to the executable without further checks."""
     return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not config.debug_nans
 
 
@@ -328,7 +328,7 @@ def _type_of(x: Any) -> ShapedArray:
 
 
 def _is_wide(x: Any) -> bool:
-    """Whether a NumPy integer needs its width: then it may not give way to a narrower array, unseen in a program."""
+    """Tell whether a NumPy integer needs its width, so that it must not give way to a narrower array."""
     info = dtypes.iinfo(dtypes.default_dtype("i"))
     return not int(info.min) <= int(x) <= int(info.max)
 

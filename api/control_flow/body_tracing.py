@@ -183,7 +183,7 @@ def _met(before: ShapedArray, after: ShapedArray) -> ShapedArray:
 
 
 def gives_way(aval: ShapedArray, to: ShapedArray) -> bool:
-    """Whether a value may be taken as one of another type: they differ in weakness or, if it is weak, in width."""
+    """Tell whether a value may be taken as one of another type: they differ in weakness or, if it is weak, in width."""
     if aval.shape != to.shape:
         return False
     return aval.dtype == to.dtype or (aval.weak_type and _kind(aval) == _kind(to))

@@ -11,7 +11,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def known(*values: Any) -> bool:
-    """Whether this is the way to run what goes by these values: it is asked for, and they are known."""
+    """Tell whether this is the way to run what goes by these values: it is asked for, and they are known."""
     return config.disable_jit and not any(isinstance(x, Tracer) and x.known() is None for x in values)
 
 

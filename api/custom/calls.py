@@ -244,7 +244,7 @@ class FlatCall:
         known.checked.add(key)
 
     def is_checked(self, key: Any) -> bool:
-        """Whether the check was made, or is being made around here: another thread's counts when it is over."""
+        """Tell whether the check was made, or is being made around here: another thread's counts when it is over."""
         return key in self.custom.cache.checked or (id(self.custom.cache), key) in _checking.get()
 
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:

@@ -115,7 +115,7 @@ class Converted:
         return with_zeros(outs, self._some)
 
     def is_of(self, call: Any, avals: Sequence[ShapedArray]) -> bool:
-        """Whether another call of the same function is like this one."""
+        """Tell whether another call of the same function is like this one."""
         theirs, ours = call.nondiff.static, self._call.nondiff.static
         same = len(theirs) == len(ours) and all(x is y for x, y in zip(theirs, ours))
         return same and call.tree == self._call.tree and tuple(avals) == self._avals

@@ -45,5 +45,5 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether `x` is an array or a number that functions of arrays take."""
+    """Tell whether `x` is an array or a number that functions of arrays take."""
     return is_arraylike(x)

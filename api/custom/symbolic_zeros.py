@@ -86,7 +86,7 @@ def symbolic(t: Any) -> Any:
 
 
 def is_known_zero(t: Any) -> bool:
-    """Whether a tangent can be seen to be zero: a known array, or one of zeros that is being written into a program."""
+    """Tell whether a tangent is statically zero: a known array, or zeros that are written into a program."""
     if type(t) is StagedTracer:
         trace: Any = t.owner
         eqn = trace.equation_of(t.variable)

@@ -47,12 +47,12 @@ class Space(NamedTuple):
 
     @property
     def is_complex(self) -> bool:
-        """Whether some of these numbers are complex."""
+        """Tell whether some of these numbers are complex."""
         return any(dtypes.is_complex(aval.dtype) for aval in self.avals)
 
     @property
     def is_real(self) -> bool:
-        """Whether some of these numbers are real."""
+        """Tell whether some of these numbers are real."""
         return any(not dtypes.is_complex(aval.dtype) for aval in self.inexact)
 
     @property
@@ -80,7 +80,7 @@ class Space(NamedTuple):
         return pytree.unflatten(tree or self.tree, instantiated(full))
 
     def holds(self, other: "Space") -> bool:
-        """Whether elements of another space are elements of this one: structures, shapes and dtypes are the same."""
+        """Tell whether two spaces are one: structures, shapes and dtypes of their elements are the same."""
         ours, theirs = [_form(aval) for aval in self.avals], [_form(aval) for aval in other.avals]
         return self.tree == other.tree and ours == theirs
 
@@ -110,7 +110,7 @@ class MapType:
 
     @property
     def complex_linear(self) -> bool:
-        """Whether the map commutes with complex numbers: it was made of maps that do, or its program says so."""
+        """Tell whether the map commutes with complex numbers: it was made of maps that do, or its program says so."""
         return self._complex_linear or linear_operators.is_complex_linear(self.jaxpr)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What programs cost, in the scalar model: every array is so many scalars.
+"""Cost model: count the scalar operations (work) of a program.
 
 An operation that is not linear costs 1 for each scalar of its result, a linear addition or scaling too, disposing of a
 linear scalar costs 1, and everything else, moving and sharing values, is free. A primitive that does more than one
@@ -67,7 +67,7 @@ class Cost:
         return Cost(*[getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)])
 
     def times(self, n: int) -> "Cost":
-        """Of n repetitions, in a program that is no longer."""
+        """Multiply the operations by the steps of a loop; the program's size stays."""
         repeated = {f.name: n * getattr(self, f.name) for f in fields(Cost)}
         return Cost(**{**repeated, "size": self.size})
 
@@ -166,7 +166,7 @@ carrying: Table[Callable[[Equation], Cost]] = Table(
 
 
 def equation_cost(eqn: Equation) -> Cost:
-    """What one equation costs, with the programs that it carries; without what nobody reads of its results."""
+    """Count the operations of one equation, of the programs that it carries too; dropped results are not counted."""
     programs = list(subjaxprs(eqn.params))
     if programs:
         row = carrying.get(eqn.primitive)
@@ -238,7 +238,7 @@ for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_f
 
 
 def _kept(eqn: Equation, k: int) -> int:
-    """Of what is padded: without what negative padding cuts off. The padding value, if there is a place for it."""
+    """Count the elements that a pad reads: those of operand `k` that negative padding does not cut off."""
     if k:
         return min(_operand(eqn, k), _result(eqn) - _kept(eqn, 0))
     config = zip(eqn.invars[0].aval.shape, eqn.params["padding_config"])
@@ -252,7 +252,7 @@ def _kept_along(n: int, low: int, high: int, gap: int) -> int:
 
 
 def _not_written(eqn: Equation, k: int, updates: int) -> int:
-    """Of an operand that is written over: the rest."""
+    """Count the elements of operand `k` that an update reads: of the array, those that it does not overwrite."""
     return max(_operand(eqn) - _operand(eqn, updates), 0) if k == 0 else _operand(eqn, k)
 
 
@@ -275,7 +275,7 @@ def _choice(eqn: Equation) -> Arithmetic:
 
 
 def _difference(eqn: Equation) -> Arithmetic:
-    """Of a sum, the second operand scaled by -1."""
+    """Count x - y as x + (-1) y."""
     return Arithmetic(_result(eqn), _operand(eqn, 1) * eqn.invars[1].linear)
 
 
@@ -289,7 +289,7 @@ for _primitive in (e.neg_p, e.mul_p, e.div_p, e.conj_p, e.imag_p):
 
 
 def _computes(primitive: Primitive, row: Row) -> None:
-    """The same scalar operations, whether values are linear or not."""
+    """Register the same operations for linear and for nonlinear operands."""
     prices[primitive] = Price(row, lambda eqn: sum(row(eqn)))
 
 
@@ -329,8 +329,11 @@ for _primitive in (r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p):
 
 
 class Hits(NamedTuple):
-    """How a window meets an axis: pairs of a position and an element of the window that is on the axis; positions,
-    elements of the axis, and elements of the window that are in some pair."""
+    """Counts of how a window meets an axis.
+
+    pairs: of a position and an element of the window that is on the axis. positions, elements, window: positions,
+    elements of the axis and elements of the window that are in some pair.
+    """
 
     pairs: int
     positions: int
@@ -402,19 +405,19 @@ def _conv_reads(eqn: Equation, k: int) -> int:
 
 
 def _substitution(eqn: Equation) -> Arithmetic:
-    """Of each of n unknowns, what those before it contribute, and a division."""
+    """Count forward substitution: for each unknown, a product with each one before it, and a division."""
     below = _result(eqn) * max(eqn.invars[0].aval.shape[-1] - 1, 0) // 2
     return Arithmetic(below, below + _result(eqn))
 
 
 def _cholesky(eqn: Equation) -> int:
-    """Of n columns, each less its projections on those before: n³ / 3."""
+    """Count a Cholesky decomposition: n³ / 3 for an n x n matrix."""
     n = eqn.invars[0].aval.shape[-1]
     return _operand(eqn) * (n + 2) // 3 if n else 0
 
 
 def _decomposition(count: Callable[..., int]) -> Callable[[Equation], int]:
-    """Of m x n matrices, of which m is not the lesser: what one takes, by Golub and Van Loan 2013."""
+    """Make the row of a decomposition from `count(m, n)` for an m x n matrix, m >= n (Golub and Van Loan 2013)."""
 
     def cost(eqn: Equation) -> int:
         *batch, m, n = eqn.invars[0].aval.shape
@@ -447,7 +450,7 @@ reads[contraction.conv_general_dilated_p] = _conv_reads
 
 
 def _custom_linear(eqn: Equation) -> Arithmetic:
-    """Of a user's program; of the transpose of one, that by as much more as it has more results than inputs."""
+    """Count a user's linear map; its transpose costs less by as much as it has more results than inputs."""
     n, pull = eqn.params["n"], eqn.params["pull"]
     jaxpr = getattr(pull, "jaxpr", None)
     if jaxpr is None:  # the map to zeros

@@ -1,4 +1,4 @@
-"""Whether a program is linear in its linear inputs: transposition takes that for granted, of users it is asked.
+"""Linearity check: verify that a program is linear in its linear inputs, as transposition assumes.
 
 A program is read once, forwards, and what is found of each value is one of four facts: it is zero, it is a constant,
 it is linear, or it is a truth value or an integer that some equation made of linear values (or stands beside one, as
@@ -24,7 +24,7 @@ from tapeless.tracer.rules import Table
 
 
 class Fact(Enum):
-    """What is known of a value."""
+    """Abstract value of the linearity check."""
 
     ZERO = "zero"
     CONSTANT = "constant"
@@ -64,19 +64,19 @@ def checked_linear(jaxpr: Jaxpr, residuals: Sequence[Any] | None = None) -> Jaxp
 
 
 def may_be_zero(x: Any) -> bool:
-    """Whether a value is zero, or not known."""
+    """Tell whether a value is zero, or not known."""
     known = known_elements(x)
     return known is None or known.dtype == dtypes.float0 or not np.any(known)
 
 
 def facts_of_inputs(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> Facts:
-    """What is known of the inputs of a program, if its first ones are or are not zero."""
+    """Give each input of a program its fact; `zero_in` says which of the first are zero."""
     zeros = [*zero_in, *[False] * (len(jaxpr.invars) - len(zero_in))]
     return tuple([Fact.LINEAR if v.linear else _known(zero) for v, zero in zip(jaxpr.invars, zeros, strict=True)])
 
 
 def facts_of_variables(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> dict[Var, Fact | Equation]:
-    """What is known of every value of a program. Raises: LinearityError."""
+    """Compute the fact of every variable of a program. Raises: LinearityError."""
     return Check(jaxpr, jaxpr).environment(facts_of_inputs(jaxpr, zero_in))
 
 
@@ -281,7 +281,7 @@ def _error(
 
 
 def _equation_text(jaxpr: Jaxpr, eqn: Equation) -> str:
-    """As it stands in the printed program; programs that it carries by their names."""
+    """Print one equation as it stands in the program, the programs that it carries by their names."""
     names = _names(jaxpr) if eqn in jaxpr.eqns else printing.Names()
     return printing.equation_text(eqn, names, {program: f"@{program.name}" for program in subjaxprs(eqn.params)})
 

@@ -1,4 +1,4 @@
-"""How many operations a function of a scalar is, in the model that knows of zeros, where it is not one.
+"""Scalar operations per element, for functions that lower to more than one (used by the sparse cost model).
 
 StableHLO's own functions of one number are one operation each. What our lowering, or chlo's, composes of them counts as
 many as it takes for a float32 at least: steps of a loop once; choices, comparisons, constants, conversions not at all.
@@ -43,7 +43,7 @@ OF_COMPLEX: dict[Primitive, int] = {
 
 
 def operations_of(eqn: Equation) -> int:
-    """For every scalar of its result."""
+    """Count the scalar operations for each element of an equation's result."""
     return operations[eqn.primitive](eqn) if eqn.primitive in operations else 1
 
 

@@ -1,4 +1,4 @@
-"""What programs cost, in the model that knows of zeros: an operation on what is known to be zero is none.
+"""Sparse cost model: count the operations whose operands are not statically known to be zero.
 
 An addition counts where both of its operands may not be zero, a multiplication where both factors may not; a sum of h
 terms that may not be zero is h - 1 additions, and a function is 1 for each scalar of its result that may not be zero,
@@ -49,7 +49,7 @@ def cost(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> Cost:
 
 
 def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]:
-    """What programs cost that are run one after the other, the last results of each being the first inputs of the next.
+    """Count programs that run one after the other, the last results of each being the first inputs of the next.
 
     Args:
       consts: values of the first inputs of the first.
@@ -126,7 +126,7 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
 
 
 def _is_free(k: Known) -> bool:
-    """Whether a value is a constant, zero, or what brackets and indices are made of."""
+    """Tell whether a value is a constant, zero, or what brackets and indices are made of."""
     return k.static or k.support is False or not dtypes.is_inexact(k.aval.dtype)
 
 
@@ -139,7 +139,7 @@ def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
 
 
 def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
-    """Of zeros alone a function is a constant."""
+    """Count elementwise functions: one for each element of the result that may be nonzero."""
     row = dense.price_of(eqn).nonlinear
     if row:
         return operations_of(eqn) * row(eqn)
@@ -253,7 +253,7 @@ def _scan(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 def _all_alike(
     jaxpr: Jaxpr, consts: Sequence[Known], carry: Sequence[Known], xs: Sequence[Known]
 ) -> tuple[Cost, list[Known], list[Known]]:
-    """Of a step in which nothing is zero that is not zero in all steps: cost, carry and the other results."""
+    """Analyse one loop step for all steps: assume zero only where every step is. Return cost, carry and results."""
     rounds = 0
     while True:
         found, outs = run(jaxpr, [*consts, *carry, *xs])
@@ -271,7 +271,7 @@ def _element(x: Known, k: int) -> Known:
 
 
 def _any_element(x: Known) -> Known:
-    """What is known of all elements."""
+    """Join the abstract values of all elements along the first axis."""
     support = x.support if isinstance(x.support, bool) else x.mask.any(0)
     binary = x.binary if isinstance(x.binary, bool) else whole(x.binary, x.aval).all(0)
     return Known(control_flow.element_type(x.aval), support, None, x.static, binary)

@@ -1,4 +1,4 @@
-"""How primitives transform, by family: importing this package fills the tables of `tapeless.interpreters`."""
+"""Rules of primitives for jvp, transpose, vmap and partial evaluation, by family. Importing this fills the tables."""
 
 from tapeless.interpreters.rules import (
     bits,

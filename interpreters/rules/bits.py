@@ -1,4 +1,4 @@
-"""How operations on the representation transform: not at all, but for rounding to fewer bits."""
+"""Rules of bitwise operations. Only rounding to fewer bits has a derivative."""
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.tracer.primitives import bits as b

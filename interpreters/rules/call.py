@@ -1,4 +1,4 @@
-"""How calls transform: the program is transformed once, whoever calls it, and is called again."""
+"""Rules of calls: transform the program once, whoever calls it, and call the transformed program."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""How calls of the host transform: debugging looks at primal values; the others are opaque."""
+"""Rules of host callbacks: debugging looks at primal values; the others have no derivative."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How checkpoints transform.
+"""Rules of checkpoint, `name`, `move` and optimization barriers (rematerialization).
 
 Unzipped, the linear half begins with the equations that compute again what the policy does not save; it is a
 checkpoint again, so that derivatives of derivatives keep to the policy too, and so is the primal half. Transposed, the

@@ -1,4 +1,4 @@
-"""How collectives transform. Under the `vmap` that has their name they become operations on the mapped axis; under any
+"""Rules of collectives. Under the `vmap` that has their name they become operations on the mapped axis; under any
 other the mapped axis is one more of theirs.
 
 All but the extremes and the position are linear in what all examples hold together: the cotangent of a sum, of which

@@ -1,4 +1,4 @@
-"""How contractions transform: they are linear in each operand, and their transposes are contractions again."""
+"""Rules of contractions: linear in each operand, with contractions for transposes."""
 
 from collections.abc import Sequence
 from typing import Any

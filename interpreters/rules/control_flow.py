@@ -1,4 +1,4 @@
-"""How control flow transforms: the programs inside are transformed, and the same kind of control flow runs them.
+"""Rules of scan, while and cond: transform the programs inside, and run them by the same kind of control flow.
 
 A loop's carry is brought to a fixed point first: a tangent, a linear value or a mapped axis that one step gives to a
 part of the carry, the next step is given. Source: Radul et al. 2023, section 7, for what is linear.
@@ -39,7 +39,7 @@ Flags = tuple[bool, ...]
 
 
 def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Sequence[bool]]]) -> tuple[Any, Flags]:
-    """What `step` makes of a carry with a property, once it gives the property to no more of the carry."""
+    """Iterate `step` on the flags of a carry (linear, batched) until they no longer grow."""
     before = tuple(carry)
     while True:
         made, after = step(before)
@@ -53,7 +53,7 @@ def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Seque
 
 
 def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list[int]:
-    """Where primals and their tangents are, each group's tangents after its primals.
+    """List the positions of primals and tangents, each group's tangents after its primals.
 
     They are found after `start` others: first all primals, then the tangents of those that have `some`.
     """
@@ -186,7 +186,7 @@ class _ScanResidual(NamedTuple):
 def _primal_scan(
     body: residual_placement.ScanBody, primal: Sequence[Any], loop: dict[str, Any]
 ) -> tuple[Any, list[_ScanResidual]]:
-    """The results of the primal half, and the residuals."""
+    """Run the primal half of a scan; return its results and residuals."""
     consts, carry, xs = primal
     invariant = [*call.jit(body.before, *consts), *consts] if body.before.eqns else list(consts)
     used = [invariant[k] for k in body.used]
@@ -271,7 +271,7 @@ def _scan_transpose(
 
 
 class _Reached(NamedTuple):
-    """What has a cotangent in a scan: its operands, and the results that are stacked."""
+    """Flags of the operands and stacked results of a scan that have a cotangent."""
 
     consts: Flags
     carry: Flags

@@ -1,4 +1,4 @@
-"""How functions with rules of their own transform: by these rules, and by transposing them where one is not given."""
+"""Rules of custom_jvp, custom_vjp and custom_linear: apply the user's rule, or its transpose in the other mode."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -137,7 +137,7 @@ class Pull:
         call.check_types(f"custom_linear: {self.__name__}", "takes", wanted, (*residuals, *tangents))
 
     def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "Pull"]:
-        """It closes over nothing."""
+        """Return no closed-over arrays, and the map itself."""
         return (), self
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
@@ -158,12 +158,12 @@ class Pull:
             ) from None
 
     def batched(self, size: int, dims: Sequence[int | None]) -> "Pull":
-        """For `size` examples at once, the mapped axes of residuals at `dims`, all others first."""
+        """Batch the map for `size` examples; mapped axes of residuals are at `dims`, all others first."""
         there = (*dims, *[0] * (len(self.jaxpr.invars) - self.n))
         return Pull(vmap.batch_jaxpr(self.jaxpr, size, there), self.n, f"vmap_{self.name}", self.transposed)
 
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """What is not linear in the program, such as the counter of a loop, is computed first: it has no transpose."""
+        """Unzip the program, to compute what is not linear (a loop's counter), and transpose the linear jaxpr."""
         halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
         _, saved = call_primal(halves, residuals, call.jit)
         given = chosen(halves.linear_out, tangents)
@@ -181,7 +181,7 @@ class _ZeroPull:
     __name__ = "zeros"
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
-        """Nothing is asked of what is not looked at."""
+        """Accept any types: the map to zeros looks at no value."""
 
     def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "_ZeroPull"]:
         return (), self

@@ -1,4 +1,4 @@
-"""How functions with a vmap rule of their own transform.
+"""Rules of custom_vmap: derivatives of a function with a vmap rule have vmap rules too.
 
 The derivative of such a function has a rule too, the derivative of the rule, and so have both halves of one that is
 unzipped and the transpose of the linear one. A half cannot hand the residuals of the rule over: how many examples there

@@ -1,4 +1,4 @@
-"""How elementwise operations transform. A row per operand: `t` is its tangent, the letters are the operands.
+"""Rules of elementwise operations. A row per operand: `t` is its tangent, the letters are the operands.
 
 Complex operations are holomorphic, or linear over the reals, or sums of such; cotangents pair with tangents as
 Re(ct t), without conjugation, so that a holomorphic function's rule is that of the real one.
@@ -114,7 +114,7 @@ jvp.partials_of_result(
 
 
 def _share(extreme: Any, x: Any, other: Any) -> Any:
-    """How much of max or min is x: all, half of it in a tie, or nothing."""
+    """Compute the partial derivative of max or min by x: 1, 1/2 in a tie, or 0."""
     aval = aval_of(extreme)
     of_tie = select_n(eq(other, extreme), constant(1, aval), constant(0.5, aval))
     return select_n(eq(x, extreme), constant(0, aval), of_tie)

@@ -1,4 +1,4 @@
-"""How factors of general matrices transform, and what follows from them.
+"""Rules of LU, QR, determinant, pseudoinverse and adjugate.
 
 Source: de Hoog, Anderssen and Lukas 2011, "Differentiation of matrix functionals using triangular factorization";
 Walter and Lehmann 2010, "Algorithmic differentiation of linear algebra functions with application in optimum
@@ -115,7 +115,7 @@ def _adjugate_tangent(t: Any, x: Any) -> Any:
 
 
 def _is_regular(x: Any) -> Any:
-    """Whether the formula loses at most a third of the digits, and its derivative two thirds: [..]."""
+    """Tell whether the formula loses at most a third of the digits, and its derivative two thirds: [..]."""
     factors, _, permutation = a.lu(x)
     inverse = lu_solve(factors, permutation, _identity_like(x))
     n, eps = aval_of(x).shape[-1], float(dtypes.finfo(aval_of(x).dtype).eps)
@@ -142,7 +142,7 @@ def _tangents_of_adjugate(aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:
 
 
 def _by_formula(t: Any, x: Any, regular: Any, _: Any) -> Any:
-    """Where branches are both taken, as under vmap, the other's matrices are in no one's way."""
+    """Differentiate by the formula; under vmap, matrices that take the other branch are replaced by the identity."""
     return (_regular_tangent(t, select(_over(regular, x), x, _identity_like(x))),)
 
 

@@ -1,4 +1,4 @@
-"""How reading and writing parts transforms.
+"""Rules of gather, scatter, dynamic_slice and dynamic_update_slice.
 
 What reads a part has an `Update` for a cotangent, which writes the part: no dense zeros are built, but for the
 first. What writes a part reads it. Where windows may overlap the derivative follows the update that won.
@@ -149,7 +149,7 @@ def _plain_writer(indices: Any, params: Any) -> Callable[[Any, Any], Any]:
 
 
 def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
-    """What writes updates into an operand, linear in both, and writes the same ones every time."""
+    """Make `write(operand, updates)`, linear in both, in which the same of several overlapping updates always win."""
     operand, indices, updates = primals
     if params["unique_indices"]:
         return _plain_writer(indices, params)
@@ -164,7 +164,7 @@ def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
 
 
 def _winners(operand: ShapedArray, indices: Any, updates: ShapedArray, params: Any) -> Any:
-    """Which elements of updates are there in the end: they are numbered from 1, and the numbers are scattered."""
+    """Find the update element that wins at each place: number them from 1, and scatter the numbers."""
     numbers = add(reshape(iota(np.int32, updates.size), updates.shape), 1)
     kept = i.scatter(full(operand.shape, 0, np.int32), indices, numbers, **params)
     return eq(_read(kept, indices, updates, **params), numbers)

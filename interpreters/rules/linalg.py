@@ -1,4 +1,4 @@
-"""How triangular factors and systems transform. Source: Giles 2008; Murray 2016 for Cholesky's factor."""
+"""Rules of Cholesky and triangular solve. Source: Giles 2008; Murray 2016 for Cholesky's factor."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tapeless.tracer.types import aval_of
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """In full precision, as LAPACK is: in derivatives of factorizations nearly equal matrices are subtracted."""
+    """Multiply in full precision, as LAPACK does: derivatives of factorizations subtract nearly equal matrices."""
     return batch_matmul(x, y, Precision.HIGHEST)
 
 

@@ -1,4 +1,4 @@
-"""How solutions of linear systems are differentiated: by solving again, never through the solver.
+"""Rules of custom_linear_solve: implicit differentiation, by solving again, never through the solver.
 
 A x = b gives A ẋ = ḃ - Ȧ x, and backwards a system with the transposed matrix. Source: Giles 2008, section 2.3.
 """

@@ -1,4 +1,4 @@
-"""How random bits and keys transform: they have no derivative, and keys are mapped as their words are."""
+"""Rules of random bits and keys: no derivative; keys are batched as their words are."""
 
 from typing import Any
 

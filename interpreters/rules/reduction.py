@@ -1,4 +1,4 @@
-"""How reductions transform. No derivative divides by an element, so zeros and ties are no exceptions."""
+"""Rules of reductions and scans. No derivative divides by an element, so zeros and ties are no exceptions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -124,12 +124,12 @@ transpose.unary(r.cumsum_p, lambda ct, x, *, axis, reverse: r.cumsum(ct, axis, n
 
 
 def _cumprod_jvp(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    """From y[i] = y[i-1] x[i]:  ẏ[i] = x[i] ẏ[i-1] + y[i-1] ẋ[i]."""
+    """Differentiate y[i] = y[i-1] x[i]:  ẏ[i] = x[i] ẏ[i-1] + y[i-1] ẋ[i]."""
     return linear_recurrence(x, mul(t, _shifted(y, axis, 1, reverse=reverse)), axis, reverse)
 
 
 def _cumlogsumexp_jvp(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    """From exp y[i] = exp y[i-1] + exp x[i]:  ẏ[i] = exp(y[i-1] - y[i]) ẏ[i-1] + exp(x[i] - y[i]) ẋ[i]."""
+    """Differentiate exp y[i] = exp y[i-1] + exp x[i]:  ẏ[i] = exp(y[i-1] - y[i]) ẏ[i-1] + exp(x[i] - y[i]) ẋ[i]."""
     before = _shifted(y, axis, -np.inf, reverse=reverse)
     return linear_recurrence(_share(before, y), mul(t, _share(x, y)), axis, reverse)
 

@@ -1,4 +1,4 @@
-"""How operations that move elements transform: tangents move along, cotangents move back.
+"""Rules of reshape, transpose, pad, slice and their like: tangents move along, cotangents move back.
 
 The cotangent of a part is an `Update`: added in place to the running cotangent of the whole, padded only if
 there is none.
@@ -64,7 +64,7 @@ vmap.rules[s.transpose_p] = _transpose_vmap
 
 
 def _concatenate_transpose(cts: Any, *xs: Any, dimension: int) -> Any:
-    """Of several linear operands, one split; of one among constants (which are zeros), its slice."""
+    """Split the cotangent among several linear operands; slice it for a single one among constants (zeros)."""
     sizes = [aval_of(x).shape[dimension] for x in xs]
     if sum(map(is_linear, xs)) > 1:
         parts: Sequence[Any] = s.split(cts[0], sizes, dimension)
@@ -103,7 +103,7 @@ def _sum_of_padding(ct: Any, shape: tuple[int, ...], config: Any) -> Any:
 
 
 def _from_operand(shape: tuple[int, ...], config: Any) -> Any:
-    """Where an operand of `shape` is when it is padded."""
+    """Make the mask of the elements of a padded array that come from the operand."""
     return s.pad(s.full(shape, True), s.full((), False), config)
 
 

@@ -1,4 +1,4 @@
-"""How sorting transforms: tangents are permuted as their primals are, by the places these came from."""
+"""Rules of sort and top_k: tangents are gathered by the permutation that sorts the primals."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def _sort_vmap(size: int, args: Any, dims: Any, *, dimension: int, is_stable: bo
 
 
 def _top_k_vmap(size: int, args: Any, dims: Any, *, k: int) -> Any:
-    """Of the last axis, so the mapped one must not be."""
+    """Batch top_k, which takes the last axis, with the mapped axis first."""
     (x,), (d,) = args, dims
     if d == aval_of(x).ndim - 1:
         x, d = vmap.to_front(x, d), 0

@@ -1,4 +1,4 @@
-"""How special functions transform: derivatives from Abramowitz & Stegun, chapters 6, 7, 9 and 23."""
+"""Rules of special functions: derivatives from Abramowitz & Stegun, chapters 6, 7, 9 and 23."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How eigenvalues and singular values transform.
+"""Rules of eigenvalue and singular value decompositions.
 
 Where the formulas divide by a difference that is 0, the quotient is 0: of all derivatives of the vectors that the
 equations leave open it is the smallest. Source: Giles 2008, "An extended collection of matrix derivative results",
@@ -124,7 +124,7 @@ def _inverse(x: Any, values: Any) -> Any:
 
 
 def _above_noise(x: Any, values: Any) -> Any:
-    """Whether x is more than ten roundings of the largest value, as equal ones are rarely computed to be equal."""
+    """Tell whether x is more than ten roundings of the largest value, as equal ones are rarely computed to be equal."""
     eps = float(dtypes.finfo(aval_of(values).dtype).eps)
     axis = aval_of(values).ndim - 1
     if not aval_of(values).shape[axis]:

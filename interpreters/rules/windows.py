@@ -1,4 +1,4 @@
-"""How windows transform: sums are linear; extremes follow the element that was chosen.
+"""Rules of reductions over windows (pooling): sums are linear; extremes follow the element that was chosen.
 
 A window that is dilated, or over a dilated operand, is no window to select_and_gather_add; nor is a product linear.
 There, the windows are laid out as an axis of their own, and the derivative is that of the reduction over it.
@@ -65,7 +65,7 @@ def _reduce_window_extreme_jvp(select: str, fill: float) -> Callable[..., Any]:
 
 
 def _places(x: Any) -> Any:
-    """Of every element its place among all, in row-major order."""
+    """Number every element in row-major order."""
     aval = aval_of(x)
     dtype = np.int32 if aval.size <= np.iinfo(np.int32).max else np.int64
     return reshape(broadcasted_iota(dtype, (aval.size,), 0), aval.shape)

@@ -1,4 +1,4 @@
-"""What `simplify` knows of primitives, by family, and its passes: importing this package fills the tables."""
+"""Simplification rules of primitives, by family, and the passes. Importing this package fills the tables."""
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import (

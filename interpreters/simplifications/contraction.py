@@ -12,7 +12,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def contracts(x: Atom, y: Atom, numbers: Any) -> bool:
-    """Whether operands are neither scalars nor multiplied element by element."""
+    """Tell whether operands are neither scalars nor multiplied element by element."""
     elementwise = len(numbers[1][0]) == x.aval.ndim == y.aval.ndim
     return bool(x.aval.shape) and bool(y.aval.shape) and not elementwise
 

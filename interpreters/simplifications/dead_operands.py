@@ -51,7 +51,7 @@ def _call(w: Writer, eqn: Equation) -> Equation:
 
 
 def _cond(w: Writer, eqn: Equation) -> Equation:
-    """What no branch reads; all take the same operands."""
+    """Drop the operands of a cond that no branch reads."""
     branches = eqn.params["branches"]
     kept = sorted({i for branch in branches for i in _read(branch)})
     if len(kept) == len(eqn.invars) - 1:
@@ -61,7 +61,7 @@ def _cond(w: Writer, eqn: Equation) -> Equation:
 
 
 def _scan(w: Writer, eqn: Equation) -> Equation:
-    """Constants and elements; what is carried is a result, too, so that it begins with zeros instead."""
+    """Drop unread consts and xs of a scan. An unread carry is also a result: its initial value becomes zero."""
     jaxpr, n_consts, n_carry, length = (eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry", "length"))
     read, carried = _read(jaxpr), range(n_consts, n_consts + n_carry)
     begun = [_begun(w, v) if length and i in carried and i not in read else v for i, v in enumerate(eqn.invars)]

@@ -60,7 +60,7 @@ def _bracketed(w: Writer, counts: Mapping[Any, int], mask: Atom, x: Atom) -> Ato
 
 
 def _factors(w: Writer, eqn: Equation) -> Sequence[Atom]:
-    """What an equation multiplies, the first spread over its result; nothing if it is no product."""
+    """List the operands of a product, the first broadcast to its result; none if the equation is no product."""
     if eqn.primitive is e.mul_p:
         return sorted(eqn.invars, key=lambda v: v.aval.ndim, reverse=True)
     if eqn.primitive is not dot_general_p or eqn.params["preferred_element_type"] is not None:

@@ -54,7 +54,7 @@ class _ConditionalUpdate(NamedTuple):
 
 
 def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _ConditionalUpdate | None:
-    """What an equation chooses, if that is between an array and what is written into it."""
+    """Match a select between an array and updates of it."""
     predicate = _scalar(w, eqn.invars[0])
     if predicate is None or len(eqn.invars) != 3:
         return None
@@ -100,7 +100,7 @@ def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Ato
 
 
 def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
-    """Updates that leave an array as it is."""
+    """Make the update that changes nothing: the elements that are there, or the neutral element of the scatter."""
     updates = write.invars[_UPDATES[write.primitive]].aval
     if write.primitive in _NEUTRAL:
         return filled(w, _NEUTRAL[write.primitive], updates)
@@ -117,7 +117,7 @@ def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
 
 
 def _is_write(eqn: Equation) -> bool:
-    """Whether an equation writes windows that do not overlap, fewer elements than the array has."""
+    """Tell whether an equation writes windows that do not overlap, fewer elements than the array has."""
     if eqn.primitive not in _UPDATES:
         return False
     updates = eqn.invars[_UPDATES[eqn.primitive]].aval

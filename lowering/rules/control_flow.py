@@ -62,12 +62,12 @@ def _in_place(
 
 
 def _gives_back(branch: Jaxpr, homes: Sequence[int | None]) -> bool:
-    """Whether a branch changes nothing."""
+    """Tell whether a branch changes nothing."""
     return all(p is not None and v is branch.invars[p] for v, p in zip(branch.outvars, homes))
 
 
 def _chosen(f: Function, index: Value, k: int, n: int) -> Value:
-    """Whether the index is that of branch k of n; those outside mean the first and the last."""
+    """Tell whether the index is that of branch k of n; those outside mean the first and the last."""
     if index.aval.dtype == np.dtype(bool):
         return index if k else f.op("not", [index], index.aval)
     direction = "LE" if k == 0 else "GE" if k == n - 1 else "EQ"

@@ -71,7 +71,7 @@ def _all_inside(f: Function, indices: Value, index_map: Sequence[int], shape: An
 
 
 def _is_one(indices: Value) -> bool:
-    """Whether there is one index vector: XLA makes a dynamic slice of that, which it merges with others."""
+    """Tell whether there is one index vector: XLA makes a dynamic slice of that, which it merges with others."""
     return 0 < indices.aval.size == indices.aval.shape[-1]
 
 

@@ -34,7 +34,7 @@ def _keys(f: Function, a: Value, b: Value) -> list[tuple[Value, Value]]:
 
 
 def _before(f: Function, keys: list[tuple[Value, Value]]) -> Value:
-    """Whether the left ones come before the right ones, lexicographically: a < b, or a number before a nan."""
+    """Tell whether the left ones come before the right ones, lexicographically: a < b, or a number before a nan."""
     (a, b), rest = keys[0], keys[1:]
     less = f.compare(a, b, "LT")
     same = f.compare(a, b, "EQ") if rest else None

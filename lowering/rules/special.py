@@ -199,7 +199,7 @@ def _unfinished(n: Any, going: Any, *state: Any) -> Any:
 
 
 def _igamma_regions(a: Any, x: Any) -> Any:
-    """Whether the series serves, and operands for series and fraction that are harmless where they do not."""
+    """Tell whether the series serves, and operands for series and fraction that are harmless where they do not."""
     proper = bitwise_and(bitwise_and(gt(a, 0.0), ge(x, 0.0)), lt(x, math.inf))
     a = select_n(proper, 1.0, a)
     near = lt(x, add(a, 1.0))

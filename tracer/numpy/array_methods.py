@@ -85,13 +85,13 @@ def _unary(symbol: str, f: Method) -> Method:
 
 
 def _may_answer(x: Any, method: str) -> bool:
-    """Whether the class of x may know what to do with arrays: none of Python's own does."""
+    """Tell whether the class of x may know what to do with arrays: none of Python's own does."""
     answer = getattr(type(x), method, None)
     return type(x).__module__ != "builtins" and answer is not getattr(object, method, None)
 
 
 def _is_foreign(x: Any) -> bool:
-    """Whether x is an array of another library."""
+    """Tell whether x is an array of another library."""
     return hasattr(type(x), "__array__") or hasattr(type(x), "__dlpack__")
 
 

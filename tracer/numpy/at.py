@@ -267,7 +267,7 @@ def _spread(y: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _distinct(plan: IndexPlan, positions: Sequence[Any]) -> bool:
-    """Whether no two positions are the same, as far as is known; only then has a product a derivative in the values."""
+    """Tell whether all positions are known to differ: only then has a product a derivative by the values."""
     if not positions or not plan.exact:
         return False
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])

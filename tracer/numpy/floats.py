@@ -26,7 +26,7 @@ from tapeless.tracer.types import aval_of
 
 
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether x is negative, -0.0 and negative NaNs included, elementwise."""
+    """Tell whether x is negative, -0.0 and negative NaNs included, elementwise."""
     return _signbit(number_operand("signbit", x))
 
 

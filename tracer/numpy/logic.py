@@ -81,12 +81,12 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether x is 0, elementwise."""
+    """Tell whether x is 0, elementwise."""
     return bits.not_p.bind(truth("logical_not", x))[0]
 
 
 def truth(name: str, x: ArrayLike) -> Any:
-    """Whether x is not 0, elementwise."""
+    """Tell whether x is not 0, elementwise."""
     x = operand(name, x)
     refuse_keys(name, x)
     return x if x.dtype.kind == "b" else lax.ne(x, constant(0, aval_of(x)))
@@ -151,7 +151,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x is neither infinite nor nan, elementwise."""
+    """Tell whether x is neither infinite nor nan, elementwise."""
     x = operand("isfinite", x)
     return _isfinite(x) if dtypes.is_inexact(x.dtype) else full(x.shape, True)
 
@@ -163,13 +163,13 @@ def _isfinite(x: Any) -> Array:
 
 
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether x is nan, elementwise."""
+    """Tell whether x is nan, elementwise."""
     x = operand("isnan", x)
     return lax.ne(x, x) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether x is infinite, elementwise."""
+    """Tell whether x is infinite, elementwise."""
     x = operand("isinf", x)
     return _isinf(x) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
@@ -182,25 +182,25 @@ def _isinf(x: Any) -> Array:
 
 
 def isposinf(x: ArrayLike, /) -> Array:
-    """Whether x is +inf, elementwise."""
+    """Tell whether x is +inf, elementwise."""
     x = operand("isposinf", x)
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isneginf(x: ArrayLike, /) -> Array:
-    """Whether x is -inf, elementwise."""
+    """Tell whether x is -inf, elementwise."""
     x = operand("isneginf", x)
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isreal(x: ArrayLike, /) -> Array:
-    """Whether the imaginary part of x is 0, elementwise."""
+    """Tell whether the imaginary part of x is 0, elementwise."""
     x = operand("isreal", x)
     return lax.eq(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, True)
 
 
 def iscomplex(x: ArrayLike, /) -> Array:
-    """Whether the imaginary part of x is not 0, elementwise."""
+    """Tell whether the imaginary part of x is not 0, elementwise."""
     x = operand("iscomplex", x)
     return lax.ne(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, False)
 
@@ -277,7 +277,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
 def isclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
+    """Tell whether |a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves, nan if `equal_nan`."""
     a, b = promoted("isclose", a, b)
     if not dtypes.is_inexact(a.dtype):
         dtype = dtypes.inexact_of(a.dtype)
@@ -309,19 +309,19 @@ def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
 def allclose(
     a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False
 ) -> Array:
-    """Whether all elements of a and b are close; see `isclose`."""
+    """Tell whether all elements of a and b are close; see `isclose`."""
     close = isclose(a, b, rtol, atol, equal_nan)
     return reduce_and(close, tuple(range(close.ndim)))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether both have the same shape and the same elements."""
+    """Tell whether both have the same shape and the same elements."""
     a, b = promoted_dtypes("array_equal", a1, a2)
     return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether both broadcast to one shape and have the same elements then."""
+    """Tell whether both broadcast to one shape and have the same elements then."""
     a, b = promoted_dtypes("array_equiv", a1, a2)
     try:
         a, b = broadcast("array_equiv", a, b)

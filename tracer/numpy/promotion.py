@@ -152,7 +152,7 @@ def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
 
 
 def check_fits(x: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether all elements of x are sure to fit an integer `dtype`. Raises: OverflowError if one is known not to."""
+    """Tell whether all elements of x surely fit an integer `dtype`. Raises: OverflowError if one is known not to."""
     if dtypes.holds(dtype, x.dtype):
         return True
     known = known_elements(x)
@@ -287,7 +287,7 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def broadcasts_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether an array of one shape broadcasts to the other."""
+    """Tell whether an array of one shape broadcasts to the other."""
     pairs = zip(shape[::-1], wanted[::-1], strict=False)
     return len(shape) <= len(wanted) and all(n in (1, k) for n, k in pairs)
 

@@ -242,7 +242,7 @@ def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, 
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Whether some element is not 0, over axes."""
+    """Tell whether some element is not 0, over axes."""
     check_no_out("any", out)
     x = truth("any", array_operand("any", a))
     return _reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
@@ -251,7 +251,7 @@ def any(
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Whether no element is 0, over axes."""
+    """Tell whether no element is 0, over axes."""
     check_no_out("all", out)
     x = truth("all", array_operand("all", a))
     return _reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)

@@ -93,7 +93,7 @@ _CATEGORIES = (
 
 
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
-    """Whether a dtype is the other, or of the other's kind, as `floating` or `integer`.
+    """Tell whether a dtype is the other, or of the other's kind, as `floating` or `integer`.
 
     >>> issubdtype(bfloat16, floating)
     True
@@ -104,7 +104,7 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> builtins.bool:
-    """Whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or one of several."""
+    """Tell whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or a tuple."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     own = dtypes.canonical(dtype)
     return any(dtypes.kind(own) in _KINDS[k] if isinstance(k, str) and k in _KINDS else own == k for k in kinds)
@@ -132,7 +132,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
-    """Whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
+    """Tell whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
     return builtins.bool(dtypes.can_cast(aval_of(from_).dtype if is_arraylike(from_) else from_, to, casting))
 
 
@@ -163,17 +163,17 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 
 def isscalar(element: Any) -> builtins.bool:
-    """Whether something is a number, or an array without axes."""
+    """Tell whether something is a number, or an array without axes."""
     return is_arraylike(element) and not shape(element)
 
 
 def iscomplexobj(x: Any) -> builtins.bool:
-    """Whether an array or number is of a complex type."""
+    """Tell whether an array or number is of a complex type."""
     return dtypes.is_complex(aval_of(x).dtype)
 
 
 def isrealobj(x: Any) -> builtins.bool:
-    """Whether an array or number is not of a complex type."""
+    """Tell whether an array or number is not of a complex type."""
     return not iscomplexobj(x)
 
 

@@ -180,7 +180,7 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
 
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Array:
-    """Whether each element is among `test_elements`.
+    """Tell whether each element is among `test_elements`.
 
     `assume_unique` is taken as NumPy takes it, and changes nothing.
     """

@@ -165,7 +165,7 @@ def _searchsorted(x: Array, y: Array, *, left: bool, dtype: np.dtype[Any]) -> Ar
 
 
 def _precedes(x: Array, y: Array) -> Array:
-    """Whether x comes before y when sorted: complex numbers by their real, then their imaginary parts."""
+    """Tell whether x comes before y when sorted: complex numbers by their real, then their imaginary parts."""
     if dtypes.is_complex(x.dtype):
         same = bits.bitwise_and(lax.eq(lax.real(x), lax.real(y)), lax.lt(lax.imag(x), lax.imag(y)))
         less = bits.bitwise_or(lax.lt(lax.real(x), lax.real(y)), same)

@@ -357,37 +357,37 @@ is_finite_p = _predicate("is_finite", kinds.FLOAT)
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x = y, elementwise; nan equals nothing."""
+    """Tell whether x = y, elementwise; nan equals nothing."""
     return eq_p.bind(*aligned(x, y))[0]
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x differs from y, elementwise; nan differs from everything."""
+    """Tell whether x differs from y, elementwise; nan differs from everything."""
     return ne_p.bind(*aligned(x, y))[0]
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x < y, elementwise; real or boolean."""
+    """Tell whether x < y, elementwise; real or boolean."""
     return lt_p.bind(*aligned(x, y))[0]
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x <= y, elementwise; real or boolean."""
+    """Tell whether x <= y, elementwise; real or boolean."""
     return le_p.bind(*aligned(x, y))[0]
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x > y, elementwise; real or boolean."""
+    """Tell whether x > y, elementwise; real or boolean."""
     return gt_p.bind(*aligned(x, y))[0]
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether x >= y, elementwise; real or boolean."""
+    """Tell whether x >= y, elementwise; real or boolean."""
     return ge_p.bind(*aligned(x, y))[0]
 
 
 def is_finite(x: ArrayLike) -> Array:
-    """Whether x is neither infinite nor nan, elementwise; floating point."""
+    """Tell whether x is neither infinite nor nan, elementwise; floating point."""
     return is_finite_p.bind(x)[0]
 
 

@@ -135,7 +135,7 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
-    """Whether no item is a node."""
+    """Tell whether no item is a node."""
     return all(classify(type(x)) is None or (is_leaf is not None and is_leaf(x)) for x in iterable)
 
 
@@ -257,7 +257,7 @@ def tree_reduce_associative(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Tell whether all leaves are true."""
     return all(leaves(tree, is_leaf))
 
 
@@ -301,7 +301,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a leaf, or a node without children, as in JAX."""
+    """Tell whether a structure is a leaf, or a node without children, as in JAX."""
     return treedef.num_nodes == 1
 
 

@@ -76,7 +76,7 @@ def compose(treedef: Any, inner: Any) -> Recursion:
 
 
 def are_equal(x: Any, y: Any) -> Recursion:
-    """Whether two structures are equal."""
+    """Tell whether two structures are equal."""
     if x is y:
         return True
     if x.num_nodes != y.num_nodes or len(x.children) != len(y.children) or not x.node.same(y.node):

@@ -256,7 +256,7 @@ def static(**kwargs: Any) -> Any:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of exactly this class are nodes."""
+    """Tell whether instances of exactly this class are nodes."""
     return typ in node_types
 
 

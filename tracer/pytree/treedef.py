@@ -65,7 +65,7 @@ class Node:
 
     @property
     def is_mutable(self) -> bool:
-        """Whether the auxiliary data may change: they have no hash."""
+        """Tell whether the auxiliary data may change: they have no hash."""
         if self._mutable is None:
             self._mutable = not self.interned and not _has_hash(self.aux)
         return self._mutable
@@ -75,7 +75,7 @@ class Node:
         return Node(self.type, _copied(self.aux), False) if self.is_mutable else self
 
     def same(self, other: "Node") -> bool:
-        """Whether type and auxiliary data are equal."""
+        """Tell whether type and auxiliary data are equal."""
         return self is other or (self.type is other.type and _same(self.aux, other.aux))
 
 
@@ -199,7 +199,7 @@ class PyTreeDef:
 
     @property
     def is_flat(self) -> bool:
-        """Whether all children are leaves."""
+        """Tell whether all children are leaves."""
         return self._children is None and self is not LEAF
 
     @property

@@ -1,4 +1,4 @@
-"""Sums of products, taken apart into factors and put together again by the least work.
+"""Sum-product optimisation (factoring of einsums): rewrite a contraction over the factors of its operands.
 
 The operands of a contraction or a sum are followed through what rules.py has a rule for. Every axis that is
 met becomes an index: what is found is a sum, over some of the indices, of products of factors that have some of them
@@ -47,7 +47,7 @@ roots: Table[None] = Table(
 
 
 class Kind(Enum):
-    """What makes a value worth following."""
+    """The structure for which a search follows a value."""
 
     SPREAD = "some of its factors lack an index, or have two that must be equal"
     SUM = "it is a sum of products itself"
@@ -56,7 +56,7 @@ class Kind(Enum):
 
 
 def factored(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass."""
+    """Rewrite every contraction and sum of a program that is cheaper over the factors of its operands."""
     if not any(eqn.primitive in roots for eqn in jaxpr.eqns):
         return jaxpr
     known = _kinds(jaxpr.eqns, {})
@@ -77,7 +77,7 @@ def factored(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _kinds(eqns: Sequence[Equation], before: dict[Atom, Kind]) -> dict[Atom, Kind]:
-    """Of more values that are worth following, why: found forwards, so that no search is in vain for long."""
+    """Classify the results of equations that a search can exploit, forwards, so that hopeless searches end at once."""
     found: dict[Atom, Kind] = {}
     for eqn in eqns:
         rule = kinds.get(eqn.primitive)
@@ -88,7 +88,7 @@ def _kinds(eqns: Sequence[Equation], before: dict[Atom, Kind]) -> dict[Atom, Kin
 
 
 class Search:
-    """The attempt on one equation: `cost` is that of what is taken apart."""
+    """Backward search from one reduction; `cost` counts the operations of the equations that it would replace."""
 
     def __init__(self, w: Writer, counts: dict[Any, int], kinds: dict[Atom, Kind], eqn: Equation) -> None:
         self.w, self._counts, self._kinds, self.root = w, counts, kinds, w.renamed(eqn)
@@ -100,7 +100,7 @@ class Search:
         self._fresh, self._budget = count(), BUDGET
 
     def found(self) -> Atom | None:
-        """The result by less work, or None."""
+        """Search from the root; return the cheaper result, or None."""
         if not _is_wide(self.aval.dtype):
             return None
         out = self.labels(self.aval.shape)
@@ -128,20 +128,20 @@ class Search:
         return self.w.write(s.reshape_p, total, shape=self.aval.shape) if self._split else total
 
     def _is_empty(self, p: Product) -> bool:
-        """Whether there are no indices that are as they must be."""
+        """Tell whether the equality constraints leave an empty index range: the product is zero."""
         return Indices(self.sizes, p.summed, p.equal).is_empty
 
     def _plan(self, p: Product, out: Labels) -> Plan:
         return Plan(self.w, p, self.parts(out), self.sizes, self.aval, self.precision)
 
     def labels(self, shape: Sequence[int]) -> Labels:
-        """New indices for axes."""
+        """Make a new index for each axis of `shape`."""
         made = tuple([next(self._fresh) for _ in shape])
         self.sizes.update(zip(made, shape))
         return made
 
     def expand(self, x: Atom, labels: tuple[int | None, ...]) -> list[Product]:
-        """What a value with these indices is a sum of."""
+        """Expand a value with these indices into a sum of products, of factors further up."""
         eqn = self.w.definition(x) if x in self._kinds else self.w.made_by(x, s.transpose_p)
         rule = rules.get(eqn.primitive) if eqn is not None else None
         if rule is not None and self._budget and None not in labels:
@@ -156,7 +156,7 @@ class Search:
         return [Product((Factor(x, labels),))]
 
     def size(self, labels: Any) -> int:
-        """Of an array with these indices."""
+        """Count the elements of an array with these indices."""
         return prod([self.sizes[k] for k in labels])
 
     def regrouped(self, sizes: Sequence[int], labels: Labels) -> Labels | None:
@@ -173,14 +173,14 @@ class Search:
         return parts if self._shape(parts) == tuple(sizes) else None
 
     def parts(self, labels: Any) -> tuple[Any, ...]:
-        """Indices, with those that are made of others replaced by these."""
+        """Expand every merged index into the indices that a reshape merged."""
         return tuple([part for k in labels for part in (self.parts(self._split[k]) if k in self._split else (k,))])
 
     def _shape(self, labels: Labels) -> tuple[int, ...]:
         return tuple([self.sizes[k] for k in labels])
 
     def _resolved(self, p: Product) -> Product | None:
-        """A product without indices that are made of others; None if two that must be equal are made differently."""
+        """Rewrite a product over unmerged indices; None if two equated indices were merged in different ways."""
         equal: list[Equal] = []
         for constraint in p.equal:
             one, other = self.parts([constraint.one]), self.parts([constraint.other])

@@ -1,4 +1,4 @@
-"""Indices of a sum of products that are equal but for a shift: each is written as another, and has the range of both.
+"""Affine equality constraints among the indices of an einsum (i == j + c), solved by substitution.
 
 Of two that must be equal the one that is summed over is replaced, if there is one; two of the result need a mask.
 Source: Bernstein et al. 2020, section 5.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Equal(NamedTuple):
-    """That index `one` is index `other` plus `shift`."""
+    """Constraint on two indices: `one == other + shift`."""
 
     one: int
     other: int
@@ -17,7 +17,7 @@ class Equal(NamedTuple):
 
 
 class Indices:
-    """Indices of these `sizes`, of which some are summed over, after what must be equal is."""
+    """Index ranges after substituting every equality constraint; `summed` are the contracted indices that remain."""
 
     def __init__(self, sizes: Mapping[int, int], summed: Set[int], equal: Sequence[Equal]) -> None:
         self.summed = set(summed)

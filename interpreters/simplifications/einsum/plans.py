@@ -1,4 +1,4 @@
-"""How a sum of products of values is computed with few operations.
+"""Contraction order of a product of factors (einsum path), greedily.
 
 First of indices that must be equal one is left, and each has the least range. Then each factor is summed over what it
 alone has an index of; then pairs of factors with an index in common that is summed over are contracted, that with the
@@ -64,7 +64,7 @@ class _Intermediate(NamedTuple):
 
 
 class Plan:
-    """One product, with the indices `out`: what it costs, in how many steps, and how it is written.
+    """A contraction order of one product, with the indices `out`: its cost, its number of steps, and its equations.
 
     `sizes` are those of the indices, before what must be equal is, `aval` is of the dtype of the result, `precision`
     that of contractions.

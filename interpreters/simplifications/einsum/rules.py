@@ -31,7 +31,7 @@ def _same(eqn: Equation, kinds: Kinds) -> Kind | None:
 
 
 def _is_left(products: Sequence[Product], x: Atom) -> bool:
-    """Whether a value was not taken apart."""
+    """Tell whether a value was not taken apart."""
     return len(products) == 1 and [f.value for f in products[0].factors] == [x]
 
 
@@ -101,7 +101,7 @@ def _pad(search: Search, eqn: Equation, labels: Labels) -> list[Product] | None:
 
 
 def _is_mostly_zeros(eqn: Equation) -> bool:
-    """Of what is padded."""
+    """Tell whether a pad adds at least as many elements as its operand has."""
     return 2 * eqn.invars[0].aval.size <= eqn.outvars[0].aval.size
 
 
@@ -135,7 +135,7 @@ def _mul(search: Search, eqn: Equation, labels: Labels) -> list[Product] | None:
 
 
 def _is_opaque(sides: Sequence[list[Product]], eqn: Equation) -> bool:
-    """Whether a product is of two whole arrays: then it is better left alone."""
+    """Tell whether a product is of two whole arrays: then it is better left alone."""
     return all(x.aval.shape and _is_left(side, x) for side, x in zip(sides, eqn.invars))
 
 
@@ -170,12 +170,12 @@ def _is_sparse(search: Search, p: Product, labels: Labels) -> bool:
 
 
 def _has_exact(side: Sequence[Product]) -> bool:
-    """Whether an addend was not rounded: with another it may cancel to what rounded sums of each would drown."""
+    """Tell whether an addend was not rounded: with another it may cancel to what rounded sums of each would drown."""
     return any(sum(type(f.value) is Var for f in p.factors) < 2 for p in side)
 
 
 def _are_apart(search: Search, p: Product, q: Product) -> bool:
-    """Whether no element is one of both products: they are on diagonals that are not the same."""
+    """Tell whether no element is one of both products: they are on diagonals that are not the same."""
     return Indices(search.sizes, p.summed | q.summed, p.equal + q.equal).is_empty
 
 
@@ -194,7 +194,7 @@ _follow(e.sub_p, _add, _kind_of_sum)
 
 
 def _mask(search: Search, mask: Atom, labels: tuple[int | None, ...]) -> Product | None:
-    """That two indices are equal but for a shift, or one is a number; no label is that of what is repeated."""
+    """Read a mask `i == j + c` or `i == c` as a constraint on indices, a product without factors; else None."""
     eqn = search.w.made_by(mask, s.broadcast_in_dim_p)
     if eqn is not None:
         (x,), shape, dims = eqn.invars, eqn.params["shape"], eqn.params["dims"]
@@ -291,7 +291,7 @@ def _dot_general(search: Search, eqn: Equation, labels: Labels) -> list[Product]
 
 
 def _arranged(x: Atom, contracted: Sequence[int], batch: Sequence[int]) -> list[int]:
-    """For each axis, its place among those of the batch, the free and the contracted ones."""
+    """Order the axes as batch, free, contracted; return each axis's position."""
     free = without(range(x.aval.ndim), (*contracted, *batch))
     return [(*batch, *free, *contracted).index(d) for d in range(x.aval.ndim)]
 

@@ -1,4 +1,4 @@
-"""Masks of linear jaxprs sunk into coefficients: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ.
+"""Mask sinking in linear jaxprs: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ, so that gradients have no 0 * inf.
 
 What a choice discards was computed all the same, perhaps with coefficients that are infinite or nan. Forwards that is
 harmless. Backwards the cotangent that arrives there is 0, and 0 times infinity is nan. So a linear value that is read
@@ -62,7 +62,7 @@ def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
 
 
 def chooses(jaxpr: Jaxpr) -> bool:
-    """Whether a program chooses between linear values, or one inside it does."""
+    """Tell whether a program chooses between linear values, or one inside it does."""
     cache = _chooses.setdefault(jaxpr, {})
     if not cache:
         cache[None] = any(eqn.linear and _chooses_by(eqn) for eqn in jaxpr.eqns)
@@ -115,7 +115,7 @@ class Sinking:
     # ---- where values are read ---------------------------------------------------------------------------------
 
     def _ask(self, eqn: Equation) -> None:
-        """Where the linear operands of an equation matter, from where its results do."""
+        """Add the regions where the linear operands of an equation are read, from those of its results."""
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
         if eqn.primitive in inside and (any(out) or _chooses_by(eqn)):
             self.w.place = eqn.source
@@ -130,7 +130,7 @@ class Sinking:
             self.where[x] = regions.either(self.where.get(x, NOWHERE), region)
 
     def of_operand(self, eqn: Equation, k: int) -> Region | None:
-        """Where an operand of an equation matters."""
+        """Compute the region where operand `k` of an equation is read."""
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
         if eqn.primitive in of_several:
             return of_several[eqn.primitive](self.w, eqn, out)
@@ -138,7 +138,7 @@ class Sinking:
         return None if rule is None or len(out) != 1 else rule(self.w, eqn, out[0], k)
 
     def is_finite(self, x: Atom) -> bool:
-        """Whether a linear operand is known to be finite before anything is written: some inputs are."""
+        """Tell whether a linear operand is known to be finite before anything is written: some inputs are."""
         return x in self._finite and self._finite[x] is None
 
     # ---- what is written ---------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Sinking:
         return renamed.replace(invars=[now if i == k else y for i, y in enumerate(renamed.invars)])
 
     def _note(self, eqn: Equation, x: Atom, coefficient: Atom, other: float) -> None:
-        """What is known of a product of x and a coefficient: of the masks where it is read, one by one."""
+        """Transfer function of mul and div: the masks outside of which the product is zero, or finite."""
         out = eqn.outvars[0]
         if eqn.primitive not in (e.mul_p, e.div_p):
             return
@@ -189,7 +189,7 @@ class Sinking:
         self._zero[out], self._finite[out] = (held & zero) | fine if other == 0 else held & zero, fine
 
     def _pass_on(self, eqn: Equation, now: Equation) -> None:
-        """What is known of sums and of what is moved."""
+        """Transfer function of linear elementwise and moving operations."""
         out, linear = eqn.outvars[0], [x for x in eqn.invars if x.linear]
         finite = [self._finite.get(x, frozenset()) for x in linear]
         if all(f is None for f in finite):
@@ -213,7 +213,7 @@ class Sinking:
         return x if type(x) is Var and mask_of(eqn, case) in self._zero.get(x, ()) else None
 
     def _one_case(self, eqn: Equation) -> int | None:
-        """Of a choice, the number of its one case that is not zero."""
+        """Return the number of the only case of a select_n that is not zero, or None."""
         if eqn.primitive is not e.select_n_p:
             return None
         left = [k for k, x in enumerate(eqn.invars[1:]) if not is_zero(self.w, x)]
@@ -225,14 +225,14 @@ def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
 
 
 def mask_of(eqn: Equation, case: int) -> Mask:
-    """Where a choice takes a case, in the shape of the result."""
+    """Make the mask of one case of a select_n, in the shape of its result."""
     which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
     mask = Mask(which, case, len(eqn.invars) - 1)
     return mask if which.aval.shape == shape else mask.moved(broadcast_in_dim_p, shape=shape, dims=())
 
 
 def _fits(x: Atom, eqn: Equation) -> bool:
-    """Whether an operand has the shape of the result, so that a mask of one is one of the other."""
+    """Tell whether an operand has the shape of the result, so that a mask of one is one of the other."""
     return x.aval.shape == eqn.outvars[0].aval.shape
 
 

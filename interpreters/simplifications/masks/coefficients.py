@@ -1,4 +1,4 @@
-"""Coefficients that do not matter everywhere: select(mask, a, 0) in the place of a, with the masks that it takes."""
+"""Coefficients of linear operations, masked: select(mask, a, 0) for `a`, and the arrays of masks."""
 
 import weakref
 from collections.abc import MutableMapping, Sequence
@@ -27,7 +27,7 @@ of_truth = Rules(
 
 
 class Coefficients:
-    """Those of one program, and its masks: each is written once."""
+    """The masked coefficients and the mask arrays of one program, each written once."""
 
     def __init__(self, writer: Writer) -> None:
         self._w = writer
@@ -37,7 +37,7 @@ class Coefficients:
     # ---- coefficients ------------------------------------------------------------------------------------------
 
     def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
-        """A coefficient that is `other` outside a region; itself if it is a number, or so already."""
+        """Mask a coefficient: `other` outside `region`. Unchanged if it is a finite number, or masked so already."""
         if not region or is_finite_nonzero(self._w, x) or self._is_masked(x, region, other):
             return x
         key = x, region, other
@@ -47,7 +47,7 @@ class Coefficients:
         return self._found[key]
 
     def _spread(self, eqn: Equation, x: Atom, region: Region, other: float) -> Atom:
-        """What is repeated matters where some repetition does."""
+        """Mask the operand of a broadcast instead: it is read where any of its copies is."""
         (small,) = eqn.invars
         of_small = regions.rules[broadcast_in_dim_p](self._w, eqn, region, 0)
         chosen = self.masked(small, of_small, other)
@@ -77,13 +77,13 @@ class Coefficients:
         return len(region) == 1 and all(self._chosen_by(x, mask, other) for mask in region[0])
 
     def has(self, x: Atom, mask: Mask, other: float) -> bool:
-        """Whether a coefficient is `other` outside a mask."""
+        """Tell whether a coefficient is `other` outside a mask."""
         before = _before.get(x, {}) if type(x) is Var else {}
         exact = [region for (region, number), exactly in before.items() if exactly and number == other]
         return any(all(mask in a for a in region) for region in exact) or self._chosen_by(x, mask, other)
 
     def _chosen_by(self, x: Atom, mask: Mask, other: float) -> bool:
-        """Whether a coefficient was chosen by a mask: there may be others around it."""
+        """Tell whether a coefficient was chosen by a mask: there may be others around it."""
         eqn = self._w.made_by(x, e.select_n_p)
         for _ in range(NESTED):
             if eqn is None or mask.moves:
@@ -97,7 +97,7 @@ class Coefficients:
     # ---- masks as arrays ---------------------------------------------------------------------------------------
 
     def array(self, region: Region) -> Atom:
-        """A region as an array of truth values."""
+        """Materialise a region as a boolean array."""
         if region not in self._found:
             alternatives = [self._folded(and_p, [self._truth(m) for m in a]) for a in region]
             self._found[region] = made = self._folded(or_p, alternatives)
@@ -106,7 +106,7 @@ class Coefficients:
         return self._found[region]
 
     def region_of(self, x: Atom) -> Region | None:
-        """The region that a mask was made for, if it was, and what it was made of is in this program, too."""
+        """Return the region that a boolean array was materialised from, if its operands are defined in this jaxpr."""
         region = _regions.get(x) if type(x) is Var else None
         if region is None:
             return None
@@ -146,13 +146,13 @@ class Coefficients:
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:
-    """Whether a coefficient is a number other than infinity and nan, and not 0."""
+    """Tell whether a coefficient is a number other than infinity and nan, and not 0."""
     known = number(w, x)
     return known is not None and bool(np.isfinite(known)) and known != 0
 
 
 def _remember(made: Atom, x: Atom, region: Region, other: float, exactly: bool) -> None:
-    """That a coefficient is x masked: where x was this number already, it still is."""
+    """Record that `made` is `x` with `other` outside `region`, keeping the records of `x`."""
     if type(made) is Var:
         before = _before.get(x, {}) if type(x) is Var else {}
         kept = {known: exact for known, exact in before.items() if known[1] == other}

@@ -1,4 +1,4 @@
-"""Masks of the results of programs that equations carry: they are operands of them, and sink there.
+"""Mask sinking into the programs of jit, checkpoint, cond and scan: the masks of their results become operands.
 
 Each program is given a mask once, whichever equation carries it. What it says of where its own inputs matter counts
 only as far as it goes back to these masks, or to operands that it chooses by: what it computes is not known outside.
@@ -77,7 +77,7 @@ def _truth(jaxpr: Jaxpr, i: int, place: int | None) -> Var | None:
 
 
 def _place(programs: Sequence[Jaxpr], i: int, operands: Sequence[Atom], region: Region | None) -> int | None:
-    """Where programs have the mask of a result: among the inputs, if one was given before; None for everywhere."""
+    """Find the input that holds the mask of result `i`; None if the result is read everywhere."""
     if not region:
         return None if region is None else UNREAD
     inputs = zip(*[jaxpr.invars for jaxpr in programs], strict=True)
@@ -86,7 +86,7 @@ def _place(programs: Sequence[Jaxpr], i: int, operands: Sequence[Atom], region: 
 
 
 def _narrowed(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> Out:
-    """Where results matter, and where the masks that were given before say so, too."""
+    """Intersect the regions of results with the masks that the programs were given before."""
     return [
         regions.both(_meaning(sinking, Mask(operands[place], 1, 2)), region)
         if place is not None and place >= 0
@@ -106,7 +106,7 @@ def _given(sinking: Sinking, places: Sequence[int | None], operands: Sequence[At
 
 
 def _outside(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
-    """A region of a program in terms of where it is called: meaning(mask), None for one that is not known there."""
+    """Translate a region from body variables to caller variables; `meaning(mask)` is None for a mask without one."""
     if not region:
         return region
     total: Region | None = NOWHERE
@@ -126,13 +126,13 @@ def _after(region: Region | None, mask: Mask) -> Region | None:
 
 
 def _operand(sinking: Sinking, given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
-    """What a mask of a program is outside, if it is of an operand: one of those `given` for inputs."""
+    """Translate a mask of a body to the caller, if it is an input of the body: one of the operands `given`."""
     x = given.get(mask.which)
     return _meaning(sinking, Mask(x, mask.case, mask.cases)) if type(x) is Var else None
 
 
 def _meaning(sinking: Sinking, mask: Mask) -> Region:
-    """Where a choice that an operand makes is this case; what an operand stands for that is a mask itself."""
+    """Translate a mask whose predicate is an operand: its case, or the region the operand was materialised from."""
     region = sinking.coefficients.region_of(mask.which) if mask.case else None
     return region or regions.of(mask)
 
@@ -166,7 +166,7 @@ def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _reads_apart(eqn: Equation) -> bool:
-    """Whether some branch reads a linear operand, and another does not."""
+    """Tell whether some branch reads a linear operand, and another does not."""
     used = [(branch.invars, passes.used_variables(branch)) for branch in eqn.params["branches"]]
     return len({tuple([v in read for v in invars if v.linear]) for invars, read in used}) > 1
 
@@ -246,7 +246,7 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container[int]) -> bool:
-    """Whether carry i matters, before a step, only where its mask holds; or one that its mask is made of."""
+    """Check the loop invariant: the region demanded of carry i at entry is within the mask assumed at exit."""
     region = within.where[n_consts + i]
     truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
     return region is not None and all(any(m.which in truths and not m.moves for m in a) for a in region)
@@ -258,7 +258,7 @@ def _alike_in_shape(jaxpr: Jaxpr, i: int) -> list[int]:
 
 
 def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
-    """Where carry i or another result of its shape matters, in any step."""
+    """Join the regions where carry i, or another result of its shape, is read in any step."""
     total: Region | None = NOWHERE
     for j in _alike_in_shape(jaxpr, i):
         every = out[j] if j < n_carry else regions.moved(out[j], lambda m: m.moved(reduce_or_p, axes=(0,)))

@@ -1,4 +1,4 @@
-"""Where a value matters: a set of alternatives, each of them masks that all hold there.
+"""Regions where a value is read, symbolically: a disjunction of conjunctions of masks.
 
 A mask is a choice of a `select_n`, seen through the operations that lie between the choice and the value: these are
 applied to the mask once a coefficient asks for it, and not before.
@@ -25,7 +25,7 @@ class Move(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """Where `which`, the choice of a select_n among `cases`, is case number `case`, moved."""
+    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then moved as arrays are."""
 
     which: Atom
     case: int
@@ -33,7 +33,7 @@ class Mask(NamedTuple):
     moves: tuple[Move, ...] = ()
 
     def moved(self, primitive: Primitive, *others: Atom, **params: Any) -> "Mask":
-        """This mask, moved once more."""
+        """Apply one more primitive to the mask."""
         return self._replace(moves=(*self.moves, Move(primitive, tuple(sorted(params.items())), others)))
 
 
@@ -50,12 +50,12 @@ rules = Rules(
 
 
 def of(mask: Mask) -> Region:
-    """Where one mask holds."""
+    """Make the region of one mask."""
     return ((mask,),)
 
 
 def both(region: Region | None, other: Region | None) -> Region | None:
-    """Where both hold."""
+    """Intersect two regions; None is everywhere."""
     if region is None:
         return other
     if other is None:
@@ -64,7 +64,7 @@ def both(region: Region | None, other: Region | None) -> Region | None:
 
 
 def either(region: Region | None, other: Region | None) -> Region | None:
-    """Where one of them holds, or more."""
+    """Join two regions, to their union or a superset; None is everywhere."""
     if region is None or other is None:
         return None
     if not region or region == other:
@@ -73,7 +73,7 @@ def either(region: Region | None, other: Region | None) -> Region | None:
 
 
 def covers(region: Region, part: Region) -> bool:
-    """Whether a region is known to hold all of another."""
+    """Tell whether a region is known to contain another."""
     return all(any(set(a) <= set(b) for a in region) for b in part)
 
 
@@ -81,7 +81,7 @@ NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
 
 
 def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
-    """A region, every mask of it moved: None for one that is lost, and holds everywhere then."""
+    """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
     if region is None:
         return None
     alternatives = [_distinct(m for m in map(move, a) if m is not None) for a in region]

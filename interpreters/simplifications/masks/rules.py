@@ -1,4 +1,4 @@
-"""Where operands matter, from where results do, by primitive: masks are moved backwards."""
+"""Rules of mask sinking: move the region where a result is read back to an operand, by primitive."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -34,7 +34,7 @@ def _moves(primitive: Primitive, move: Callable[[Writer, Equation, int, Mask], M
 
 
 def _any(w: Writer, mask: Mask, shape: Shape, axes: tuple[int, ...]) -> Mask:
-    """Where a mask of this shape holds anywhere along axes, which are dropped: a repetition is taken back."""
+    """Reduce a mask by `or` along axes; undo a broadcast along them where there is one."""
     if not axes:
         return mask
     base, params = _repetition(w, mask)
@@ -113,7 +113,7 @@ def _reshaped(mask: Mask, shape: Shape) -> Mask:
 
 
 def _kept_axes(before: Shape, axes: Sequence[int], after: Shape) -> tuple[int, ...] | None:
-    """Where axes are after a reshape, none of which has length 1; None if it does more than add and drop such."""
+    """Map axes through a reshape that only adds or drops axes of length 1; None for any other reshape."""
     if not axes:
         return ()
     old, new = ([d for d, n in enumerate(shape) if n != 1] for shape in (before, after))
@@ -137,7 +137,7 @@ def _slice(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
 
 
 def _split(w: Writer, eqn: Equation, out: Sequence[Region | None]) -> Region | None:
-    """Where one part or another is read; of masks that are the same all along the axis, simply where they hold."""
+    """Join the regions of the parts of a split; a mask that is constant along the axis is taken as it is."""
     axis, size = eqn.params["axis"], eqn.invars[0].aval.shape[eqn.params["axis"]]
     found = [_all_along(w, region, v.aval.shape, axis, size) for region, v in zip(out, eqn.outvars, strict=True)]
     if found[0] is not None and all(region == found[0] for region in found):
@@ -153,7 +153,7 @@ def _all_along(w: Writer, region: Region | None, shape: Shape, axis: int, size: 
 
 
 def _slices(eqn: Equation) -> list[Equation]:
-    """What a split is."""
+    """Write a split as slices."""
     shape, axis, (x,) = eqn.invars[0].aval.shape, eqn.params["axis"], eqn.invars
     ends, found = np.cumsum(eqn.params["sizes"]).tolist(), []
     for v, size, end in zip(eqn.outvars, eqn.params["sizes"], ends, strict=True):
@@ -222,7 +222,7 @@ def _reduce_sum(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 
 
 def _dot_general(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
-    """Of [batch, free of x, free of y], where it holds anywhere along what only the other operand has."""
+    """Reduce a mask of [batch, free of x, free of y] by `or` along the free axes of the other operand."""
     contracting, batch = eqn.params["dimension_numbers"]
     free = [[d for d in range(x.aval.ndim) if d not in (*c, *b)] for x, c, b in zip(eqn.invars, contracting, batch)]
     shape, first = eqn.outvars[0].aval.shape, len(batch[0]) + (0 if k else len(free[0]))
