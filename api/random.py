@@ -18,6 +18,7 @@ from tapeless.tracer.random import (
     truncated_normal,
     uniform,
 )
+from tapeless.tracer.random_matrices import orthogonal
 
 __all__ = [
     "key",
@@ -43,4 +44,5 @@ __all__ = [
     "laplace",
     "logistic",
     "cauchy",
+    "orthogonal",
 ]

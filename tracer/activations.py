@@ -1,7 +1,6 @@
 """Activation functions of networks, and the normalized exponentials that classifiers end in: names of `jax.nn`.
 
-At a kink the derivative is that of the flat side, as in JAX. Left out: `initializers`, `dot_product_attention`, and the
-activations that are not listed here.
+At a kink the derivative is JAX's: most often that of the flat side. Left out: products in block-scaled narrow types.
 """
 
 import math
@@ -15,7 +14,8 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact
 from tapeless.tracer.numpy.reductions import Axis
-from tapeless.tracer.primitives.elementwise import logistic_p, stop_gradient
+from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
+from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.special import erfc
 
 tanh = tnp.tanh
@@ -73,6 +73,103 @@ def _gelu(x: Any, *, approximate: bool) -> Array:
     return 0.5 * x * erfc(-x * math.sqrt(0.5))
 
 
+def identity(x: ArrayLike) -> Array:
+    """x as an array."""
+    return array_operand("identity", x)
+
+
+def relu6(x: ArrayLike) -> Array:
+    """x cut off below 0 and above 6, elementwise; the derivative at 0 and 6 is 0."""
+    return _relu6(array_operand("relu6", x))
+
+
+@compound
+def _relu6(x: Any) -> Array:
+    return tnp.where(x <= 0, 0.0, tnp.where(x >= 6, 6.0, x))
+
+
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """x where it is positive, else alpha (exp(x) - 1), elementwise."""
+    x = array_operand("elu", x)
+    return tnp.where(x > 0, x, alpha * tnp.expm1(tnp.where(x > 0, 0.0, x)))
+
+
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """x where it is positive, else alpha (exp(x/alpha) - 1), elementwise, whose derivative has no jump."""
+    x = array_operand("celu", x)
+    return tnp.maximum(x, 0.0) + alpha * tnp.expm1(tnp.minimum(x, 0.0) / alpha)
+
+
+def selu(x: ArrayLike) -> Array:
+    """`elu` scaled, elementwise, to keep mean 0 and variance 1 from layer to layer.
+
+    Source: Klambauer et al. 2017, "Self-normalizing neural networks".
+    """
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """x where it is not negative, else `negative_slope` times x, elementwise."""
+    x = array_operand("leaky_relu", x)
+    return tnp.where(x >= 0, x, negative_slope * x)
+
+
+def hard_tanh(x: ArrayLike) -> Array:
+    """x cut off below -1 and above 1, elementwise."""
+    x = array_operand("hard_tanh", x)
+    return tnp.where(x > 1, 1, tnp.where(x < -1, -1, x))
+
+
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """relu6(x + 3) / 6, elementwise: straight lines in the place of the sigmoid."""
+    return relu6(array_operand("hard_sigmoid", x) + 3.0) / 6.0
+
+
+def hard_silu(x: ArrayLike) -> Array:
+    """x times its `hard_sigmoid`, elementwise."""
+    x = array_operand("hard_silu", x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+def mish(x: ArrayLike) -> Array:
+    """x tanh(softplus(x)), elementwise."""
+    x = array_operand("mish", x)
+    return x * tnp.tanh(softplus(x))
+
+
+def soft_sign(x: ArrayLike) -> Array:
+    """x / (|x| + 1), elementwise."""
+    x = array_operand("soft_sign", x)
+    return x / (tnp.abs(x) + 1)
+
+
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """(x + sqrt(x² + b)) / 2, elementwise."""
+    x = array_operand("squareplus", x)
+    return (x + tnp.sqrt(tnp.square(x) + b)) / 2
+
+
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(-x)), elementwise, without cancellation; nan for a negative x.
+
+    Source: Mächler 2012, "Accurately computing log(1 - exp(-|a|))".
+    """
+    return _log1mexp(inexact("log1mexp", array_operand("log1mexp", x)))
+
+
+@compound
+def _log1mexp(x: Any) -> Array:
+    return tnp.where(x < math.log(2), tnp.log(-tnp.expm1(-x)), tnp.log1p(-tnp.exp(-x)))
+
+
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """0 up to -1, 1 from 1 on, (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
+    return 0.5 * tnp.clip(array_operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+
+
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, x from 1 on, (x + 1)²/4 between, elementwise: what softplus is to softmax, for sparsemax."""
     return _sparse_plus(inexact("sparse_plus", array_operand("sparse_plus", x)))
@@ -116,6 +213,13 @@ def logsumexp(
     return tnp.log(total) + top
 
 
+def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
+    """The logarithm of the mean of exp(x) along axes, of the elements where `where` is true."""
+    x = inexact("logmeanexp", array_operand("logmeanexp", x))
+    counted = tnp.ones_like(x) if where is None else tnp.where(where, tnp.ones_like(x), 0)
+    return logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(tnp.sum(counted, axis, keepdims=keepdims))
+
+
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) over its sum along axes; 0 where `where` is false, and no part of the sum."""
     terms = tnp.exp(_lowered("softmax", x, axis, where))
@@ -137,6 +241,52 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Ar
     x = inexact(name, array_operand(name, x))
     x = x if where is None else tnp.where(where, x, tnp.min(x))  # what does not count must not overflow
     return x - stop_gradient(tnp.max(x, axis, keepdims=True, where=where, initial=-np.inf))
+
+
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """The first half of x along an axis times the sigmoid of the second.
+
+    Raises: ValueError if the axis is not there or has an odd size.
+    """
+    x = array_operand("glu", x)
+    axis = canonical_axis(axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise ValueError(f"glu: axis {axis} of {x.aval} has an odd size.")
+    first, second = tnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+def standardize(
+    x: ArrayLike,
+    axis: Axis = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
+    """(x - mean) / sqrt(variance + epsilon) along axes.
+
+    Args:
+      mean, variance: arrays that broadcast with x; those of x along the axes if None.
+      where: which elements mean and variance are taken of, booleans that broadcast with x; all if None.
+      algorithm: variance as the mean of squares less the square of the mean, "fast", or by differences, "stable".
+    Raises: ValueError for another algorithm.
+    """
+    x = inexact("standardize", array_operand("standardize", x))
+    mean = tnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
+    variance = _variance(x, axis, mean, where, algorithm) if variance is None else variance
+    return (x - mean) * rsqrt(tnp.asarray(variance + epsilon))
+
+
+def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Array:
+    if algorithm == "stable":
+        return tnp.mean(tnp.square(x - mean), axis, keepdims=True, where=where)
+    if algorithm == "fast":
+        squares = tnp.mean(tnp.square(x), axis, keepdims=True, where=where)
+        return tnp.clip(squares - tnp.square(mean), 0)  # rounding may make it negative
+    raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', not {algorithm!r}.")
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:

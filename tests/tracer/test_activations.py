@@ -23,9 +23,20 @@ THEIR: dict[Any, Any] = {nn: jax.nn, special: jax.scipy.special, norm: jax.scipy
 CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any]]] = [
     *[
         (nn, name, (X,), {})
-        for name in ("relu", "sigmoid", "softplus", "log_sigmoid", "silu", "swish", "tanh", "sparse_plus")
+        for name in (
+            "relu sigmoid softplus log_sigmoid silu swish tanh sparse_plus identity relu6 elu celu selu leaky_relu "
+            "hard_tanh hard_sigmoid hard_silu hard_swish mish soft_sign squareplus sparse_sigmoid"
+        ).split()
     ],
     *[(nn, "gelu", (X,), {"approximate": yes}) for yes in (True, False)],
+    (nn, "log1mexp", (POSITIVE,), {}),
+    *[(nn, name, (X,), {"alpha": 0.5}) for name in ("elu", "celu")],
+    *[(nn, "glu", (TABLE[:, :2],), more) for more in ({}, {"axis": 0})],
+    *[(nn, "logmeanexp", (TABLE,), more) for more in ({}, {"axis": 1, "where": MASK}, {"axis": 0, "keepdims": True})],
+    *[
+        (nn, "standardize", (TABLE / 10,), more)
+        for more in ({}, {"algorithm": "stable"}, {"axis": 0, "where": MASK[:, ::-1]}, {"mean": 0.5, "variance": 2.0})
+    ],
     *[(nn, name, (TABLE,), more) for name in ("softmax", "log_softmax") for more in ({}, {"axis": 0}, {"where": MASK})],
     *[
         (nn, "logsumexp", (TABLE,), more)

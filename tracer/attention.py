@@ -1,0 +1,159 @@
+"""Scaled dot-product attention: a name of `jax.nn`.
+
+Each query is answered by the values, weighted by a softmax of its products with the keys. Queries may share keys and
+values in groups. Source: Vaswani et al. 2017, "Attention is all you need"; Ainslie et al. 2023 (grouped queries). Left
+out: cuDNN's fused kernels; all of the matrix of weights is made.
+
+Axes: B batches, T queries, S keys and values, N heads of queries, K heads of keys, G = N // K queries to a key, H
+features of a head.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.activations import logsumexp, softmax
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.types import aval_of
+
+_NAME = "dot_product_attention"
+
+
+class _Masks(NamedTuple):
+    """What keeps queries from keys; each may be None."""
+
+    mask: Array | None
+    causal: bool
+    queries: Array | None
+    keys: Array | None
+    window: tuple[int, int] | None
+
+
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
+    """Weigh values by the softmax of scale * (query @ key) + bias, for each head.
+
+    Args:
+      query: [B, T, N, H] or [T, N, H].
+      key, value: [B, S, K, H] or [S, K, H], of the dtype of `query`; K divides N, and N // K queries share a key.
+      bias: broadcasts with [B, N, T, S]; added before the softmax.
+      mask: booleans that broadcast with [B, N, T, S]: which keys a query sees.
+      scale: 1 / sqrt(H) if None.
+      is_causal: a query sees keys up to its own position only.
+      query_seq_lengths, key_value_seq_lengths: int32 [B], how many queries, or keys, of a batch there are; the results
+        of others are 0, and they are not seen.
+      local_window_size: how many keys to the left and to the right of its own position a query sees.
+      implementation: None or "xla"; "cudnn" is not there.
+      return_residual: give the logarithms of the sums of the softmax, too, [B, T, N] or [T, N], without derivatives.
+    Returns: the shape and dtype of `query`; with `return_residual` a pair.
+    Raises: ValueError naming both, if shapes or dtypes do not fit; NotImplementedError for "cudnn".
+    """
+    _check_implementation(implementation)
+    q, k, v = (_four_axes(name, x) for name, x in (("query", query), ("key", key), ("value", value)))
+    masks = _Masks(
+        None if mask is None else _four_axes("mask", mask),
+        is_causal,
+        None if query_seq_lengths is None else tnp.asarray(query_seq_lengths),
+        None if key_value_seq_lengths is None else tnp.asarray(key_value_seq_lengths),
+        (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size,
+    )
+    _check(q, k, v, masks)
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    logits = _logits(q, k, factor, None if bias is None else _four_axes("bias", bias))
+    shape = aval_of(query).shape
+    out, residual = _attended(_masked(logits, masks).astype(np.float32), v, masks.queries)
+    out = tnp.reshape(out, shape)
+    return (out, stop_gradient(tnp.reshape(residual, shape[:-1]))) if return_residual else out
+
+
+def _logits(q: Array, k: Array, scale: Any, bias: Array | None) -> Array:
+    """Products of queries and keys [B, N, T, S], in float32 at least."""
+    b, t, n, h = q.shape
+    dtype = dtypes.result_type(q.dtype, np.dtype(np.float32))[0]
+    grouped = tnp.reshape(q, (b, t, k.shape[2], n // k.shape[2], h))
+    products = tnp.einsum("btkgh,bskh->bkgts", grouped, k, preferred_element_type=dtype)
+    logits = tnp.reshape(products, (b, n, t, k.shape[1])) * tnp.array(scale, dtype)
+    return logits if bias is None else (logits + bias).astype(dtype)
+
+
+def _attended(logits: Array, v: Array, n_queries: Array | None) -> tuple[Array, Array]:
+    """The values weighted [B, T, N, H], and the logarithms of the sums of weights [B, T, N]."""
+    b, n, t, s = logits.shape
+    weights = tnp.reshape(softmax(logits, -1).astype(v.dtype), (b, v.shape[2], n // v.shape[2], t, s))
+    out = tnp.reshape(tnp.einsum("bkgts,bskh->btkgh", weights, v), (b, t, n, v.shape[3]))
+    if n_queries is not None:
+        out = out * (tnp.arange(t) < n_queries[:, None])[:, :, None, None].astype(out.dtype)
+    return out, tnp.transpose(logsumexp(logits, -1).astype(v.dtype), (0, 2, 1))
+
+
+def _masked(logits: Array, masks: _Masks) -> Array:
+    """Logits with a large negative number where a query does not see a key."""
+    t, s = logits.shape[2:]
+    at, to = tnp.arange(t)[:, None], tnp.arange(s)[None]
+    seen: list[Any] = [] if masks.mask is None else [masks.mask]
+    if masks.causal:
+        seen.append(to <= at)
+    if masks.window is not None:
+        left, right = masks.window
+        seen.append((at <= to + left) & (at >= to - right))
+    if masks.queries is not None:
+        seen.append((at < masks.queries[:, None, None])[:, None])
+    if masks.keys is not None:
+        seen.append((to < masks.keys[:, None, None])[:, None])
+    for mask in seen:
+        logits = tnp.where(mask, logits, _large_negative(logits.dtype))
+    return logits
+
+
+def _large_negative(dtype: Any) -> Array:
+    """A number that the softmax makes 0 of, and that float32 holds."""
+    return tnp.array(-0.7 * min(float(dtypes.finfo(dtype).max), float(np.finfo(np.float32).max)), dtype)
+
+
+def _four_axes(name: str, x: ArrayLike) -> Array:
+    """x with axes of size 1 before its own. Raises: ValueError if it has more than four."""
+    x = array_operand(_NAME, x)
+    if x.ndim > 4:
+        raise ValueError(f"{_NAME}: {name} has four axes at most, not those of {x.aval}.")
+    return tnp.reshape(x, (1,) * (4 - x.ndim) + x.shape)
+
+
+def _check_implementation(implementation: str | None) -> None:
+    if implementation == "cudnn":
+        raise NotImplementedError(f"{_NAME}: the kernels of cuDNN are not there; leave implementation=None.")
+    if implementation not in (None, "xla"):
+        raise ValueError(f"{_NAME}: implementation must be None or 'xla', not {implementation!r}.")
+
+
+def _check(q: Array, k: Array, v: Array, masks: _Masks) -> None:
+    """Raises: ValueError naming both, if shapes or dtypes do not fit."""
+    if k.aval.strong() != v.aval.strong():
+        raise ValueError(f"{_NAME}: key is {k.aval}, but value is {v.aval}.")
+    if (q.shape[0], q.shape[3], q.dtype) != (k.shape[0], k.shape[3], k.dtype) or q.shape[2] % k.shape[2]:
+        raise ValueError(
+            f"{_NAME}: query is {q.aval}, but key is {k.aval}: batches, features and dtypes must be the same, and the "
+            f"{q.shape[2]} heads of queries a multiple of those of keys, {k.shape[2]}."
+        )
+    if masks.mask is not None and masks.mask.dtype != np.dtype(bool):
+        raise ValueError(f"{_NAME}: mask must be boolean, not {masks.mask.aval}; what is to be added is the bias.")
+    for name, lengths in (("query_seq_lengths", masks.queries), ("key_value_seq_lengths", masks.keys)):
+        if lengths is not None and (lengths.shape, lengths.dtype) != (q.shape[:1], np.dtype(np.int32)):
+            raise ValueError(f"{_NAME}: {name} must be int32[{q.shape[0]}], not {lengths.aval}.")
