@@ -7,14 +7,20 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import tapeless.tracer.primitives
-from tapeless.interpreters import jvp, partial_eval, transpose, vmap
+from tapeless.interpreters import index_rows, jvp, partial_eval, transpose, vmap
 from tapeless.lowering import emit
 from tapeless.tracer.core import Primitive, all_primitives
 from tapeless.tracer.rules import Table
+from tapeless.tracer.types import aval_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the samples tell how rows combine
+from tests.samples import SAMPLES
+from tests.samples.sample import ours
 
 PAGE = Path(__file__).parent / "primitives.md"
 COLUMNS = [jvp.rules, transpose.rules, vmap.rules, partial_eval.rules, emit.rules]
@@ -25,7 +31,10 @@ else about it is an entry in a table. [adding_a_primitive.md](adding_a_primitive
 
 - [The tables](#the-tables): what an entry is, and what a primitive without one does not have.
 - By family: which tables have an entry for a primitive. ✓ is an entry in the table of the column. *Linear* lists the
-  operands that it is linear in, *each* if separately or jointly in all.
+  operands that it is linear in, *each* if separately or jointly in all. *Index row* says how the elements that are read
+  for an element of the result are combined: as a sum of *terms*, by a function element by element (*pointwise*), by a
+  *monoid*, or by a function of whole axes (*core*).
+- [Without an index row](#without-an-index-row): why.
 """
 LEGEND = """## The tables
 
@@ -37,9 +46,9 @@ def page() -> str:
     """The whole page."""
     found = tables()
     rows = [legend_row(path, table) for path, table in found.items()]
-    shown = {id(table) for table in (*COLUMNS, jvp.structurally_linear)}
+    shown = {id(table) for table in (*COLUMNS, jvp.structurally_linear, index_rows.rows, index_rows.reasons)}
     others = [table for table in found.values() if id(table) not in shown]
-    return "\n".join([HEAD, LEGEND, *rows, "", *(section(family, others) for family in families())])
+    return "\n".join([HEAD, LEGEND, *rows, "", *(section(family, others) for family in families()), reasons()])
 
 
 def tables() -> dict[str, Table[Any]]:
@@ -76,7 +85,7 @@ def primitives_of(family: str) -> list[Primitive]:
 
 def section(family: str, others: list[Table[Any]]) -> str:
     """One family's table."""
-    heads = ["primitive", *[table.name for table in COLUMNS], "linear", "other tables"]
+    heads = ["primitive", *[table.name for table in COLUMNS], "linear", "index row", "other tables"]
     rows = [
         f"## {family}\n",
         f"| {' | '.join(heads)} |",
@@ -90,7 +99,7 @@ def row(primitive: Primitive, others: list[Table[Any]]) -> str:
     """One primitive's row."""
     marks = ["✓" if primitive in table else "" for table in COLUMNS]
     rest = ", ".join(table.name for table in others if primitive in table)
-    return f"| `{primitive}` | {' | '.join(marks)} | {linearity(primitive)} | {rest} |"
+    return f"| `{primitive}` | {' | '.join(marks)} | {linearity(primitive)} | {combinations(primitive)} | {rest} |"
 
 
 def linearity(primitive: Primitive) -> str:
@@ -101,6 +110,25 @@ def linearity(primitive: Primitive) -> str:
     if isinstance(positions, slice):
         return f"all from {positions.start}"
     return "each" if isinstance(positions, jvp.All) else ", ".join(map(str, positions))
+
+
+def combinations(primitive: Primitive) -> str:
+    """How the elements that are read are combined, in the samples."""
+    if primitive not in index_rows.rows:
+        return ""
+    used = [sample for sample in SAMPLES if sample.primitive is primitive]
+    found = [index_rows.rows[primitive](s.params, [aval_of(ours(x)) for x in s.args]) for s in used]
+    kinds = {row.combination.value + (f" {row.operation}" if row.operation else "") for row in found}
+    return " or ".join(sorted(kinds, reverse=True))
+
+
+def reasons() -> str:
+    """Why some primitives have no index row."""
+    groups: dict[str, list[str]] = {}
+    for primitive, reason in sorted(index_rows.reasons.items(), key=lambda item: str(item[0])):
+        groups.setdefault(reason, []).append(f"`{primitive}`")
+    listed = [f"- {', '.join(names)}: {reason}." for reason, names in sorted(groups.items())]
+    return "\n".join(["## Without an index row\n", *listed]) + "\n"
 
 
 if __name__ == "__main__":

@@ -54,16 +54,16 @@ def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semirin
 
 def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     """Add the products of one term to `out`."""
-    box = _Box(t.sizes, operands)
+    box = _Grids(t.sizes, operands)
     brackets = sorted(t.brackets, key=lambda b: not isinstance(b, Lookup))
     masks = [mask for b in brackets if (mask := box.mask(b)) is not None]
     used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
     arrays = [_as_used(box.read(np.asarray(operands[f.operand]), f.access), f.use, ring) for f in used]
+    if ring.is_numeric and t.coefficient != 1:  # -1 of what has no sign wraps
+        arrays.append(np.asarray(t.coefficient).astype(ring.dtype).reshape((1,) * len(box.sizes)))
     place = box.place(out, t.out)
     at = place if place is not None else box.places(out.shape, t.out)
     total = _summed(arrays, masks, box.sizes, [n > 1 for n in at.shape], ring)
-    if ring.is_numeric and t.coefficient != 1:
-        total = np.asarray(total * t.coefficient).astype(ring.dtype)
     if place is not None:
         place[...] = ring.add(place, total)
     elif out.size:
@@ -82,7 +82,7 @@ def _as_used(x: Grid, use: Use, ring: Semiring) -> Grid:
 # ---- arrays over variables -----------------------------------------------------------------------------------
 
 
-class _Box:
+class _Grids:
     """The values of variables, and what is read at them. A variable that a lookup gives has length 1 from then on."""
 
     def __init__(self, sizes: Sequence[int], operands: Sequence[Any]) -> None:
@@ -106,11 +106,10 @@ class _Box:
 
     def _looked_up(self, b: Lookup) -> Grid:
         found = self.read(np.asarray(self._operands[b.operand]), b.access)
-        if b.limits is not None:  # in its own dtype, which may hold what int64 does not
-            found = np.minimum(
-                np.maximum(found, max(b.limits[0], 0) if found.dtype.kind == "u" else b.limits[0]), b.limits[1]
-            )
-        return found.astype(np.int64)
+        if found.dtype == np.uint64:  # what int64 does not hold is outside of everything
+            found = np.minimum(found, np.uint64(np.iinfo(np.int64).max))
+        found = found.astype(np.int64)
+        return found if b.limits is None else np.clip(found, *b.limits)
 
     def _is_free(self, v: Variable) -> bool:
         return v not in self._met and v not in self._given

@@ -1,0 +1,13 @@
+"""Index rows of random bits and keys, whose words are an axis that is read whole."""
+
+from tapeless.interpreters.index_rows import core, pointwise, rows
+from tapeless.tracer.primitives import random as r
+from tapeless.tracer.types import keys_of_words, physical
+
+rows[r.threefry2x32_p] = lambda params, avals: pointwise(params, avals, results=2)
+rows[r.random_wrap_p] = lambda params, avals: core(
+    [(avals[0].shape, {d: d for d in range(avals[0].ndim - 1)})], keys_of_words(avals[0]).shape
+)
+rows[r.random_unwrap_p] = lambda params, avals: core(
+    [(avals[0].shape, {d: d for d in range(avals[0].ndim)})], physical(avals[0]).shape
+)

@@ -1,0 +1,7 @@
+"""Index rows of eigenvalues and singular values: functions of whole matrices, for each index of the axes before."""
+
+from tapeless.interpreters.index_rows import core_of_matrices, rows
+from tapeless.tracer.primitives import spectral as s
+
+for _primitive in (s.eigh_p, s.svd_p):
+    rows[_primitive] = core_of_matrices(_primitive)

@@ -1,0 +1,72 @@
+"""Index rows of windows: of position o and place k in the window, element stride o + dilation k - padding."""
+
+from collections.abc import Callable, Sequence
+
+from tapeless.interpreters.index_rows import Box, Combination, IndexRow, Params, monoid, rows, terms
+from tapeless.tracer.primitives import windows as w
+from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Read, Term
+from tapeless.tracer.types import ShapedArray
+
+Avals = Sequence[ShapedArray]
+
+
+def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, list[Bracket]]:
+    """The element at a place of an axis of n elements that are `base` apart, and the brackets of there being one."""
+    if base == 1:
+        return place, [NotNegative(place), NotNegative(n - 1 - place)]
+    element = box.axis(n)
+    return element, [IsZero(place - base * element)]
+
+
+def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Access, list[Bracket]]:
+    """Elements of an array that the windows of elements of the result have."""
+    found, brackets, ones = list[Affine](), list[Bracket](), (1,) * x.ndim
+    given = [params["window_dimensions"], params["window_strides"], params["padding"]]
+    bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)
+    for n, o, k, stride, (low, _), base, dilation in zip(x.shape, out, *given, bases, dilations):
+        element, more = window_index(box, stride * o + dilation * box.axis(k) - low, n, base)
+        found.append(element)
+        brackets += more
+    return tuple(found), brackets
+
+
+def _counts(params: Params, x: ShapedArray) -> list[int]:
+    """How many positions the window has along each axis."""
+    ones = (1,) * x.ndim
+    given = [params["window_dimensions"], params["window_strides"], params["padding"]]
+    bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)
+    return list(map(w.count, x.shape, *given, bases, dilations))
+
+
+def _windowed(params: Params, avals: Avals, operand: int = 0) -> Term:
+    box, x = Box(), avals[operand]
+    out = box.axes(_counts(params, x))
+    access, brackets = _places(box, params, x, out)
+    return box.term(out, Read(operand, access), brackets=brackets)
+
+
+def _monoid(operation: str) -> Callable[[Params, Avals], IndexRow]:
+    return lambda params, avals: monoid(operation, _windowed(params, avals))
+
+
+def _select_and_gather_add(params: Params, avals: Avals) -> IndexRow:
+    """A function of both operands in a window."""
+    return IndexRow(Combination.CORE, (tuple([_windowed(params, avals, k) for k in (0, 1)]),))
+
+
+def _select_and_scatter_add(params: Params, avals: Avals) -> IndexRow:
+    """Of the sources of all windows that an element is in, and the operand in these."""
+    x = avals[1]
+    box = Box()
+    o = box.axes(_counts(params, x))
+    out, inside = _places(box, params, x, o)
+    source = box.term(out, Read(0, o), brackets=inside)
+    access, more = _places(box, params, x, o)
+    return IndexRow(Combination.CORE, ((source, box.term(out, Read(1, access), brackets=[*inside, *more])),))
+
+
+rows[w.reduce_window_sum_p] = lambda params, avals: terms([_windowed(params, avals)])
+rows[w.reduce_window_prod_p], rows[w.reduce_window_max_p] = _monoid("mul"), _monoid("max")
+rows[w.reduce_window_min_p] = _monoid("min")
+rows[w.select_and_gather_add_p], rows[w.select_and_scatter_add_p] = _select_and_gather_add, _select_and_scatter_add
