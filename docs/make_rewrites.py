@@ -277,7 +277,7 @@ def passes() -> Iterator[str]:
     """A section for each pass."""
     yield "# Passes\n"
     for run in simplify.programs:
-        name = run.__module__.removeprefix("tapeless.interpreters.simplifications.")
+        name = simplify.name_of(run)
         before = PASSES[name]()
         yield f"## {name}\n\n{_opening(sys.modules[run.__module__])}\n"
         yield _shown("", before, run(before))

@@ -52,6 +52,15 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
     return _remembered(jaxpr, linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
 
 
+def linear_as_written(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
+    """Return the linear half of `unzip_jaxpr` before it is simplified."""
+    return _remembered(jaxpr, linear_in, save_all, (False,) * len(jaxpr.outvars), _unchanged).linear
+
+
+def _unchanged(jaxpr: Jaxpr) -> Jaxpr:
+    return jaxpr
+
+
 def unzip_body(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],

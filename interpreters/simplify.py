@@ -14,9 +14,9 @@ linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
@@ -30,6 +30,7 @@ from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
+_PACKAGE = __name__.rpartition(".")[0]
 ROUNDS = 4  # what one pass leaves for another to do is done by then, or is not worth it
 
 
@@ -255,6 +256,21 @@ def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
 
 def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
     """Apply the rules and the passes in turn, to a fix-point."""
+    found = jaxpr
+    for after in after_passes(jaxpr, steps):
+        found = after.program
+    return jaxpr if found is jaxpr else checked(found)
+
+
+class AfterPass(NamedTuple):
+    """A program as a pass left it that changed it; `name` is that of the pass, its module's in `simplifications`."""
+
+    name: str
+    program: Jaxpr
+
+
+def after_passes(jaxpr: Jaxpr, steps: Steps = programs) -> Iterator[AfterPass]:
+    """Yield a program after each pass that changes it, the rewrites of single equations first, to a fix-point."""
     every = [_rewritten, *steps]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):
@@ -263,9 +279,14 @@ def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
             idle += 1
         else:
             found, idle = after, 1 if run is _rewritten else 0  # rules leave nothing to the rules
+            yield AfterPass(name_of(run), found)
         if idle == len(every):
-            break
-    return jaxpr if found is jaxpr else checked(found)
+            return
+
+
+def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
+    """Return the name of a pass: `rewrites`, or its module's in `simplifications`."""
+    return "rewrites" if run is _rewritten else run.__module__.removeprefix(f"{_PACKAGE}.simplifications.")
 
 
 def _rewritten(jaxpr: Jaxpr) -> Jaxpr:

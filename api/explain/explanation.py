@@ -1,6 +1,7 @@
 """A gradient explained: its three programs side by side, with what each equation costs and where it comes from."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tapeless.compile.jit import program_of
 from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
 from tapeless.explain import page as html
 from tapeless.explain import text as terminal
+from tapeless.explain.passes import Passes, passes_of
 from tapeless.explain.provenance import marked
 from tapeless.explain.tables import Phase, Tables, tables
 from tapeless.interpreters.rematerialization import Policy
@@ -26,8 +28,8 @@ class Explanation:
     unzipped: what all of this was read off; its equations' places know more than places do.
     """
 
-    def __init__(self, name: str, unzipped: Unzipped, rows: Tables) -> None:
-        self.name, self.unzipped, self._rows = name, unzipped, rows
+    def __init__(self, name: str, closed: ClosedJaxpr, unzipped: Unzipped, rows: Tables) -> None:
+        self.name, self._closed, self.unzipped, self._rows = name, closed, unzipped, rows
 
     @property
     def primal(self) -> Phase:
@@ -48,6 +50,11 @@ class Explanation:
     def residuals(self) -> Residuals:
         """What the primal saves."""
         return self.unzipped.residuals
+
+    @cached_property
+    def passes(self) -> Passes:
+        """The linear jaxpr as linearization writes it, and after each pass of the simplifier that changes it."""
+        return passes_of(self._closed)
 
     def origins(self, key: str) -> tuple[str, ...]:
         """Which equations the equation `key` was made from: `l2` from some of the primal, `t2` from a linear one.
@@ -108,4 +115,4 @@ def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, *
     unzipped = unzip_program(ClosedJaxpr(marked(closed.jaxpr), closed.consts), names, policy)
     short = [name.removeprefix("the argument ") for name in names]
     of = [name for name, yes in zip(short, differentiated[len(closed.consts) :], strict=True) if yes]
-    return Explanation(getattr(fun, "__name__", "f"), unzipped, tables(unzipped, short, of))
+    return Explanation(getattr(fun, "__name__", "f"), closed, unzipped, tables(unzipped, short, of))

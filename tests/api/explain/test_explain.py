@@ -365,3 +365,18 @@ def test_messages_name_who_traces(asked):
 
 def text(x):
     return "text"
+
+
+def test_passes_are_the_way_of_the_linear_jaxpr():
+    def f(x, y):
+        return tnp.where(x > 0, tnp.sqrt(x), 0.0) @ tnp.outer(x, y) @ y
+
+    explained = tl.explain(f, THREE, THREE)
+    assert [stage.name for stage in explained.passes] == ["as written", "masks.analysis", "einsum.factoring"]
+    assert [tl.work(stage.program) for stage in explained.passes] == [77, 77, 54]
+    assert explained.linear.cost.work < 54  # what does not depend on tangents is a residual
+    assert str(explained.passes).startswith("as written\n{ lambda")
+
+
+def test_passes_of_what_is_simple_already():
+    assert [stage.name for stage in tl.explain(running, THREE).passes] == ["as written"]
