@@ -22,7 +22,7 @@ class Passes(tuple[AfterPass, ...]):
 
 
 def passes_of(closed: ClosedJaxpr) -> Passes:
-    """Linearize a program in all inputs that are inexact, and return the programs on the way of simplifying its linear jaxpr."""
+    """Linearize a program in all inexact inputs, and simplify its linear jaxpr step by step."""
     program, _, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
     written = partial_eval.linear_as_written(program, program.linear_in)
     return Passes([AfterPass("as written", written), *simplify.after_passes(written)])
