@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
+from tapeless.interpreters.simplifications import licm
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
-from tapeless.tracer.effects import effects
-from tapeless.tracer.flags import chosen, others
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr, map_subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr, map_subjaxprs
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
@@ -102,22 +101,19 @@ def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
 
 def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
     n = len(primal.outvars) - n_residuals
-    residuals = primal.outvars[n:]
-    invariant = _invariant(primal, primal.invars[:n_consts], residuals)
-    is_moved = [eqn in invariant for eqn in primal.eqns]
-    moved, rest = chosen(is_moved, primal.eqns), others(is_moved, primal.eqns)
-    read_later = passes.used_variables(primal.replace(eqns=rest))
-    shared = [v for eqn in moved for v in eqn.outvars if v in read_later]
-    before = primal.replace(invars=primal.invars[:n_consts], eqns=moved, outvars=shared)
-    consts = [*shared, *primal.invars[:n_consts]]
-    elements = primal.invars[n_consts + n_carry :]
+    inputs, residuals = primal.invars, primal.outvars[n:]
+    moved = _needed(licm.invariant(primal, n_consts, lambda eqn: True), residuals)
+    rest, shared = licm.without(primal, moved)
+    before = primal.replace(invars=inputs[:n_consts], eqns=moved, outvars=shared)
+    consts = [*shared, *inputs[:n_consts]]
+    elements = inputs[n_consts + n_carry :]
     stacked: list[Atom] = []
     kept = {"const": consts, "element": elements, "result": [*[None] * n_carry, *primal.outvars[n_carry:n]]}
     places = [_place(r, kept, stacked) for r in residuals]
-    body = primal.replace(eqns=rest, outvars=[*primal.outvars[:n], *stacked])
+    body = rest.replace(outvars=[*primal.outvars[:n], *stacked])
     read = passes.used_variables(body)
     used = tuple(k for k, v in enumerate(consts) if v in read)
-    body = body.replace(invars=[*[consts[k] for k in used], *primal.invars[n_consts:]])
+    body = body.replace(invars=[*[consts[k] for k in used], *inputs[n_consts:]])
     return ScanBody(before, body, used, n, tuple(places))
 
 
@@ -129,21 +125,15 @@ def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Ato
     return ResidualLocation("stacked", len(stacked) - 1)
 
 
-def _invariant(jaxpr: Jaxpr, consts: Sequence[Var], wanted: Sequence[Atom]) -> set[Equation]:
-    """The equations that depend on nothing but constants, as far as `wanted` needs them."""
-    fixed: set[Any] = set(consts)
-    candidates: list[Equation] = []
-    for eqn in jaxpr.eqns:
-        if all(not isinstance(v, Var) or v in fixed for v in eqn.invars) and not effects(eqn):
-            fixed.update(eqn.outvars)
-            candidates.append(eqn)
-    needed = {v for v in wanted if v in fixed}
-    found: set[Equation] = set()
-    for eqn in reversed(candidates):
+def _needed(eqns: Sequence[Equation], wanted: Sequence[Atom]) -> list[Equation]:
+    """Equations, as far as `wanted` needs them."""
+    needed = set(wanted)
+    found: list[Equation] = []
+    for eqn in reversed(eqns):
         if not needed.isdisjoint(eqn.outvars):
-            found.add(eqn)
+            found.append(eqn)
             needed.update(eqn.invars)
-    return found
+    return found[::-1]
 
 
 # ---- branches

@@ -1,10 +1,11 @@
-"""What a linear loop computes of constants alone is computed before it.
+"""Loop-invariant code motion: what a loop computes of constants alone is computed before it.
 
-A part that is read of it then has a cotangent that is a part, too: of `x[::-1][i]` in a loop the reverse loop would
-else add a whole array at every step.
+The pass moves linear equations. A part that is read of their results then has a cotangent that is a part, too: of
+`x[::-1][i]` in a loop the reverse loop would else add a whole array at every step. Of a primal loop the same moves as
+far as residuals need it (residual_placement.py); what else is invariant there XLA moves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer import core, passes
@@ -23,10 +24,31 @@ def hoisted(jaxpr: Jaxpr) -> Jaxpr:
     return w.finish()
 
 
+def invariant(body: Jaxpr, n_consts: int, may_move: Callable[[Equation], bool]) -> Sequence[Equation]:
+    """Equations of a body that read nothing but its first inputs, its constants, and what of these may move."""
+    fixed: set[Atom] = set(body.invars[:n_consts])
+    moved: list[Equation] = []
+    for eqn in body.eqns:
+        constant = all(type(v) is Literal or v in fixed for v in eqn.invars)
+        if constant and may_move(eqn) and not effects(eqn):
+            moved.append(eqn)
+            fixed.update(eqn.outvars)
+    return moved
+
+
+def without(body: Jaxpr, moved: Collection[Equation]) -> tuple[Jaxpr, list[Var]]:
+    """A body without equations, whose results that it reads are further inputs, before its own; and these."""
+    gone = set(moved)
+    left = body.replace(eqns=[eqn for eqn in body.eqns if eqn not in gone])
+    read = passes.used_variables(left)
+    shared = [v for eqn in moved for v in eqn.outvars if v in read]
+    return left.replace(invars=[*shared, *body.invars]), shared
+
+
 def _lighter(w: Writer, eqn: Equation) -> Equation:
     """A loop without its invariant equations, which are written before it; their results are further constants."""
     jaxpr, n = eqn.params["jaxpr"], eqn.params["n_consts"]
-    moved = _invariant(jaxpr, n)
+    moved = _of_linear(jaxpr, n)
     if not moved:
         return eqn
     before: dict[Atom, Atom] = dict(zip(jaxpr.invars[:n], eqn.invars[:n]))
@@ -34,26 +56,16 @@ def _lighter(w: Writer, eqn: Equation) -> Equation:
         outs = [Var(v.aval, v.linear) for v in inner.outvars]
         w.keep(inner.replace(invars=[before.get(v, v) for v in inner.invars], outvars=outs))
         before.update(zip(inner.outvars, outs))
-    gone = set(moved)
-    body = jaxpr.replace(eqns=[inner for inner in jaxpr.eqns if inner not in gone])
-    read = passes.used_variables(body)
-    shared = [v for inner in moved for v in inner.outvars if v in read]
-    params = {**eqn.params, "jaxpr": body.replace(invars=[*shared, *jaxpr.invars]), "n_consts": n + len(shared)}
+    body, shared = without(jaxpr, moved)
+    params = {**eqn.params, "jaxpr": body, "n_consts": n + len(shared)}
     return eqn.replace(params=params, invars=[*[before[v] for v in shared], *eqn.invars])
 
 
-def _invariant(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
-    """Linear equations of a body that read nothing but constants, and make nothing that is larger. Remembered."""
+def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
+    """The linear equations that move: those that make nothing that is larger. Remembered."""
     cache = _found.setdefault(jaxpr, {})
     if n_consts not in cache:
-        fixed: set[Atom] = set(jaxpr.invars[:n_consts])
-        moved: list[Equation] = []
-        for eqn in jaxpr.eqns:
-            constant = all(type(v) is Literal or v in fixed for v in eqn.invars)
-            if constant and any(v.linear for v in eqn.invars) and not _grows(eqn) and not effects(eqn):
-                moved.append(eqn)
-                fixed.update(eqn.outvars)
-        cache[n_consts] = tuple(moved)
+        cache[n_consts] = invariant(jaxpr, n_consts, lambda eqn: any(v.linear for v in eqn.invars) and not _grows(eqn))
     return cache[n_consts]
 
 
