@@ -39,13 +39,15 @@ would change a dtype, or make a weak type strong, is not done.
 class Example(NamedTuple):
     """Shapes of operands, [2,3] if none is given, and values of params, by the names that a row gives them.
 
-    dtypes: of operands that have another than the rest. only: the dtype of the rest, if the row needs one.
+    dtypes: of operands that have another than the rest. only: the dtype of the rest, if the row needs one. numbers:
+      names of operands that are one number everywhere.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = {}
     params: Mapping[str, Any] = {}
     dtypes: Mapping[str, str] = {}
     only: str | None = None
+    numbers: str = ""
 
 
 def _params(**params: Any) -> Example:
@@ -65,6 +67,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "select_n(p, *x) -> only": Example(dtypes={"p": "bool"}),
     "select_n(p, *x) -> no": Example(dtypes={"p": "bool"}),
+    "iota": Example(params={"t": np.dtype("float32"), "s": (1, 3), "d": 0}, only="float32"),
     "broadcast_in_dim[s, d](x)": _params(s=(2, 3), d=(0, 1)),
     "broadcast_in_dim[s, d](broadcast": _params(s=(5, 2, 4, 3), d=(1, 2, 3), t=(2, 4, 3), e=(0, 2)),
     "broadcast_in_dim[s, d](reshape": _params(s=(2, 4, 3), d=(0, 1, 2), t=(2, 1, 3)),
@@ -90,7 +93,10 @@ EXAMPLES: dict[str, Example] = {
     "dynamic_slice": _params(slice_sizes=(2, 2)),
     "dot_general(ẋ, 0)": Example({"0": (3, 4)}, DOT),
     "dot_general(0, ẋ)": Example({"0": (2, 3), "ẋ": (3, 4)}, DOT),
-    "dot_general[c, p, t]": Example(
+    "dot_general[c, p, t](x, y) -> outer": Example(
+        {"y": (2,)}, {"c": (((), ()), ((), ())), "p": (lax.Precision.DEFAULT,) * 2, "t": None}, numbers="y"
+    ),
+    "dot_general[c, p, t](x, y) -> element": Example(
         {"y": ()}, {"c": (((), ()), ((), ())), "p": (lax.Precision.DEFAULT,) * 2, "t": None}
     ),
 }
@@ -130,7 +136,7 @@ class Built:
         """The names of operands, in order; those that stand for many, being starts or zeros, are literals."""
         if isinstance(node, ast.Starred) and not self._is_literal(node):
             node = node.value
-        if isinstance(node, ast.Name) and node.id not in ("m", "n", *self.names):
+        if isinstance(node, ast.Name) and node.id not in ("m", "n", *self.example.numbers, *self.names):
             self.names.append(node.id)
         elif matchers.is_application(node):
             for x in matchers.operands_of(node):
@@ -157,11 +163,12 @@ class Built:
         return w.finish()
 
     def _value(self, node: ast.expr, env: dict[str, Any]) -> Any:
-        if isinstance(node, ast.Name):
-            return env.get(node.id, np.dtype(self.dtype).type(3))
+        if isinstance(node, ast.Name) and node.id in env:
+            return env[node.id]
         if not matchers.is_application(node):
-            shape = self.example.shapes.get(ast.unparse(node), ())
-            number = np.dtype(self.dtype).type(ast.literal_eval(node))
+            name = ast.unparse(node)
+            shape = self.example.shapes.get(name, ())
+            number = np.dtype(self.dtype).type(3 if name.isidentifier() else ast.literal_eval(node))
             return tnp.full(shape, number) if shape else number
         operands = [y for x in matchers.operands_of(node) for y in self._values(x, env)]
         return matchers.primitive_of(node).bind(*operands, **self._params(node))[0]

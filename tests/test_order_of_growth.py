@@ -116,7 +116,6 @@ SHORTFALLS: dict[str, tuple[str, ...]] = {
     "jit(outer)[0]": MODES,
     "jit(read)(outer)": MODES,
     "cond(read, read)(outer)": MODES,
-    "Hessian of x @ A @ x": MODES,
     "x[i] * x[n-1-i]": MODES,
     "sum_k A[i,k] B[k,j]": MODES,
     "where(i < 10, x[i], x[i-10])": MODES,

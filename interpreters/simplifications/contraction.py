@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives.elementwise import mul_p
@@ -24,6 +25,13 @@ def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers:
     if x.aval.shape and y.aval.shape:
         x, y = spread_factors(w, x, y, numbers, aval.shape)
     return w.write(mul_p, x, y)
+
+
+def outer_with_number(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
+    """The product of every element of one array with every one of another, which is one number everywhere."""
+    if numbers[0][0] or (number(w, x) is None and number(w, y) is None):
+        return None
+    return elementwise_product(w, aval, x, y, numbers)
 
 
 def spread_factors(w: Writer, x: Atom, y: Atom, dimension_numbers: Any, shape: tuple[int, ...]) -> tuple[Atom, Atom]:

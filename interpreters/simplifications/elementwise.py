@@ -54,6 +54,11 @@ def negative(w: Writer, aval: ShapedArray, n: Literal) -> Atom | None:
         return literal(np.negative(n.value), aval)
 
 
+def equality(w: Writer, aval: ShapedArray, m: Literal, n: Literal) -> Atom:
+    """Whether two numbers are equal."""
+    return literal(np.equal(m.value, n.value), aval)
+
+
 def has_type(x: Atom, dtype: Any, weak_type: bool) -> bool:
     """Whether converting a value changes nothing."""
     return x.aval.dtype == dtype and x.aval.weak_type == weak_type

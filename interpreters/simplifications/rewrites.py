@@ -42,6 +42,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite("-n -> negative(n)", "numbers are negated now"),
         Rewrite("-(-x) -> x", "signs cancel"),
     ],
+    e.eq_p: [Rewrite("eq(m, n) -> equality(m, n)", "numbers are compared now")],
     e.integer_pow_p: [Rewrite("integer_pow[1](x) -> x", "a power of 1")],
     e.convert_element_type_p: [
         Rewrite("convert_element_type[d, k](x) -> x if has_type(x, d, k)", "it has the type already"),
@@ -55,6 +56,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite("select_n(p, *x) -> only_case(x)", "all cases are one value, or equal numbers"),
         Rewrite("select_n(p, *x) -> no_case(x)", "all cases are zeros, which have no sign", LINEAR),
     ],
+    s.iota_p: [Rewrite("iota[t, s, d]() -> 0 if s[d] == 1", "the only index is 0")],
     s.broadcast_in_dim_p: [
         Rewrite("broadcast_in_dim[s, d](x) -> x if shape(x) == s", "nothing is repeated"),
         Rewrite(
@@ -129,6 +131,9 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite("dot_general(0, ẋ) -> 0", "a tangent is finite", LINEAR),
         Rewrite(
             "dot_general[c, p, t](x, y) -> elementwise_product(x, y, c) if not contracts(x, y, c)", "nothing is summed"
+        ),
+        Rewrite(
+            "dot_general[c, p, t](x, y) -> outer_with_number(x, y, c)", "nothing is summed, and a factor is a number"
         ),
     ],
 }
