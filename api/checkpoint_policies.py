@@ -1,4 +1,4 @@
-"""What `tl.checkpoint` keeps: policies by JAX's names, and shorter ones.
+"""Rematerialization policies: which residuals `tl.checkpoint` saves, by JAX's names and shorter ones.
 
 A policy is asked of every operation whose results the backward pass needs: `policy(primitive, *operand_types,
 **params) -> bool`, may they be saved? What it does not save is computed again. The two that offload answer with the

@@ -1,4 +1,4 @@
-"""What goes with functions that have rules of their own, under the names of `jax.custom_derivatives`."""
+"""Custom derivative rules, under the names of `jax.custom_derivatives`."""
 
 from tapeless.custom.closures import closure_convert
 from tapeless.custom.jvp import custom_jvp

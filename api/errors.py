@@ -1,4 +1,4 @@
-"""What can go wrong, as types: see `tapeless.tracer.errors`, and `JaxRuntimeError` for what the compiler raises."""
+"""Exception types: those of `tapeless.tracer.errors`, and `JaxRuntimeError`, which the compiler raises."""
 
 from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
 from tapeless.tracer.errors import (

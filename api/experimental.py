@@ -1,4 +1,4 @@
-"""What JAX has in `jax.experimental`, by the same names."""
+"""The namespace of `jax.experimental`, by the same names."""
 
 from tapeless.host.callbacks import io_callback
 

@@ -1,4 +1,4 @@
-"""Where arrays are: the names of `jax.sharding` for arrays on one device. Those for several are not there yet."""
+"""Placement of arrays: the names of `jax.sharding` for arrays on one device. Those for several are not there yet."""
 
 from tapeless.lowering.devices import Sharding, SingleDeviceSharding
 

@@ -1,4 +1,4 @@
-"""What tests of numerical programs need."""
+"""Checks for tests of numerical programs."""
 
 from tapeless.custom.compare import check_custom_rule
 from tapeless.differentiate.finite_differences import check_grads

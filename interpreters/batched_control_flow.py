@@ -16,7 +16,7 @@ from tapeless.interpreters import vmap
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, source
 from tapeless.tracer.effects import effects_of
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives.elementwise import clamp, eq, select_n
@@ -162,13 +162,13 @@ def select_while(
 def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[bool], params: Any) -> tuple[Any, ...]:
     """`primitive` for one example after the other: operands are [size, ...] where `mapped`, results all are."""
     avals = [aval_of(x) for x in args]
-    consts, xs = others(mapped, args), chosen(mapped, args)
+    consts, xs = where_false(mapped, args), where_true(mapped, args)
     n = len(consts)
 
     def example(*operands: Any) -> Any:
-        return primitive.bind(*merged(mapped, operands[n:], operands[:n]), **params)
+        return primitive.bind(*merge_lists(mapped, operands[n:], operands[:n]), **params)
 
-    in_avals = [*others(mapped, avals), *map(c.element_type, chosen(mapped, avals))]
+    in_avals = [*where_false(mapped, avals), *map(c.element_type, where_true(mapped, avals))]
     program, _ = trace_to_jaxpr(example, in_avals, what="vmap", function=primitive)
     return c.scan(program.replace(name=f"each_{primitive}"), consts, [], xs, length=size)
 

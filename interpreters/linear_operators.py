@@ -9,7 +9,7 @@ from typing import Any
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.linearize import LinearizedJaxpr
 from tapeless.interpreters.partial_eval import with_inputs
-from tapeless.interpreters.residual_provenance import hoisted
+from tapeless.interpreters.residual_provenance import hoist_primal_equations
 from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate
 from tapeless.tracer import dtypes
@@ -114,7 +114,7 @@ def _written(
     traced, _ = trace_to_jaxpr(flat, [*map(aval_of, residuals), *in_avals], what="linearize")
     jaxpr = simplified(mark_linear(traced, [*[False] * n, *[True] * len(in_avals)]))
     values = dict(zip(jaxpr.invars, residuals))
-    closed = with_inputs(hoisted(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
+    closed = with_inputs(hoist_primal_equations(jaxpr, values), values, jaxpr.invars[n:]).replace(name="linear")
     needed = [values[v] for v in closed.invars if not v.linear]
     out_avals = [aval_of(y) for y in results]
     return LinearizedJaxpr(checked_linear(checked(closed), needed), needed, are_nonzero(results), out_avals)

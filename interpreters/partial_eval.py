@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.rematerialization import Policy, save_all
-from tapeless.interpreters.residual_provenance import ResidualProvenance, hoisted, spreading
+from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations, spreading
 from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.flags import chosen, others
+from tapeless.tracer.flags import where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -155,7 +155,7 @@ class UnzipTrace(WritingTrace):
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
         jaxpr = with_inputs(jaxpr, values, self._inputs)
-        jaxpr = core.under(self.parent, lambda: hoisted(simplify(checked(jaxpr)), values))
+        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplify(checked(jaxpr)), values))
         closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
@@ -204,9 +204,9 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], si
     def halves() -> tuple[tuple[bool, ...], Jaxpr, list[Any], list[Any]]:
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple([linear or trace.is_linear(x) for linear, x in zip(must, outs, strict=True)])
-        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_out, outs)]
+        pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_out, outs)]
         linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
-        return linear_out, linear, residuals, [primal.atom(x) for x in [*others(linear_out, outs), *residuals]]
+        return linear_out, linear, residuals, [primal.atom(x) for x in [*where_false(linear_out, outs), *residuals]]
 
     linear_out, linear, residuals, primal_out = core.under_new(primal, core.under_new, trace, halves)
     program, consts = primal.finish(primal_out, f"primal_{name}")

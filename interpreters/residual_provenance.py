@@ -82,8 +82,8 @@ class ResidualProvenance:
         return forget
 
 
-def hoisted(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
-    """A linear jaxpr without the equations that compute known values, but for those that repeat.
+def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
+    """Compute the primal equations of a linear jaxpr now, but for broadcasts, and leave only the others in it.
 
     `values` are those of its other inputs, and of variables that were computed before; new ones are computed now, in
     the name of the current trace, and put there.

@@ -4,12 +4,14 @@ Transposition preserves work, so every guarantee about gradients is bought here,
 program, one after another until none finds anything:
 - rules, each of which knows a shorter way to compute an equation, by what its operands are: most are rows of the table
   in `simplifications/rewrites.py`;
-- writes (`writes`): a choice between an array and what was written into it chooses what is written;
-- invariants (`invariants`): what a loop computes of constants alone is computed before it;
-- parts (`parts`): what is read of a value in parts only is computed in these parts only;
-- contractions (`contractions`): sums of products whose factors do not depend on every index, or only on its diagonal;
-- masks (`masks`), in linear jaxprs: what a choice discards is not multiplied by a coefficient that may be infinite.
-No pass adds work, counted in elements computed, but for choices among coefficients, which masks add; each takes time
+- loop-invariant code motion (`licm.py`): a linear loop computes what depends on constants alone before its first step;
+- dead operands (`dead_operands.py`): programs inside equations are not given what they do not read;
+- select of an update (`select_of_update.py`): a select between an array and its update becomes an update of selects;
+- mask sinking (`masks/`) in linear jaxprs: what a select discards is not multiplied by residuals that may be infinite;
+- slice pushdown (`slicing/`): a value of which only parts are read is computed in these parts only;
+- factoring (`einsum/`): sums of products whose factors do not depend on every index, or only on a diagonal;
+- masks before products (`mask_before_product.py`): a product that a mask multiplies has a factor masked instead.
+No pass adds work, counted in elements computed, but for selects of residuals, which mask sinking adds; each takes time
 linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
@@ -178,7 +180,7 @@ class Writer:
             return self.jaxpr
         outvars = [self.now(v) for v in self.jaxpr.outvars]
         after = passes.dead_code(self.jaxpr.replace(eqns=self.eqns, outvars=outvars))
-        return honest(self.jaxpr, after) if self.sparser else after
+        return reinfer_linearity(self.jaxpr, after) if self.sparser else after
 
 
 def literal(value: Any, aval: ShapedArray) -> Literal:
@@ -193,7 +195,7 @@ def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
 
 
-def honest(before: Jaxpr, after: Jaxpr) -> Jaxpr:
+def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
     """Re-infer linearity after linear values became zero, and propagate the zeros.
 
     Returns: `after`, or `before` if a linear result would not be linear any more, as its reader takes it to be.

@@ -181,8 +181,8 @@ def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     rules[primitive] = rule
 
 
-def never(ct: Any, *args: Any, **params: Any) -> Any:
-    """The row of an operand that nothing is linear in."""
+def no_transpose(ct: Any, *args: Any, **params: Any) -> Any:
+    """Raise: the row of an operand that the primitive is not linear in."""
     raise not_linear("this operand", "nothing is linear in it")
 
 

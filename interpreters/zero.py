@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import core, dtypes
-from tapeless.tracer.flags import merged, others
+from tapeless.tracer.flags import merge_lists, where_false
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -56,4 +56,4 @@ def are_nonzero(ts: Iterable[Any]) -> tuple[bool, ...]:
 def with_zeros(results: Sequence[Any], some: Sequence[bool]) -> tuple[Sequence[Any], tuple[Any, ...]]:
     """Primals and tangents, from primals followed by the tangents of those that have `some`."""
     primals, tangents = results[: len(some)], results[len(some) :]
-    return primals, merged(some, tangents, zeros_of(others(some, primals)))
+    return primals, merge_lists(some, tangents, zeros_of(where_false(some, primals)))

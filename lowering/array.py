@@ -36,7 +36,7 @@ class DeviceArray(Array):
 
     @property
     def sharding(self) -> SingleDeviceSharding:
-        """Where its elements are: on one device."""
+        """The placement of the elements: on one device."""
         return SingleDeviceSharding(self.device)
 
     def devices(self) -> set[Device]:
@@ -82,7 +82,7 @@ class DeviceArray(Array):
         return compat.address(self.live())
 
     def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
-        """It on `device`, under the type `aval`, converted if that has another dtype; itself if nothing changes."""
+        """Return the array on `device` with type `aval`, converted if the dtype differs; itself if nothing changes."""
         if self.aval.dtype != aval.dtype:
             return _put(np.asarray(self), aval, device)
         if self.device is device:
@@ -372,7 +372,7 @@ def _shared(x: Any, copy: bool | None) -> DeviceArray:
 
 
 def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
-    """What jaxlib cannot import (any strides, read-only NumPy arrays), if a copy will do and NumPy can read it."""
+    """Import by a copy what jaxlib cannot (strided or read-only NumPy arrays), if `copy` allows it."""
     if copy is False:
         raise _unshareable(x, reason)
     try:

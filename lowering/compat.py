@@ -32,7 +32,7 @@ JAXLIB_VERSION: str = version.__version__
 
 
 def jaxlib_identity() -> str:
-    """What tells one build of jaxlib from another: compiled programs of one are no programs of the other."""
+    """Identify the build of jaxlib: programs that one build compiled do not run in another."""
     return f"jaxlib {JAXLIB_VERSION}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
 
 
@@ -93,7 +93,7 @@ else:
 
 
 def address(buf: Any) -> int:
-    """Where the elements are on the device."""
+    """Return the device address of a buffer's elements."""
     return _importing_jax(buf.unsafe_buffer_pointer)
 
 

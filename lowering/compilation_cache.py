@@ -79,7 +79,7 @@ class CompilationCache:
             self._path(key).unlink()
 
     def sweep(self) -> None:
-        """If the limit is exceeded, remove the programs used longest ago until a fifth is free; and abandoned files."""
+        """Evict the least recently used programs until a fifth is free, if over the limit; and abandoned files."""
         entries = sorted(self._entries())
         excess = sum(size for _, size, _ in entries) - self.limit
         surplus = excess + self.limit // 5 if excess > 0 else 0
@@ -193,7 +193,7 @@ def _environment(client: Any, device_kind: str) -> bytes:
 
 @functools.cache
 def processor() -> tuple[str, ...]:
-    """What the CPU is and can do: XLA compiles for that."""
+    """Identify the CPU model and its features, which XLA compiles for."""
     names = ("model name", "flags", "Features", "CPU implementer", "CPU part")
     found: dict[str, str] = {}
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:

@@ -186,7 +186,7 @@ class CallingExecutable(Executable):
 
 
 def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
-    """What running gives; an exception of a callback as it was raised, and not what jaxlib makes of it."""
+    """Run a program; raise the exception of a callback as it was raised, not as jaxlib wraps it."""
     try:
         return run(bufs)
     except XlaRuntimeError as error:
@@ -218,8 +218,10 @@ def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
 
 
 def _handler(aval: ShapedArray, device: Device) -> Any:
-    """What makes an array of a raw result: keys of their words; NumPy's of tangents of integers, which travel as
-    booleans."""
+    """Make the function that turns a raw result into an array.
+
+    Keys are made of their words; tangents of integers (float0), which travel as booleans, are NumPy's.
+    """
     if aval.dtype == dtypes.float0:
         travelled = aval.update(dtype=np.dtype(bool))
         return compat.result_handler(travelled, device.sharding).wrap(lambda _: np.zeros(aval.shape, dtypes.float0))

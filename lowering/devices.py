@@ -69,7 +69,7 @@ class Device:
 
 
 class Sharding:
-    """Where the elements of an array are. There is one kind: all of them on one device, `SingleDeviceSharding`."""
+    """The placement of an array's elements. There is one kind: all of them on one device, `SingleDeviceSharding`."""
 
     __slots__ = ()
 
@@ -122,7 +122,7 @@ def local_devices(platform: str | None = None) -> list[Device]:
 
 
 def device_count(platform: str | None = None) -> int:
-    """How many devices a platform, or the default one, has, over all processes.
+    """Count the devices of a platform, or of the default one, over all processes.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """

@@ -1,4 +1,4 @@
-"""From a program to a StableHLO module, as text with the user's source lines.
+"""Lowering: print a jaxpr as the text of a StableHLO module, with the user's source lines.
 
 One function per distinct inner program: however often it is called, its text stands once.
 """
@@ -70,7 +70,7 @@ MOST_NESTED_BRANCHES = 150
 
 
 class _Height(NamedTuple):
-    """How deeply programs are nested in a program, itself included, and how deeply branches."""
+    """The nesting depth of a program's subjaxprs, itself included, and of its branches."""
 
     programs: int
     branches: int
@@ -158,7 +158,7 @@ class _Module:
         return found
 
     def _mark(self, source: Source | None) -> str:
-        """What is printed behind an operation of this place."""
+        """Print the location attribute of an operation."""
         if source is None:
             return ""
         alias = self._alias(f'"{source.file}":{source.line}:0'.replace("\\", "/"))

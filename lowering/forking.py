@@ -1,4 +1,4 @@
-"""What is promised of a process that was forked from one that computes: clear errors, and what is there can be read.
+"""Behaviour after os.fork: a child process reads existing arrays, and computing raises a clear error.
 
 Of the threads of XLA's client none exists in the child. Compiling and computing would wait for them for ever, and
 giving up the client would join them: the child ends by a segmentation fault on its way out. So the child refuses to
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 
 
 class Refusing(Protocol):
-    """What is not to be used in a child."""
+    """An object that can be told to raise an error whenever it is used, as in a forked child."""
 
     def refuse(self) -> None:
         """Raise `refusal()` from now on, whenever it is used."""

@@ -49,7 +49,7 @@ def raised(error: Exception) -> BaseException | None:
 
 
 def _raised_at_entry(text: str) -> BaseException | None:
-    """What a signal handler raised between jaxlib's call and our `try`, of which there is the text only.
+    """Rebuild the exception that a signal handler raised between jaxlib's call and our `try`, from its text.
 
     That is enough for exceptions of Python's own, such as KeyboardInterrupt.
     """

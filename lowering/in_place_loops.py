@@ -90,7 +90,7 @@ def order(jaxpr: Jaxpr, overwritten: Container[Any]) -> Order:
 
 
 def _readers(jaxpr: Jaxpr, writers: dict[Equation, list[Any]]) -> dict[Equation, list[Equation]]:
-    """For every equation that overwrites variables, the others that have them as operands."""
+    """Map each equation that overwrites variables to the other equations that read them."""
     users: dict[Any, dict[Equation, None]] = {v: {} for vs in writers.values() for v in vs}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -100,7 +100,7 @@ def _readers(jaxpr: Jaxpr, writers: dict[Equation, list[Any]]) -> dict[Equation,
 
 
 class _Needs:
-    """Which of the equations that are watched an equation needs results of, itself or by others: sets as bits."""
+    """Transitive dependences of equations on the watched equations, as bit sets."""
 
     def __init__(self, eqns: Sequence[Equation], watched: Iterable[Equation]) -> None:
         self._bits = {eqn: 1 << k for k, eqn in enumerate(watched)}
@@ -161,7 +161,7 @@ def _varying(eqn: Equation, first: int) -> int | None:
 def settle(
     f: Function, eqn: Equation, operands: Sequence[Value], read: Callable[[], Sequence[Value]], new: bool
 ) -> Sequence[Value]:
-    """What `eqn` reads, out of a branch that is always taken; of a `new` array, out of a loop of one step."""
+    """Emit the read `eqn` in a branch that is always taken (if `new`, in a loop of one step): XLA cannot fuse it."""
     index = operands[_varying(eqn, reads[eqn.primitive]) or 0]
     if not index.aval.size:
         return read()
@@ -236,7 +236,7 @@ def _last(f: Function, x: Value) -> Value:
 def one_step(
     f: Function, condition: Value, state: Sequence[Value], step: Callable[..., Sequence[Value]]
 ) -> Sequence[Value]:
-    """What a step makes of a state if a condition holds: a loop that is left after one step."""
+    """Emit `step(state)` if a condition holds, as a loop that is left after one step."""
     avals = [condition.aval, *[x.aval for x in state]]
     goes_on = f.block(avals, lambda go, *_: [go])
     body = f.block(avals, lambda _, *now: [f.constant(False, condition.aval), *step(*now)])
@@ -244,7 +244,7 @@ def one_step(
 
 
 def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
-    """For every result of a choice, the operand of which each branch gives an update, or something else altogether.
+    """Map each result of a cond to the operand that every branch updates in place or replaces; None if there is none.
 
     None if there is no such operand, several, or one that is another result's.
     """
@@ -254,7 +254,7 @@ def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
 
 
 def _updated(jaxpr: Jaxpr) -> list[int | None]:
-    """For every result, the position of the input that it is, or is made of by overwriting elements."""
+    """Map each result to the input that it is, or that it is made of by overwriting elements; None if neither."""
     cache = _origins.setdefault(jaxpr, {})
     if not cache:
         makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
@@ -273,7 +273,7 @@ def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequen
 
 
 def _updated_by(eqn: Equation) -> list[int | None]:
-    """For every result of an equation that runs programs, the operand of which it is an update."""
+    """Map each result of an equation that carries programs to the operand that it updates; None if it is new."""
     programs, before = list(carried(eqn)), loops.get(eqn.primitive)
     if before is not None:  # the same carry after a step as before
         first = eqn.params[before]

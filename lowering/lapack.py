@@ -41,7 +41,7 @@ def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **opt
 
 
 def _finite_matrices(x: Array) -> tuple[Array, Array]:
-    """Matrices with 0 for those that have an element which is not finite, and which are as they were.
+    """Zero out batch members with a non-finite element; also return the mask of the untouched ones.
 
     Of such a matrix LAPACK's iterations may not end.
     """
@@ -70,7 +70,7 @@ def call_plainly(
 
 
 def variant(aval: ShapedArray, of_real: str, of_complex: str) -> str:
-    """Of two routines that do the same, the one whose name LAPACK has for a dtype."""
+    """Choose between the real and the complex name of a LAPACK routine, by dtype."""
     return of_complex if dtypes.is_complex(aval.dtype) else of_real
 
 
@@ -87,7 +87,7 @@ def identity(f: Function, aval: ShapedArray) -> Value:
 
 
 def _layouts(avals: Sequence[ShapedArray], matrices: int) -> str:
-    """Of arrays with as many axes as `matrices` the last axis but one is the most minor, of others the last."""
+    """Print the layouts of operands: column-major for arrays with as many axes as `matrices`, else row-major."""
     orders = [_order(x.ndim, x.ndim == matrices) for x in avals]
     return f"[{', '.join(f'dense<{o if o else str()}> : tensor<{len(o)}xindex>' for o in orders)}]"
 

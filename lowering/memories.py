@@ -1,4 +1,4 @@
-"""Memories of a device: what a program moves out of the device's own comes back before the program ends.
+"""Memories of a device (offloading): move results back to device memory before a compiled program ends.
 
 The results of a compiled program are in the device's own memory. XLA refuses a program of which one would end in
 another (error E1200), which happens when the two halves of a derivative are compiled apart, as eagerly they are: the

@@ -97,7 +97,7 @@ class WordWriter:
         return eqn.replace(invars=invars) if any(now is not v for now, v in zip(invars, eqn.invars)) else eqn
 
     def _atom(self, v: Atom) -> Atom:
-        """What a variable or literal of the old program is in the new one."""
+        """Translate a variable or literal of the old program to the new one."""
         if isinstance(v, Literal) and holds_keys(v.aval):
             return Literal(np.asarray(v.value.words), physical(v.aval))
         return self._now.get(v, v) if self._now else v
@@ -114,7 +114,7 @@ def moves(primitive: Primitive, **params_of_words: Callable[[Any], Any]) -> None
 
 
 def and_then(item: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
-    """What a param that has an item for each axis is, with `item` for the axis of words."""
+    """Make the function that appends `item`, for the axis of words, to a parameter with an item for each axis."""
     return lambda items: (*items, item)
 
 

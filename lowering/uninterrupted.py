@@ -53,7 +53,7 @@ class _CallingThread(threading.Thread):
             pass
 
     def outcome(self) -> Any:
-        """What the call returned, or else raised."""
+        """Return what the call returned, or raise what it raised."""
         error, self._error = self._error, None  # the traceback refers to this thread, which must not refer to it
         if error is None:
             return self._result

@@ -1,27 +1,27 @@
-"""Values told apart: by flags, a boolean for each, or by how many there are of a group."""
+"""Lists partitioned by flags, a boolean for each element, or split by counts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-def chosen(flags: Iterable[bool], xs: Iterable[Any]) -> list[Any]:
-    """Those of xs whose flag is true."""
+def where_true(flags: Iterable[bool], xs: Iterable[Any]) -> list[Any]:
+    """Select the elements of xs whose flag is true."""
     return [x for x, yes in zip(xs, flags, strict=True) if yes]
 
 
-def others(flags: Iterable[bool], xs: Iterable[Any]) -> list[Any]:
-    """Those of xs whose flag is false."""
+def where_false(flags: Iterable[bool], xs: Iterable[Any]) -> list[Any]:
+    """Select the elements of xs whose flag is false."""
     return [x for x, yes in zip(xs, flags, strict=True) if not yes]
 
 
-def merged(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> tuple[Any, ...]:
-    """The inverse of `chosen` and `others`: every value in the place of its flag."""
-    chosen, others = iter(yes), iter(no)
-    return tuple([next(chosen) if flag else next(others) for flag in flags])
+def merge_lists(flags: Iterable[bool], yes: Iterable[Any], no: Iterable[Any]) -> tuple[Any, ...]:
+    """Invert `where_true` and `where_false`: put every element in the place of its flag."""
+    true, false = iter(yes), iter(no)
+    return tuple([next(true) if flag else next(false) for flag in flags])
 
 
-def grouped(xs: Sequence[Any], *counts: int) -> list[Any]:
-    """xs in groups of these sizes, and the rest."""
+def split_list(xs: Sequence[Any], *counts: int) -> list[Any]:
+    """Split xs into groups of these sizes, and the rest."""
     groups, at = [], 0
     for n in counts:
         groups.append(xs[at : at + n])

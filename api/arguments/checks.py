@@ -1,4 +1,4 @@
-"""How structures of arrays are shown, in messages and where objects print, and what is said of what is not one."""
+"""Argument checks: is it a function, are the leaves arrays? And the rendering of pytrees of types in messages."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

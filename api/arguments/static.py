@@ -16,7 +16,7 @@ class Arguments:
 
     @classmethod
     def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit") -> "Arguments":
-        """Those given either way; one way implies the other where the signature says so. `who` takes them.
+        """Collect argnums and argnames of `who`; the signature of `fun` completes each by the other.
 
         Raises: ValueError for an argument that the function does not have, or not under a name; TypeError for what is
           neither number nor name.
@@ -80,7 +80,7 @@ class Arguments:
         return tuple(i for i, _ in statics.items[0]) if statics else ()
 
     def leaves(self, tree: Any, removed: Sequence[int]) -> tuple[int, ...]:
-        """Which leaves belong to these arguments, in a structure of (args, kwargs) without those `removed`."""
+        """Number the leaves of these arguments in a structure of (args, kwargs) without the arguments `removed`."""
         if not self:
             return ()
         args, kwargs = tree.children

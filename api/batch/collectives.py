@@ -1,4 +1,4 @@
-"""What the examples of a `vmap` with an `axis_name` can tell one another: sums, extremes, gathering, exchange.
+"""Collectives over the axis name of a `vmap`: psum, pmax, all_gather, all_to_all, ppermute and their like.
 
 All take pytrees. An axis is named by any hashable that is neither a number nor a tuple; several axes by a tuple of
 names, the first of which varies slowest. `axis_index_groups` are lists of positions along the one axis, all of one
@@ -265,7 +265,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def _received(x: Any, over: _NamedAxes, pairs: tuple[tuple[int, int], ...]) -> Any:
-    """What is sent over several axes: looked up among all there is, with zeros behind it."""
+    """Permute over several axes: gather everything, and look the sender up; without a sender, zeros."""
     sender = np.full(over.members, over.members, np.int32)
     for start, to in pairs:
         sender[to] = start
@@ -283,7 +283,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def axis_index(axis_name: Any) -> Any:
-    """Which example of a named axis this is: int32, counted from 0. Of several names, the first varies slowest.
+    """Return the position along a named axis, an int32 counted from 0. Of several names, the first varies slowest.
 
     Raises: NameError if no `vmap` around has the name.
 
@@ -300,7 +300,7 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def axis_size(axis_name: Any) -> int:
-    """How many examples a named axis has; of several names, the product.
+    """Return the size of a named axis; of several names, the product.
 
     Raises: NameError if no `vmap` around has the name.
     """

@@ -96,7 +96,7 @@ def _is_none(x: Any) -> bool:
 
 
 def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]) -> list[int | None]:
-    """Where the mapped axis of each leaf is."""
+    """Find the mapped axis of each leaf from `in_axes`; None: not mapped."""
     if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
         raise ValueError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes}, but {core.describe_function(fun)} was called with "

@@ -202,7 +202,7 @@ class Jitted:
         return program.call(leaves)
 
     def _fast_in_tree(self, given: Any) -> tuple[Callable[[list[Any]], Any] | None, list[Any]]:
-        """How to run arguments of the same structure and types as before, and their buffers."""
+        """Look up the compiled call for arguments of structure and types as before; return it and their buffers."""
         tree = self._programs.tree
         leaves = tree.match(given)
         if leaves is None:

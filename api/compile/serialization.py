@@ -28,7 +28,7 @@ _SAVE, _LOAD = "serialize", "stages.load"
 
 
 class SavedFunction(NamedTuple):
-    """What was read: an executable on a device, the constants that it takes first, what it donates, and its types."""
+    """A loaded function: an executable on a device, its leading constants, its donated arguments, its types."""
 
     signature: Signature
     executable: Executable

@@ -138,7 +138,7 @@ class Traced:
 
 
 class _Stage:
-    """What became of a traced function: its arguments and results are those of that."""
+    """A stage of compiling a function, with the types of its arguments and results."""
 
     def __init__(self, signature: Signature) -> None:
         self._type = signature
@@ -265,7 +265,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def of(cls, aval: ShapedArray) -> "ShapeDtypeStruct":
-        """That of a type."""
+        """Make the ShapeDtypeStruct of an aval."""
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
     @property

@@ -1,4 +1,4 @@
-"""What control flow runs: users' functions as programs, and the types that their carries and results settle on.
+"""Tracing of the bodies of loops and branches: users' functions to jaxprs, and the fix-point of carry types.
 
 Bare numbers are weak, and so are arrays made of them alone: their types give way. A loop's carry that begins weak takes
 the type that the body gives it, which is then traced again; results that are weak where other branches, or the carry,
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tapeless.arguments.checks import check_arrays
 from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
-from tapeless.control_flow.weak_carries import Exploration, explored, for_good
+from tapeless.control_flow.weak_carries import TypeProbe, commit, probe
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
@@ -27,7 +27,7 @@ class TracedBody(NamedTuple):
     result: Any  # as the function returned it, traced; for its structure
 
     def giving(self, avals: Sequence[ShapedArray]) -> "TracedBody":
-        """With its results converted to these types."""
+        """Convert the results of the body to `avals`."""
         jaxpr = self.jaxpr
         if jaxpr.out_avals == tuple(avals):
             return self
@@ -39,7 +39,7 @@ class TracedBody(NamedTuple):
         return self._replace(jaxpr=program.replace(name=jaxpr.name))
 
     def taking(self, avals: Sequence[ShapedArray], first: int) -> "TracedBody":
-        """With arguments of these types, from the one at `first` on, converted to those that it was traced for."""
+        """Let the body take arguments of the types `avals`, from number `first` on, and convert them to its own."""
         jaxpr, start = self.jaxpr, len(self.consts) + first
         own = jaxpr.in_avals
         end = start + len(avals)
@@ -66,7 +66,7 @@ def trace(
     def flat(*xs: Any) -> list[Any]:
         nonlocal result
         if not remembered:
-            Exploration.enter()
+            TypeProbe.enter()
         result = call(*xs)
         check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", result)
         return pytree.leaves(result)
@@ -81,7 +81,7 @@ def _name(fun: Any) -> str:
 
 
 def described(result: Any) -> str:
-    """What a function returned: its structure, and of a single array the type."""
+    """Render the result of a function for a message: its structure, or the type of a single array."""
     tree = pytree.structure(result)
     if tree is not pytree.LEAF:
         return str(tree)
@@ -99,7 +99,7 @@ def as_type(x: Any, aval: ShapedArray) -> Any:
 # ---- carries -------------------------------------------------------------------------------------------------
 
 
-def settled(
+def unify_carry_types(
     who: str,
     fun: Callable[..., Any],
     init: Any,
@@ -108,9 +108,9 @@ def settled(
     first: int = 0,
     others: Sequence[Any] = (),
 ) -> tuple[TracedBody, list[Any]]:
-    """The body of a loop, whose carry has one type for good, and the initial carry, flat and of that type.
+    """Trace the body of a loop to the fix-point of its carry types; return it and the initial carry, flat, of them.
 
-    Inside of a loop that is only explored the type is a guess, of one trace: see `explorations`.
+    Inside a type probe the type is a guess, of one trace: see `weak_carries`.
 
     Args:
       fun: the user's function, whose fault it is.
@@ -128,7 +128,7 @@ def settled(
             raise structure_error(who, fun, init, after)
         return body
 
-    leaves, around = pytree.leaves(init), Exploration.here()
+    leaves, around = pytree.leaves(init), TypeProbe.here()
     begins = [aval_of(x) for x in leaves]
     body, avals = _guessed(checked, begins, first, around) if around else _found(checked, begins, first)
     outs, end = body.jaxpr.out_avals, first + len(avals)
@@ -139,7 +139,7 @@ def settled(
 
 
 def _guessed(
-    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: Exploration
+    traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: TypeProbe
 ) -> tuple[TracedBody, list[ShapedArray]]:
     """The body, traced once, and types of its carry: those that it gives, converted to those it was traced for."""
     body = traced(avals)
@@ -154,18 +154,18 @@ def _found(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int
 ) -> tuple[TracedBody, list[ShapedArray]]:
     """The body and types of its carry that it leaves as they are: traced until they are found, at last for good."""
-    how = _exploring(avals)
+    how = _probe_or_commit(avals)
     while True:
         body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once
         wider = _wider(body, avals, first)
         if wider == avals and not guessed:
             return body, avals
-        how, avals = (for_good if wider == avals else _exploring(wider)), wider
+        how, avals = (commit if wider == avals else _probe_or_commit(wider)), wider
 
 
-def _exploring(avals: Sequence[ShapedArray]) -> Any:
-    """How to trace a body with this carry: the types of one that is not weak are not going to change."""
-    return explored if any(aval.weak_type for aval in avals) else for_good
+def _probe_or_commit(avals: Sequence[ShapedArray]) -> Any:
+    """Choose between a type probe and final tracing of a body: a carry without weak types does not change its types."""
+    return probe if any(aval.weak_type for aval in avals) else commit
 
 
 def _wider(body: TracedBody, avals: Sequence[ShapedArray], first: int) -> list[ShapedArray]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.control_flow import forwarding, without_jit
-from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, settled, trace
+from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
 from tapeless.control_flow.scan import steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
@@ -166,7 +166,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> TracedBody:
         return trace("while_loop", fun, lambda *xs: fun(pytree.unflatten(tree, xs)), avals)
 
-    body, carry = settled("while_loop", body_fun, init_val, lambda avals: of(body_fun, avals), lambda out: out)
+    body, carry = unify_carry_types(
+        "while_loop", body_fun, init_val, lambda avals: of(body_fun, avals), lambda out: out
+    )
     condition = of(cond_fun, [aval_of(x) for x in carry])
     _check_condition(cond_fun, condition)
     outs = forwarding.while_loop(condition, body, carry)
@@ -222,7 +224,7 @@ def fori_loop(
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         return trace("fori_loop", body_fun, step, [counter, *avals])
 
-    body, carry = settled("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
+    body, carry = unify_carry_types("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
     outs = _counted(lower, upper, counter, body, carry, unroll)
     return pytree.unflatten(tree, outs[1:])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapeless.control_flow.body_tracing import TracedBody
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.passes import forwarded_inputs, rearranged
@@ -27,11 +27,11 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
 def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) -> tuple[Any, ...]:
     """`primitives.while_loop`, less what stays as it is."""
     constant = _constant(body, len(carry))
-    constants, carried = chosen(constant, carry), others(constant, carry)
+    constants, carried = where_true(constant, carry), where_false(constant, carry)
     consts = (*condition.consts, *constants), (*body.consts, *constants)
-    changed = others(constant, range(len(carry)))
+    changed = where_false(constant, range(len(carry)))
     test, step = _constants_first(condition, constant, [0]), _constants_first(body, constant, changed)
-    return merged(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
+    return merge_lists(constant, map(asarray, constants), primitives.while_loop(test, step, consts, carried))
 
 
 def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
@@ -40,17 +40,17 @@ def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: An
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]
     is_copy = [k is not None for k in copied]
-    computed = others([*constant, *is_copy], range(n + len(copied)))
+    computed = where_false([*constant, *is_copy], range(n + len(copied)))
     jaxpr = _constants_first(body, constant, computed)
-    constants, carried = chosen(constant, carry), others(constant, carry)
+    constants, carried = where_true(constant, carry), where_false(constant, carry)
     outs = primitives.scan(jaxpr, [*body.consts, *constants], carried, xs, **params)
     ends, ys = outs[: len(carried)], outs[len(carried) :]
     copies = [asarray(xs[k]) for k in copied if k is not None]
-    return merged(constant, map(asarray, constants), ends) + merged(is_copy, copies, ys)
+    return merge_lists(constant, map(asarray, constants), ends) + merge_lists(is_copy, copies, ys)
 
 
 def _constant(body: TracedBody, n: int) -> list[bool]:
-    """Which of the n parts of the carry the body leaves as they are."""
+    """Flag the parts of the carry that the body returns unchanged."""
     first = len(body.consts)
     return [k == first + i for i, k in enumerate(forwarded_inputs(body.jaxpr)[:n])]
 
@@ -59,5 +59,5 @@ def _constants_first(body: TracedBody, constant: Sequence[bool], outs: Sequence[
     """The program with what is constant in the carry among its constants, and the results `outs` alone."""
     first, end = len(body.consts), len(body.jaxpr.invars)
     carry = range(first, first + len(constant))
-    ins = [*range(first), *chosen(constant, carry), *others(constant, carry), *range(carry.stop, end)]
+    ins = [*range(first), *where_true(constant, carry), *where_false(constant, carry), *range(carry.stop, end)]
     return rearranged(body.jaxpr, ins, outs)

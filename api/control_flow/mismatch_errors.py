@@ -1,4 +1,4 @@
-"""What is said when the carry of a loop changes, or branches do not agree: every leaf that differs, by its path."""
+"""Errors for a loop carry that changes its structure or types, and for branches that differ: every leaf, by path."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 def structure_error(who: str, fun: Any, before: Any, after: Any) -> TypeError:
-    """For a body that returns a carry of another structure."""
+    """Make the error for a body that returns a carry of another structure."""
     return TypeError(
         f"{who}: {describe_function(fun)} changes the structure of the carry.\n"
         + "".join(
@@ -28,7 +28,7 @@ def carry_error(
     same: Sequence[bool],
     others: Sequence[Any] = (),
 ) -> TypeError:
-    """For a body that returns a carry of other types; `same` says which leaves are as they should be.
+    """Make the error for a body that returns a carry of other types; `same` flags the leaves that agree.
 
     `others` are values that the body reads besides, to tell where a width may come from.
     """
@@ -53,7 +53,7 @@ def _differ_in_width(before: Sequence[ShapedArray], after: Sequence[ShapedArray]
 def branches_error(
     who: str, names: Sequence[str], functions: Sequence[Any], results: Sequence[Any], others: Sequence[Any] = ()
 ) -> TypeError:
-    """For branches whose results differ in structure or type; `others` are values that they read."""
+    """Make the error for branches whose results differ in structure or type; `others` are values that they read."""
     mixed = False
     which = ", ".join(f"{name} is {describe_function(f)}" for name, f in zip(names, functions))
     other = next((i for i, x in enumerate(results) if pytree.structure(x) != pytree.structure(results[0])), None)
@@ -89,7 +89,7 @@ def _listed(names: Sequence[str], types: Sequence[str], text: str) -> str:
 
 
 def structure_differences(x: Any, y: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, str, str]]:
-    """Where two trees differ in their nodes: the path, and what is there in each."""
+    """Find the nodes in which two trees differ: the path, and a description of each."""
     if pytree.all_leaves([x]) and pytree.all_leaves([y]):
         return
     if pytree.all_leaves([x]) or pytree.all_leaves([y]) or not _same_node(x, y):

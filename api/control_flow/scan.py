@@ -7,7 +7,7 @@ from typing import Any
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow import forwarding, without_jit
-from tapeless.control_flow.body_tracing import TracedBody, described, settled, trace
+from tapeless.control_flow.body_tracing import TracedBody, described, trace, unify_carry_types
 from tapeless.tracer import core, pytree
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives import control_flow as primitives
@@ -60,7 +60,7 @@ def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, leng
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         return trace(who, fun, step, [*avals, *elements])
 
-    body, carry = settled(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
+    body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     outs = forwarding.scan(body, carry, pytree.leaves(xs), length=length, **how)
     return pytree.unflatten(pytree.structure(body.result), outs)
 

@@ -1,7 +1,7 @@
-"""Tracing only for types: what the carry of a loop, which begins weak, becomes.
+"""Type probes: trace a loop body only to find the types of a carry that begins weakly typed.
 
 A loop whose carry begins weak is traced to see what type it takes, and then for good. Were each loop inside traced
-twice in both, d nested loops would be traced 2^d times. So while a loop is explored, those inside guess instead: they
+twice in both, d nested loops would be traced 2^d times. So while a loop is probed, those inside guess instead: they
 are traced once, and take for granted that with the type they found the rest stays as it is. What is written then is
 thrown away if anything was guessed; the loop is traced again for good, where those inside explore in turn: a trace or
 two for each level. Only what is traced directly counts: functions that are remembered (jit, checkpoint) are never given
@@ -18,7 +18,7 @@ from tapeless.tracer.scopes import scoped
 T = TypeVar("T")
 
 
-class Exploration:
+class TypeProbe:
     """A loop that is traced for types.
 
     guessed: whether a loop inside took something for granted.
@@ -29,28 +29,28 @@ class Exploration:
         self._traces: list[core.Trace] = [core.current_trace()]  # what is written into these is not for good
 
     @staticmethod
-    def here() -> "Exploration | None":
-        """The exploration that what is written now belongs to."""
+    def here() -> "TypeProbe | None":
+        """The type probe that what is written now belongs to."""
         found = _current.get()
         return found if found and core.current_trace() in found._traces[1:] else None
 
     @staticmethod
     def enter() -> None:
-        """A body begins to be traced: if that around it is explored, it is too."""
+        """Start tracing a body; a body traced inside a type probe belongs to that probe."""
         found, trace = _current.get(), core.current_trace()
         if found and trace.parent in found._traces:
             found._traces.append(trace)
 
 
-def explored(f: Callable[[], T]) -> tuple[T, bool]:
-    """What `f` gives, which traces a body, and whether it is only good for types."""
-    exploration = Exploration()
-    return scoped(_current, exploration, f), exploration.guessed
+def probe(f: Callable[[], T]) -> tuple[T, bool]:
+    """Call `f`, which traces a body, in a type probe; return its result, and whether it is good for types only."""
+    found = TypeProbe()
+    return scoped(_current, found, f), found.guessed
 
 
-def for_good(f: Callable[[], T]) -> tuple[T, bool]:
-    """What `f` gives, with nothing guessed."""
+def commit(f: Callable[[], T]) -> tuple[T, bool]:
+    """Call `f` outside any type probe: its result is final."""
     return f(), False
 
 
-_current: ContextVar[Exploration | None] = ContextVar("exploration", default=None)
+_current: ContextVar[TypeProbe | None] = ContextVar("type probe", default=None)

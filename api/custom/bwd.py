@@ -21,7 +21,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 class BackwardSignature(NamedTuple):
-    """What the backward rule of a call takes and gives."""
+    """The structures and types that a backward rule takes and gives."""
 
     residuals: Any  # their structure
     tree: Any  # that of the value
@@ -42,7 +42,7 @@ class Backward:
         self.out_avals = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
-        """They are what this was made for."""
+        """Accept any types: they are those that the rule was made for."""
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """The rule. Raises: TypeError if what it returns does not fit, or is not linear in the cotangents."""
@@ -58,7 +58,7 @@ class Backward:
         return Pull(program, len(consts) + len(avals), self._name).forward([*consts, *residuals], tangents)
 
     def closed(self, avals: tuple[ShapedArray, ...]) -> tuple[tuple[Any, ...], Pull]:
-        """What the rule closes over, and the rule as a program."""
+        """Return the arrays that the rule closes over, and the rule as a program."""
         program, consts, _ = self._call.remembering((self._point, avals), lambda: (*self.traced(avals), None))
         self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
         n = len(consts) + len(avals)
@@ -93,7 +93,7 @@ class Backward:
         return [x for x, yes in zip(_cotangents(call, pulled, self._point.ins), self._point.some) if yes]
 
     def _explained(self, error: UnexpectedTracerError) -> Exception:
-        """What is differentiated around a call is gone when the rule runs, and there is no cotangent for it."""
+        """Explain that a backward rule closes over a value being differentiated, for which it returns no cotangent."""
         held = closed_over(self._call.custom.bwd, *self._call.nondiff.static)
         found = next((x for x in held if x.differentiated), None)
         return error if found is None else differentiated_closure(self._call.primitive, self._call.__name__, found)
@@ -114,7 +114,7 @@ class Backward:
 
 
 def name_of(f: Any) -> str:
-    """What a user's function is called."""
+    """Return the name of a user's function."""
     return getattr(f, "__name__", type(f).__name__)
 
 
@@ -192,7 +192,7 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
 
 
 def _places(structure: Any, tree: Any) -> list[Any] | None:
-    """Which leaf, or leaves, of `tree` are where `structure` has leaves; None if it goes deeper or elsewhere."""
+    """Match the leaves of `structure` with the leaves, or subtrees, of `tree`; None if they do not match."""
     try:
         return pytree.flatten_up_to(structure, pytree.unflatten(tree, list(range(tree.num_leaves))))
     except ValueError:

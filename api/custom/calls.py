@@ -1,4 +1,4 @@
-"""What functions with rules of their own have in common: which arguments are differentiated, and one call made flat."""
+"""Calls of functions with rules of their own, flat: the common part of custom_jvp and custom_vjp."""
 
 import functools
 import inspect
@@ -25,7 +25,7 @@ _checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=fro
 
 
 class RuleCache:
-    """What is remembered of a function and its rule, by types of arguments."""
+    """Cache of a function with a rule, by types of arguments: its programs, and the checks that it passed."""
 
     __slots__ = ("checked", "constant", "programs")
 
@@ -87,7 +87,7 @@ class CustomFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def _position(self, name: str) -> int:
-        """Of the argument called `name`. Raises: ValueError if there is none."""
+        """Return the position of the argument `name`. Raises: ValueError if there is none."""
         names = list(self._signature.parameters) if self._signature else []
         if name not in names:
             has = ", ".join(names) or "no names"
@@ -107,7 +107,7 @@ class CustomFunction:
 
 
 def signature_of(fun: Any) -> inspect.Signature | None:
-    """That of a function, if it has one: some of C do not."""
+    """Return the signature of a function, or None: some functions written in C have none."""
     try:
         return inspect.signature(fun)
     except (TypeError, ValueError):
@@ -191,7 +191,7 @@ class FlatCall:
         return *trace_to_jaxpr(self.function, avals, what=self.primitive.name, function=self), self.out_tree
 
     def remembering(self, key: Any, make: Callable[[], tuple[Any, tuple[Any, ...], Any]]) -> tuple[Any, Any, Any]:
-        """What `make()` gives, a program, its constants and something about it, unless it depends on this call.
+        """Cache `make()`, a program, its constants and a note, unless the program depends on this call.
 
         It does if there are arguments without a derivative, or if a constant is traced.
         """
@@ -214,7 +214,7 @@ class FlatCall:
         return values, pushed
 
     def describe_rule(self) -> str:
-        """What messages call the function that gives the value and the derivative."""
+        """Name the function that gives the value and the derivative, for messages."""
         raise NotImplementedError
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -248,5 +248,5 @@ class FlatCall:
         return key in self.custom.cache.checked or (id(self.custom.cache), key) in _checking.get()
 
     def key(self, avals: Sequence[ShapedArray], *more: Any) -> Any:
-        """What calls of the same types have in common."""
+        """Make the cache key of calls with these types."""
         return (self.tree.snapshot(), tuple([aval.strong() for aval in avals]), *more)

@@ -1,4 +1,4 @@
-"""What is asked of users' rules: that they return what fits, and are linear where derivatives are."""
+"""Checks of users' rules: structures and types of their results, and linearity."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def fitting(t: Any, want: ShapedArray, who: str, of: str) -> Any:
 
 
 def attempt(trace: Callable[[], Any]) -> Any:
-    """What `trace()` gives; None if it raises.
+    """Call `trace()`; None if it raises.
 
     A function that looks at values cannot be traced, and yet be computed; of any other mistake we hear from the
     computation, in its own words.

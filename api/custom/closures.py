@@ -24,7 +24,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import StagedTracer, trace_to_jaxpr
@@ -132,9 +132,9 @@ class Converted:
         def rule(*xs: Any) -> list[Any]:
             values, pushed = call.rule(*with_zeros(xs, inexact))
             self._some = are_nonzero(pushed)
-            return [*values, *chosen(self._some, pushed)]
+            return [*values, *where_true(self._some, pushed)]
 
-        of_tangents = [aval.tangent() for aval in chosen(inexact, avals)]
+        of_tangents = [aval.tangent() for aval in where_true(inexact, avals)]
         function = trace_to_jaxpr(call.function, avals, what=what, function=call)
         self._function = self._over(*function)  # which the rule may call
         try:
@@ -236,11 +236,11 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     program, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="closure_convert", function=fun)
     is_hoisted = tuple([isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in consts])
     form = ConvertedForm(program, is_hoisted, tree, out_tree, name)
-    return ConvertedFunction(form, others(is_hoisted, consts)), chosen(is_hoisted, consts)
+    return ConvertedFunction(form, where_false(is_hoisted, consts)), where_true(is_hoisted, consts)
 
 
 class ConvertedForm(NamedTuple):
-    """What a converted function is besides the arrays that it holds; equal for equivalent programs."""
+    """The static part of a converted function, without its arrays; equal for equivalent programs."""
 
     jaxpr: Jaxpr
     is_hoisted: tuple[bool, ...]
@@ -276,7 +276,7 @@ class ConvertedFunction:
             raise TypeError(
                 f"closure_convert: {form.name} was converted for arguments {form.in_tree}, but is given {tree}."
             )
-        consts = merged(form.is_hoisted, values, self._held)
+        consts = merge_lists(form.is_hoisted, values, self._held)
         return pytree.unflatten(form.out_tree, eval_jaxpr(form.jaxpr, [*consts, *xs]))
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate, with_zeros
 from tapeless.tracer import dtypes, pytree, source
-from tapeless.tracer.flags import chosen
+from tapeless.tracer.flags import where_true
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -158,7 +158,7 @@ class _JVPCall(FlatCall):
         def pushed(*xs: Any) -> list[Any]:
             return list(map(instantiate, self.push(*with_zeros(xs, differentiable))[1]))
 
-        of_tangents = chosen(differentiable, avals)
+        of_tangents = where_true(differentiable, avals)
         trace = functools.partial(trace_to_jaxpr, pushed, [*avals, *of_tangents], what="custom_jvp", function=self)
         found = source.at(None, attempt, trace)
         if found is not None:

@@ -80,7 +80,7 @@ def _linear_solve(
 
 
 class _Given(NamedTuple):
-    """What a solution must be like, for messages: an argument of a function of this module."""
+    """An argument of a function of this module, for messages: the structure that a solution must have."""
 
     who: str
     name: str

@@ -1,4 +1,4 @@
-"""What rules see of zeros that are known while tracing, if they ask for it: `symbolic_zeros=True`."""
+"""Symbolic zeros in users' rules (`symbolic_zeros=True`): tangents that are zero while tracing."""
 
 from dataclasses import dataclass
 from typing import Any

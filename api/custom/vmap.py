@@ -11,7 +11,7 @@ from tapeless.custom.calls import positional, signature_of
 from tapeless.tracer import pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.primitives import custom_vmap as primitives
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -158,9 +158,9 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         tree = pytree.structure(list(args))
 
         def step(_: Any, elements: Any) -> tuple[Any, Any]:
-            return (), custom(*pytree.unflatten(tree, merged(flags, elements, others(flags, leaves))))
+            return (), custom(*pytree.unflatten(tree, merge_lists(flags, elements, where_false(flags, leaves))))
 
-        _, out = scan(step, (), chosen(flags, leaves), axis_size)
+        _, out = scan(step, (), where_true(flags, leaves), axis_size)
         return out, pytree.tree_map(lambda _: True, out)
 
     return custom

@@ -240,7 +240,7 @@ def _check_with_values(program: Jaxpr, consts: Sequence[Any], strict: bool) -> N
 
 
 def zeros_among(consts: Sequence[Any]) -> list[bool]:
-    """Which values are known to be zero. Waits for the device."""
+    """Flag the values whose elements are all zero. Waits for the device."""
     return [x is not None and not x.any() for x in map(known_elements, consts)]
 
 

@@ -1,4 +1,4 @@
-"""What a program costs: counted in two models on our programs, and by XLA on what it compiles them to."""
+"""Costs of a program: counted in two models on jaxprs, and by XLA on the compiled program."""
 
 from collections.abc import Sequence
 from functools import cached_property, reduce
@@ -29,7 +29,7 @@ class XLACost(NamedTuple):
 
 
 class ProgramCost:
-    """What a program costs, or several that are run one after the other. Prints as a table.
+    """The cost of a program, or of several that run one after the other. Prints as a table.
 
     nonlinear, adds, multiplies, drops: scalar operations, those on linear values by kind; `work` is their sum.
     moved, moved_bytes: scalars that are moved or repeated, and their bytes. program_size: equations and references.
@@ -41,12 +41,12 @@ class ProgramCost:
 
     @cached_property
     def strict(self) -> Cost:
-        """In the scalar model, in which an array is so many scalars."""
+        """Cost in the strict scalar model, in which an array is so many scalars."""
         return reduce(plus, [counting.cost(p.jaxpr) for p in self._programs])
 
     @cached_property
     def sparse(self) -> Cost:
-        """In the model in which an operation on what is known to be zero is none, and disposing is free."""
+        """Cost in the sparse model: operations on static zeros do not count, and dropping is free."""
         first = self._programs[0]
         return reduce(plus, sparse_cost.through([p.jaxpr for p in self._programs], first.consts))
 
@@ -97,7 +97,7 @@ class ProgramCost:
 
     @property
     def moved_bytes(self) -> int:
-        """Their bytes."""
+        """Bytes of the scalars that are moved or repeated."""
         return self.strict.moved_bytes
 
     @property

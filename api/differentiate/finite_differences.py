@@ -181,7 +181,7 @@ class _Direction:
         return self._case.f(*[np.asarray(x).astype(aval_of(y).dtype) for x, y in zip(args, self._case.args)])
 
     def shown(self) -> list[str]:
-        """Its parts, shortened."""
+        """Render the parts, shortened."""
         return [np.array2string(wide(t), precision=4, threshold=8, edgeitems=2) for t in self.tangents]
 
 

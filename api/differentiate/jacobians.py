@@ -48,7 +48,7 @@ def jacfwd(
 def _forward(
     who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, chunk_size: int | None, of: Any
 ) -> Callable[..., Any]:
-    """What `jacfwd` returns. `who` is asked for it, and `of` is the function that was given, in messages."""
+    """Make the function that `jacfwd` returns; messages name `who` and the function `of`."""
     check_callable(who, fun)
     _check_chunk_size(who, chunk_size)
 
@@ -96,7 +96,7 @@ def jacrev(
 def _reverse(
     who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, chunk_size: int | None
 ) -> Callable[..., Any]:
-    """What `jacrev` returns. `who` is asked for it, in messages."""
+    """Make the function that `jacrev` returns; messages name `who`."""
     check_callable(who, fun)
     _check_chunk_size(who, chunk_size)
 

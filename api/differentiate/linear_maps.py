@@ -93,7 +93,7 @@ def _form(aval: ShapedArray) -> Any:
 
 
 class MapType:
-    """What a linear map is besides its residuals; equal for equivalent programs between the same spaces."""
+    """The static part of a linear map, without its residuals; equal for equivalent programs between the same spaces."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ pytree.register_pytree_node(LinearMap, lambda f: (f.residuals, f.map_type), Line
 
 
 class PullBack:
-    """What `vjp` returns: maps a cotangent of the result to a tuple of cotangents, one per argument.
+    """The pull-back that `vjp` returns: cotangent of the result -> a tuple of cotangents, one per argument.
 
     It is a pytree; its leaves are the residuals of the derivative `linear_map`, whose transpose it is.
     """
@@ -294,7 +294,7 @@ class PullBack:
 
 
 class PullBackForm(NamedTuple):
-    """How a pull-back is called: the structure of its result, its name, and whether it conjugates."""
+    """The static part of a pull-back: the structure of its result, its name, and whether it conjugates."""
 
     arguments: Any
     name: str

@@ -21,7 +21,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 
 class Unzipped:
-    """A function's derivative in two halves, and what the first leaves for the second. Prints these three.
+    """A function's derivative in two halves, primal and linear, and the residuals between them. Prints these three.
 
     primal: arguments -> results, residuals.
     linear: residuals ; tangents of the inexact arguments -> tangents of those results that have any.
@@ -48,7 +48,7 @@ class Unzipped:
 def unzip(
     fun: Callable[..., Any], *primals: Any, policy: Policy | None = None, strict: bool = False, **kwargs: Any
 ) -> Unzipped:
-    """The derivative of a function, taken apart: what is computed once, and the linear jaxpr that waits.
+    """Unzip the derivative of a function into a primal jaxpr, which is computed once, and a linear jaxpr.
 
     Args:
       primals, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are
@@ -84,7 +84,7 @@ def unzip(
 def unzip_program(
     closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
 ) -> Unzipped:
-    """What `unzip` makes of a function, of its program, with names for the inputs that are not constants."""
+    """Unzip the program of a function; `names` are for its inputs that are not constants."""
     if strict:
         halves, consts = _strict_halves(closed), closed.consts
     else:
@@ -228,7 +228,7 @@ def check_policy(who: str, policy: Any) -> None:
 def _programs(
     who: str, fun: Any, args: Sequence[Any] | None = None, kwargs: Mapping[str, Any] | None = None
 ) -> list[ClosedJaxpr]:
-    """A program, or the two of `unzip`, with the constants that tracing met; that of a function if args are given."""
+    """Collect the programs to count: one jaxpr, both halves of `unzip`, or a function traced with args."""
     if isinstance(fun, Unzipped):
         return [fun.primal, ClosedJaxpr(fun.linear)]
     if isinstance(fun, (Jaxpr, LinearMap)):

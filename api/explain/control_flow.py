@@ -1,4 +1,4 @@
-"""What was decided on the way, and why: `explain_control_flow`."""
+"""Decisions about batched control flow, with their reasons: `explain_control_flow`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ class Decisions(tuple[Decision, ...]):
 
 
 def explain_control_flow(fun: Callable[..., Any]) -> Callable[..., Decisions]:
-    """For branches and while loops that differ between the examples of a vmap: how they are run, where, and why.
+    """Wrap a function to return the strategy of each branch and loop that differs between examples of a vmap, and why.
 
     Returns: a function of the arguments of `fun`, which is traced and not computed.
     Raises: TypeError if `fun` cannot be called; whatever tracing it raises.

@@ -33,7 +33,7 @@ class Explanation:
 
     @property
     def primal(self) -> Phase:
-        """What is computed first."""
+        """The primal jaxpr, as rows: the value and the residuals."""
         return self._rows.phases[0]
 
     @property
@@ -48,7 +48,7 @@ class Explanation:
 
     @property
     def residuals(self) -> Residuals:
-        """What the primal saves."""
+        """The residuals, which the primal saves."""
         return self.unzipped.residuals
 
     @cached_property
@@ -57,7 +57,7 @@ class Explanation:
         return passes_of(self._closed)
 
     def origins(self, key: str) -> tuple[str, ...]:
-        """Which equations the equation `key` was made from: `l2` from some of the primal, `t2` from a linear one.
+        """Name the equations that `key` was made from: `l2` from some of the primal, `t2` from a linear one.
 
         Raises: KeyError, with the keys that there are, if it is none of the linear or the transposed program.
         """

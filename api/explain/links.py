@@ -1,4 +1,4 @@
-"""Which rows of an explanation belong together: what is made from what, what saves, what reads, on which line."""
+"""Links between rows of an explanation: made from, saved as, read by, on the line."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -8,7 +8,7 @@ from tapeless.explain.text import keys_text, saved_as
 
 
 class Links:
-    """For every row the rows to light, nearest first, and a sentence that says what they are."""
+    """The rows that each row of an explanation lights, nearest first, and a sentence about them."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -34,7 +34,7 @@ class Links:
         return "; ".join([f"{key}: {', '.join(parts)}" if parts else key, *self._where(key)])
 
     def short(self, lines: Sequence[Line]) -> str:
-        """What the file of some lines is called."""
+        """Return the short name of the file of `lines`."""
         sources = chain(
             [row.source for row in self._rows.values()], [x.residual.source for x in self._residuals.values()]
         )

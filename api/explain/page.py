@@ -31,7 +31,7 @@ def page(name: str, tables: Tables) -> str:
 
 
 def fragment(name: str, tables: Tables) -> str:
-    """What a notebook shows: an element with its own style and script."""
+    """Render the HTML element for a notebook, with its own style and script."""
     links = Links(tables)
     return "\n".join(
         [
@@ -109,7 +109,7 @@ def _sum(words: str, cost: Cost, nbytes: str) -> str:
 
 
 def _widths(tables: Tables) -> str:
-    """How wide the columns of numbers are: as the widest number and its unit, the same in all phases."""
+    """Set the widths of the columns of numbers: the widest number and its unit, over all phases."""
     columns = {
         "line": max([4, *[len(str(line.place.line)) for line in tables.lines]]),
         "work": max([_digits(phase.cost.work + phase.cost.moved) for phase in tables.phases]) + 7,

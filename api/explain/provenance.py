@@ -1,4 +1,4 @@
-"""Which equation of one program an equation of another was made from, by the lines that they carry.
+"""Provenance of equations across transformations, by the source lines that they carry.
 
 Transforms run the rule of an equation under its line, so that what the rule builds has that line. A mark is a line that
 also knows its equation: of a program whose lines are marks, every program that is derived says equation by equation

@@ -67,7 +67,7 @@ class Phase(NamedTuple):
 
     @property
     def cost(self) -> Cost:
-        """Of the whole program, as `tl.cost` counts it."""
+        """Cost of the whole program, as `tl.cost` counts it."""
         return counting.cost(self.program)
 
     @property
@@ -77,7 +77,7 @@ class Phase(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of the results of all equations, those in programs that they carry excepted."""
+        """Bytes of the results of all equations, those in programs that they carry excepted."""
         return sum(row.nbytes for row in self.rows)
 
     def walk(self) -> Iterator[Row]:
@@ -129,7 +129,7 @@ class Tables(NamedTuple):
 
 
 def inverse(pairs: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    """Which keys lead to each of the others."""
+    """Invert a mapping of keys to keys."""
     found: dict[str, list[str]] = {}
     for key, others in pairs.items():
         for other in others:
@@ -221,7 +221,7 @@ class _RowWriter:
 
 
 def _how_often(eqn: Equation, i: int) -> str:
-    """How often the i-th program of an equation is run, and counted."""
+    """Say how often the i-th program of an equation runs, and how it is counted."""
     if eqn.primitive is control_flow.scan_p:
         return _times(eqn.params["length"])
     if eqn.primitive is control_flow.while_p:
@@ -252,7 +252,7 @@ def _place(source: Source | None) -> SourceLine | None:
 
 
 def _origins(phases: tuple[Phase, Phase, Phase]) -> tuple[dict[str, tuple[str, ...]], frozenset[str]]:
-    """What rows were made from: the linear ones with those of the primal that have the same equation of the user's."""
+    """Map linear and transposed rows to the rows they were made from; also list the keys matched by line only."""
     primal, linear, backward = [list(phase.walk()) for phase in phases]
     of_user = _grouped([(made_from(row.eqn), row) for row in primal])
     of_linear = {row.eqn: [row] for row in linear}

@@ -45,7 +45,7 @@ def _without_file(blocks: list[list[_TableLine]]) -> tuple[str, list[list[_Table
 
 
 def summary(name: str, tables: Tables) -> str:
-    """What the function, its tangent and its gradient cost, in one line."""
+    """Render the costs of the function, its tangent and its gradient in one line."""
     primal, linear, transposed = [phase.cost.work for phase in tables.phases]
     return (
         f"{name}: work {primal:,} and {tables.residual_bytes:,} bytes of residuals; "
@@ -87,7 +87,7 @@ def _phase(phase: Phase, tables: Tables, kinds: Sequence[str]) -> Iterator[_Tabl
 
 
 def _notes(phase: Phase, tables: Tables) -> dict[str, str]:
-    """What an equation saves, or what it was made from."""
+    """Map each row to the residuals that it saves, or to the rows that it was made from."""
     if phase.name != "primal":
         return {key: keys_text(keys) + "?" * (key in tables.by_line) for key, keys in tables.origins.items()}
     return {key: keys_text(keys) for key, keys in tables.saves().items()}
@@ -136,7 +136,7 @@ class _Widths(NamedTuple):
 
 
 def _widths(lines: Sequence[_TableLine]) -> _Widths:
-    """As wide as what is written; of the width of a terminal the text has what the others leave."""
+    """Compute column widths: as wide as the cells; the text takes the rest of the terminal."""
     key = max(len(line.key) for line in lines)
     cells = [line.numbers for line in lines if line.numbers]
     widest = tuple([max(map(len, column)) for column in zip(*cells, strict=True)])

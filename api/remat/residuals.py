@@ -1,4 +1,4 @@
-"""What the backward pass of a function keeps: saved_residuals, and its printed form."""
+"""Residuals of reverse mode: saved_residuals, and its printed form."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from tapeless.tracer.types import ShapedArray
 
 @dataclass(frozen=True)
 class Residual:
-    """One array that is kept.
+    """One residual: an array that the forward pass saves.
 
     argument: the argument it is, `x` or `params['w']`, or "a constant" for what the function closes over; else None.
     primitive, name, source: the operation that made it, its name if it has one, and the user's line.
@@ -38,7 +38,7 @@ class Residual:
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """Bytes of the residual."""
         return self.aval.nbytes
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Residual:
 
 
 class Residuals(list[Residual]):
-    """The arrays that are kept, and the number of operations that the backward pass computes again."""
+    """The residuals, and the number of operations that the backward pass computes again."""
 
     def __init__(self, residuals: Sequence[Residual], recomputed: int) -> None:
         super().__init__(residuals)
@@ -60,7 +60,7 @@ class Residuals(list[Residual]):
 
     @property
     def nbytes(self) -> int:
-        """Their size together."""
+        """Bytes of all residuals together."""
         return sum(x.nbytes for x in self)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Residuals(list[Residual]):
 
 
 def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
-    """What reverse mode keeps from the forward pass of `fun` for the backward pass.
+    """List the residuals that reverse mode of `fun` saves in the forward pass for the backward pass.
 
     Args:
       args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); all that are inexact count as
@@ -94,7 +94,7 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Resid
 
 
 def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
-    """Which inputs of a program count as differentiated: all that are inexact, but not its constants."""
+    """Flag the inputs of a program that count as differentiated: all that are inexact, but not its constants."""
     n = len(closed.consts)
     return tuple(i >= n and dtypes.is_inexact(v.aval.dtype) for i, v in enumerate(closed.jaxpr.invars))
 
@@ -113,7 +113,7 @@ def check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequenc
 
 
 def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
-    """What the primal half of a program gives to the linear one.
+    """Describe the residuals, which the primal half of a program gives to the linear one.
 
     Args:
       consts, names: how many constants are its first inputs, and names for the others.
@@ -131,7 +131,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a variable of a program comes from: an input of it, or an equation in it or in a program that it calls."""
+    """The origin of a variable: an input of the program, or an equation in it or in a program that it calls."""
 
     atom: Atom
     eqn: Equation | None = None
@@ -156,7 +156,7 @@ def _may_save(policy: Policy, eqn: Equation) -> bool:
 
 
 def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
-    """Where a variable comes from, looking into the programs that compute it."""
+    """Trace a variable to its origin, through the programs that compute it."""
     eqn = _equations_by_result(jaxpr).get(v)
     if eqn is None:
         return Origin(v)
@@ -176,7 +176,7 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
 
 
 def _equations_by_result(jaxpr: Jaxpr) -> dict[Atom, Equation]:
-    """For every variable that is computed, by which equation. Remembered for as long as `jaxpr` lives."""
+    """Map every computed variable to its equation. Remembered for as long as `jaxpr` lives."""
     found = _by_result.setdefault(jaxpr, {})
     if not found:
         found.update((v, eqn) for eqn in jaxpr.eqns for v in eqn.outvars)
@@ -187,7 +187,7 @@ _by_result = core.program_cache()
 
 
 def _computed_again(linear: Jaxpr) -> int:
-    """The nonlinear equations of a linear jaxpr, in the programs it calls too; broadcasts and moves are none."""
+    """Count the nonlinear equations of a linear jaxpr, in its subjaxprs too, without broadcasts and moves."""
     total = 0
     for eqn in linear.eqns:
         inner = list(subjaxprs(eqn.params))

@@ -1,4 +1,4 @@
-"""What SciPy has, under the names of `jax.scipy`: `special` and `stats`."""
+"""The namespace of `jax.scipy`: `special` and `stats`."""
 
 from tapeless.scipy import special, stats
 

@@ -17,7 +17,7 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import chosen, grouped, merged, others
+from tapeless.tracer.flags import merge_lists, split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p, stacked_type
@@ -38,7 +38,7 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
     program = strict_form(_without_calls(program))
     to = StrictBuilder()
     primal: dict[Atom, Any] = {v: Var(v.aval) for v in program.invars}
-    tangent: dict[Atom, Any] = {v: Var(v.aval.tangent(), True) for v in chosen(some, program.invars)}
+    tangent: dict[Atom, Any] = {v: Var(v.aval.tangent(), True) for v in where_true(some, program.invars)}
     invars = [*primal.values(), *tangent.values()]
     for eqn in program.eqns:
         given = [primal.get(v, v) for v in eqn.invars]
@@ -120,10 +120,10 @@ def _pushed(
     rule, consts, some = source.at(eqn.source, forward.jvp_jaxpr, _alone(eqn), nonzero)
     if consts:
         raise NotImplementedError(_no_strict_form(eqn, "its rule closes over arrays."))
-    pushed = [t or to.zero(v) for t, v in zip(tangents, chosen(nonzero, eqn.invars), strict=True)]
+    pushed = [t or to.zero(v) for t, v in zip(tangents, where_true(nonzero, eqn.invars), strict=True)]
     results = to.inline(rule, [*given, *pushed], eqn.source)
     n = len(eqn.outvars)
-    return results[:n], list(zip(chosen(some, eqn.outvars), results[n:], strict=True))
+    return results[:n], list(zip(where_true(some, eqn.outvars), results[n:], strict=True))
 
 
 def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
@@ -144,7 +144,7 @@ def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
         operands = [v for v in eqn.invars if v.linear]
         rule, some = reverse.transpose_jaxpr(_alone(eqn), (True,) * len(given))
         pulled = to.inline(rule, [*[v for v in eqn.invars if not v.linear], *given], eqn.source)
-        ct.update(zip(operands, merged(some, pulled, map(to.zero, others(some, operands)))))
+        ct.update(zip(operands, merge_lists(some, pulled, map(to.zero, where_false(some, operands)))))
 
 
 def _alone(eqn: Equation) -> Jaxpr:
@@ -204,7 +204,7 @@ def _groups(eqn: Equation) -> _Groups:
 def _paired(primals: Sequence[Atom], tangents: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
     """Group by group, primals and after them the tangents of those that have one."""
     left = iter(tangents)
-    groups = grouped([(v, next(left) if _has_tangent(v) else None) for v in primals], *sizes[:-1])
+    groups = split_list([(v, next(left) if _has_tangent(v) else None) for v in primals], *sizes[:-1])
     return [[*[v for v, _ in pairs], *[t for _, t in pairs if t is not None]] for pairs in groups]
 
 
@@ -245,7 +245,7 @@ def _scan_halves(eqn: Equation) -> Sequence[Equation]:
     halves, sizes = unzip(eqn.params["jaxpr"]), _groups(eqn)
     inner, ins = halves.linear.invars[: halves.residuals], halves.linear.invars[halves.residuals :]
     stacked = [Var(stacked_type(v.aval, eqn.params["length"])) for v in inner]
-    of_scan = [_by_linearity(group) for group in grouped(eqn.invars, *sizes.operands[:-1])]
+    of_scan = [_by_linearity(group) for group in split_list(eqn.invars, *sizes.operands[:-1])]
     (consts, _), (carry, tangents), (xs, elements) = of_scan
     outs, pushed = _by_linearity(eqn.outvars)
     n = len(tangents)
@@ -304,7 +304,7 @@ def _zeros(to: StrictBuilder, like: Var) -> Var:
 def _pulled_inside(eqn: Equation, cts: Sequence[Var]) -> tuple[Equation, list[Var]]:
     """The transposed loop, which runs backwards, or choice; and cotangents of the linear operands."""
     params, (before, sizes, _) = map_subjaxprs(transpose, eqn.params), _groups(eqn)
-    index, groups = eqn.invars[:before], [_by_linearity(g) for g in grouped(eqn.invars[before:], *sizes[:-1])]
+    index, groups = eqn.invars[:before], [_by_linearity(g) for g in split_list(eqn.invars[before:], *sizes[:-1])]
     residuals, linear = chain(*[r for r, _ in groups]), [v for _, group in groups for v in group]
     pulled = [Var(v.aval, True) for v in linear]
     if eqn.primitive is cond_p:

@@ -20,7 +20,7 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, with_zeros, zeros_of
 from tapeless.tracer import core, passes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call as c
 
@@ -32,7 +32,7 @@ def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr,
         outs = primitive.bind(*primals, jaxpr=jaxpr, **how)
         return outs, zeros_of(outs)
     program, consts, some_out = jvp.jvp_jaxpr(jaxpr, some)
-    return with_zeros(primitive.bind(*consts, *primals, *chosen(some, tangents), jaxpr=program, **how), some_out)
+    return with_zeros(primitive.bind(*consts, *primals, *where_true(some, tangents), jaxpr=program, **how), some_out)
 
 
 def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
@@ -40,10 +40,10 @@ def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jax
     linear_in = tuple(map(trace.is_linear, args))
     halves = partial_eval.unzip_body(jaxpr, linear_in, how.get("policy", save_all))
     results, residuals = call_primal(
-        halves, others(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)
+        halves, where_false(linear_in, args), lambda program, *xs: primitive.bind(*xs, jaxpr=program, **how)
     )
-    linear = trace.record(primitive, [*residuals, *chosen(linear_in, args)], {"jaxpr": halves.linear, **how})
-    return merged(halves.linear_out, linear, results)
+    linear = trace.record(primitive, [*residuals, *where_true(linear_in, args)], {"jaxpr": halves.linear, **how})
+    return merge_lists(halves.linear_out, linear, results)
 
 
 def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
@@ -80,8 +80,8 @@ def call_transposed(
       running: for every operand the running cotangent that the program is to add to, or None.
     """
     some, linear, added = are_nonzero(cts), list(map(is_linear, args)), [total is not None for total in running]
-    program, reached = transpose.transpose_jaxpr(jaxpr, some, tuple(chosen(linear, added)))
-    pulled = iter(call(program, others(linear, args), chosen(some, cts), chosen(added, running)))
+    program, reached = transpose.transpose_jaxpr(jaxpr, some, tuple(where_true(linear, added)))
+    pulled = iter(call(program, where_false(linear, args), where_true(some, cts), where_true(added, running)))
     each = iter(reached)
     return tuple([(next(pulled) if next(each) else Zero(x.aval)) if is_linear(x) else None for x in args])
 

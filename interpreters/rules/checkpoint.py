@@ -24,7 +24,7 @@ from tapeless.interpreters.residual_provenance import spreading
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import are_nonzero
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import checkpoint as c
 
@@ -50,8 +50,8 @@ def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any]
     read = {v for eqn in again for v in eqn.invars}
     tied = [v in read for v in jaxpr.invars if not v.linear]
     n = sum(tied)
-    behind = c.optimization_barrier(*chosen(tied, residuals), *cts)
-    return list(merged(tied, behind[:n], others(tied, residuals))), list(behind[n:])
+    behind = c.optimization_barrier(*where_true(tied, residuals), *cts)
+    return list(merge_lists(tied, behind[:n], where_false(tied, residuals))), list(behind[n:])
 
 
 def _checkpoint_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
@@ -86,8 +86,8 @@ vmap.elementwise(c.move_p)
 
 def _among(values: Any, flags: Sequence[bool], apply: Any) -> tuple[Any, ...]:
     """Values, those with a flag replaced by what `apply` gives for them together."""
-    applied = apply(chosen(flags, values)) if any(flags) else ()
-    return merged(flags, applied, others(flags, values))
+    applied = apply(where_true(flags, values)) if any(flags) else ()
+    return merge_lists(flags, applied, where_false(flags, values))
 
 
 def _behind_barrier(values: list[Any]) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import linear_vars, passes
-from tapeless.tracer.flags import chosen, grouped, merged, others
+from tapeless.tracer.flags import merge_lists, split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import control_flow as c
@@ -75,7 +75,7 @@ def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool
 
 
 def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = grouped(are_nonzero(tangents), n_consts, n_carry)
+    of_consts, of_carry, of_xs = split_list(are_nonzero(tangents), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> Any:
@@ -87,13 +87,13 @@ def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n_consts: int, n_car
     k = len(outer)
     ins = [*range(k), *_paired((n_consts, n_carry, len(of_xs)), some, k)]
     outs = _paired((n_carry, n_ys), out_some)
-    values = [*outer, *primals, *[instantiate(t) for t in chosen(some, tangents)]]
-    given = grouped([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
+    values = [*outer, *primals, *[instantiate(t) for t in where_true(some, tangents)]]
+    given = split_list([values[i] for i in ins], k + n_consts + sum(of_consts), n_carry + sum(of_carry))
     return _separated(c.scan(passes.rearranged(program, ins, outs), *given, **loop), outs, out_some)
 
 
 def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> Any:
-    _, of_consts, of_carry = grouped(are_nonzero(tangents), n_condition, n_body)
+    _, of_consts, of_carry = split_list(are_nonzero(tangents), n_condition, n_body)
 
     def step(carry: Flags) -> Any:
         made = jvp.jvp_jaxpr(body, (*of_consts, *carry), carry)
@@ -102,10 +102,10 @@ def _while_jvp(primals: Any, tangents: Any, *, condition: Jaxpr, body: Jaxpr, n_
     (program, outer, _), of_carry = _fixed_point(of_carry, step)
     some, n, k = (*of_consts, *of_carry), len(of_carry), len(outer)
     ins, outs = [*range(k), *_paired((n_body, n), some, k)], _paired((n,), of_carry)
-    pushed = [instantiate(t) for t in chosen(some, tangents[n_condition:])]
+    pushed = [instantiate(t) for t in where_true(some, tangents[n_condition:])]
     values = [*outer, *primals[n_condition:], *pushed]
-    consts, carry = grouped([values[i] for i in ins], k + n_body + sum(of_consts))
-    unused = [x.tangent() for x in chosen(of_carry, body.out_avals)]
+    consts, carry = split_list([values[i] for i in ins], k + n_body + sum(of_consts))
+    unused = [x.tangent() for x in where_true(of_carry, body.out_avals)]
     test = passes.rearranged(condition, [*range(n_condition + n), *unused], [0])
     looped = c.while_loop(test, passes.rearranged(program, ins, outs), (primals[:n_condition], consts), carry)
     return _separated(looped, outs, of_carry)
@@ -120,7 +120,7 @@ def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> An
     made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
     outer = [x for _, consts, _ in made for x in consts]
     results = c.cond(
-        primals[0], [*outer, *primals[1:], *chosen(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
+        primals[0], [*outer, *primals[1:], *where_true(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
     )
     return with_zeros(results, out_some)
 
@@ -145,7 +145,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
     Residuals that no step changes are computed before the loop, those that are elements of an operand are read again.
     """
-    of_consts, of_carry, of_xs = grouped(tuple(map(trace.is_linear, args)), n_consts, n_carry)
+    of_consts, of_carry, of_xs = split_list(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
@@ -154,18 +154,18 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
     halves, of_carry = _fixed_point(of_carry, step)
     linear_in = (*of_consts, *of_carry, *of_xs)
-    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in chosen(linear_in, args)]
-    tangents = grouped(pushed, sum(of_consts), sum(of_carry))
-    primal = grouped(others(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
+    pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
+    tangents = split_list(pushed, sum(of_consts), sum(of_carry))
+    primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
     results, residuals = _primal_scan(
         residual_placement.scan_body(halves, len(primal[0]), len(primal[1])), primal, loop
     )
-    in_body = grouped(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
+    in_body = split_list(range(halves.residuals, len(halves.linear.invars)), *map(len, tangents[:2]))
     stacked = [place.stacked for place in residuals]
     places = range(halves.residuals)
-    ins = [*others(stacked, places), *in_body[0], *in_body[1], *chosen(stacked, places), *in_body[2]]
+    ins = [*where_false(stacked, places), *in_body[0], *in_body[1], *where_true(stacked, places), *in_body[2]]
     values = [place.value for place in residuals]
-    operands = [*others(stacked, values), *tangents[0], *tangents[1], *chosen(stacked, values), *tangents[2]]
+    operands = [*where_false(stacked, values), *tangents[0], *tangents[1], *where_true(stacked, values), *tangents[2]]
     linear = residual_placement.apart(halves.linear) if loop["unroll"] < loop["length"] else halves.linear
     params = {
         "jaxpr": passes.rearranged(linear, ins, range(len(halves.linear.outvars))),
@@ -173,7 +173,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
         "n_carry": len(tangents[1]),
         **loop,
     }
-    return merged(halves.linear_out, trace.record(c.scan_p, operands, params), results)
+    return merge_lists(halves.linear_out, trace.record(c.scan_p, operands, params), results)
 
 
 class _ScanResidual(NamedTuple):
@@ -200,19 +200,19 @@ def _while_partial_eval(
     trace: UnzipTrace, args: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
     """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one."""
-    of_test, of_consts, of_carry = grouped(tuple(map(trace.is_linear, args)), n_condition, n_body)
+    of_test, of_consts, of_carry = split_list(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
     def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
         halves = partial_eval.unzip_body(body, (*of_consts, *carry), linear_out=carry)
         return halves, halves.linear_out
 
     halves, of_carry = _fixed_point(of_carry, step)
-    results = _primal_while(halves, condition, (*of_test, *of_carry), grouped(args, n_condition, n_body), of_consts)
+    results = _primal_while(halves, condition, (*of_test, *of_carry), split_list(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     marked, _ = linear_vars.rules[c.while_p](linear_in, **params)
     pushed = trace.record(c.while_p, args, marked, of_carry)
-    return merged(of_carry, chosen(of_carry, pushed), results)
+    return merge_lists(of_carry, where_true(of_carry, pushed), results)
 
 
 def _primal_while(
@@ -222,9 +222,9 @@ def _primal_while(
     of_carry = of_test[len(test_consts) :]
     if all(of_carry):
         return ()
-    test = passes.rearranged(condition, others(of_test, range(len(of_test))), [0])
+    test = passes.rearranged(condition, where_false(of_test, range(len(of_test))), [0])
     body = passes.rearranged(halves.primal, range(len(halves.primal.invars)), range(len(of_carry) - sum(of_carry)))
-    return c.while_loop(test, body, (test_consts, others(of_consts, consts)), others(of_carry, carry))
+    return c.while_loop(test, body, (test_consts, where_false(of_consts, consts)), where_false(of_carry, carry))
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
@@ -236,13 +236,13 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     outs = zip(*[partial_eval.unzip_body(branch, linear_in).linear_out for branch in branches])
     linear_out = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
-    primal = others(linear_in, operands)
+    primal = where_false(linear_in, operands)
     found = residual_placement.branches(halves)
     n = len(linear_out) - sum(linear_out)
     outs = c.cond(index, primal, found.primal) if found.primal[0].outvars else ()
     residuals = [*[primal[i] for i in found.operands], *outs[n:]]
-    recorded = trace.record(c.cond_p, [index, *residuals, *chosen(linear_in, operands)], {"branches": found.linear})
-    return merged(linear_out, recorded, outs[:n])
+    recorded = trace.record(c.cond_p, [index, *residuals, *where_true(linear_in, operands)], {"branches": found.linear})
+    return merge_lists(linear_out, recorded, outs[:n])
 
 
 # ---- transpose -----------------------------------------------------------------------------------------------
@@ -254,16 +254,16 @@ def _scan_transpose(
     """A scan the other way: its carry is that of the cotangents, and the running cotangents of the constants, which
     every step adds to in place."""
     reached = _reached(jaxpr, cts, n_consts, n_carry)
-    linear = grouped(jaxpr.linear_in, n_consts, n_carry)
-    kept, _, elements = [others(flags, xs) for flags, xs in zip(linear, grouped(args, n_consts, n_carry))]
+    linear = split_list(jaxpr.linear_in, n_consts, n_carry)
+    kept, _, elements = [where_false(flags, xs) for flags, xs in zip(linear, split_list(args, n_consts, n_carry))]
     taken = [(totals.take(i), x.aval) for i, (x, yes) in enumerate(zip(args, reached.consts)) if yes]
     running = [instantiate(Zero(aval)) if total is None else total for total, aval in taken]
-    arriving = [instantiate(ct) for ct in chosen(reached.carry, cts[:n_carry])]
+    arriving = [instantiate(ct) for ct in where_true(reached.carry, cts[:n_carry])]
     pulled = c.scan(
         _transposed_step(jaxpr, reached, len(kept), len(elements)),
         kept,
         [*running, *arriving],
-        [*elements, *chosen(reached.ys, cts[n_carry:])],
+        [*elements, *where_true(reached.ys, cts[n_carry:])],
         reverse=not reverse,
         **loop,
     )
@@ -287,18 +287,18 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
         return found, found[n_consts : n_consts + n_carry]
 
     found, of_carry = _fixed_point(are_nonzero(cts[:n_carry]), step)
-    of_consts, _, of_xs = grouped(found, n_consts, n_carry)
+    of_consts, _, of_xs = split_list(found, n_consts, n_carry)
     return _Reached(of_consts, of_carry, of_xs, of_ys)
 
 
 def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: int) -> Jaxpr:
     """The body of the scan the other way, of `n_kept` constants and `n_elements` sequences besides the cotangents."""
     operands = (*reached.consts, *reached.carry, *reached.xs)
-    added = chosen(jaxpr.linear_in, [yes and i < len(reached.consts) for i, yes in enumerate(operands)])
-    wanted = chosen(jaxpr.linear_in, operands)
+    added = where_true(jaxpr.linear_in, [yes and i < len(reached.consts) for i, yes in enumerate(operands)])
+    wanted = where_true(jaxpr.linear_in, operands)
     program, _ = transpose.transpose_jaxpr(jaxpr, (*reached.carry, *reached.ys), tuple(added), tuple(wanted))
     counts = (n_kept, n_elements, sum(reached.carry), sum(reached.ys))
-    kept, elements, carried, stacked, sums = grouped(range(len(program.invars)), *counts)
+    kept, elements, carried, stacked, sums = split_list(range(len(program.invars)), *counts)
     return passes.rearranged(program, [*kept, *sums, *carried, *elements, *stacked], range(sum(wanted)))
 
 
@@ -324,9 +324,9 @@ def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches:
     found = [any(flags) for flags in zip(*reach)]
     running = [totals.take(1 + i) if yes else None for i, yes in enumerate(found)]
     added = [total is not None for total in running]
-    masks = tuple(chosen(linear, added)), tuple(chosen(linear, found))
+    masks = tuple(where_true(linear, added)), tuple(where_true(linear, found))
     programs = [transpose.transpose_jaxpr(branch, some, *masks)[0] for branch in branches]
-    given = [*others(linear, operands), *chosen(some, cts), *chosen(added, running)]
+    given = [*where_false(linear, operands), *where_true(some, cts), *where_true(added, running)]
     pulled = c.cond(index, given, programs)
     return None, *_to_operands(pulled, found, operands)
 
@@ -348,7 +348,7 @@ def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[b
 
 
 def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
-    of_consts, of_carry, of_xs = grouped(_mapped(dims), n_consts, n_carry)
+    of_consts, of_carry, of_xs = split_list(_mapped(dims), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
     def step(carry: Flags) -> Any:
@@ -357,7 +357,7 @@ def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, 
         return made, made[1][:n_carry]
 
     (program, out_mapped), of_carry = _fixed_point(of_carry, step)
-    consts, carry, xs = grouped(list(zip(args, dims)), n_consts, n_carry)
+    consts, carry, xs = split_list(list(zip(args, dims)), n_consts, n_carry)
     outs = c.scan(
         program,
         _put(size, *_columns(consts), of_consts),
@@ -371,7 +371,7 @@ def _scan_vmap(size: int, args: Any, dims: Any, *, jaxpr: Jaxpr, n_consts: int, 
 def _while_vmap(
     size: int, args: Any, dims: Any, *, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int
 ) -> Any:
-    of_test, of_consts, of_carry = grouped(_mapped(dims), n_condition, n_body)
+    of_test, of_consts, of_carry = split_list(_mapped(dims), n_condition, n_body)
 
     def step(carry: Flags) -> Any:
         made = vmap.batch_where_needed(body, size, _dims((*of_consts, *carry)), carry)
@@ -382,7 +382,7 @@ def _while_vmap(
     mapped = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
     if not differs[0]:
-        test_consts, consts, carry = grouped(_put(size, args, dims, mapped), n_condition, n_body)
+        test_consts, consts, carry = split_list(_put(size, args, dims, mapped), n_condition, n_body)
         return c.while_loop(test, program, (test_consts, consts), carry), _dims(of_carry)
     every = (True,) * len(of_carry)
     given = _put(size, args, dims, (*of_test, *of_consts, *every))
@@ -391,7 +391,7 @@ def _while_vmap(
     else:
         test = vmap.batch_jaxpr(condition, size, _dims((*of_test, *every)))
         program = vmap.batch_jaxpr(body, size, _dims((*of_consts, *every)))
-        test_consts, consts, carry = grouped(given, n_condition, n_body)
+        test_consts, consts, carry = split_list(given, n_condition, n_body)
         outs = batched_control_flow.select_while(size, test, program, (test_consts, consts), carry)
     return outs, [0] * len(outs)
 
@@ -443,13 +443,13 @@ vmap.rules[c.cond_p] = _cond_vmap
 
 def _scan_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
     n_consts, n_carry = eqn.params["n_consts"], eqn.params["n_carry"]
-    consts, carry, xs = grouped(facts, n_consts, n_carry)
+    consts, carry, xs = split_list(facts, n_consts, n_carry)
     outs, carry = _linear_carry(check, eqn, eqn.params["jaxpr"], consts, carry, xs)
     return (*carry, *outs[n_carry:])
 
 
 def _while_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
-    of_test, consts, carry = grouped(facts, eqn.params["n_condition"], eqn.params["n_body"])
+    of_test, consts, carry = split_list(facts, eqn.params["n_condition"], eqn.params["n_body"])
     _, carry = _linear_carry(check, eqn, eqn.params["body"], consts, carry, ())
     (test,) = check.inside(eqn.params["condition"], (*of_test, *carry))
     if isinstance(test, Equation):

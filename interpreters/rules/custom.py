@@ -13,7 +13,7 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import chosen
+from tapeless.tracer.flags import where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
@@ -78,9 +78,9 @@ class _Batched:
         def both(*xs: Any) -> list[Any]:
             outs, out_tangents = self._custom.rule(*with_zeros(xs, some))
             some_out[:] = are_nonzero(out_tangents)
-            return [*outs, *chosen(some_out, out_tangents)]
+            return [*outs, *where_true(some_out, out_tangents)]
 
-        dims, given = [*self._dims, *chosen(some, self._dims)], [*primals, *chosen(some, tangents)]
+        dims, given = [*self._dims, *where_true(some, self._dims)], [*primals, *where_true(some, tangents)]
         flat = vmap.vmap_to_front(both, given, dims, self._size, name=self._axis_name)
         return with_zeros(flat, some_out)
 
@@ -166,7 +166,7 @@ class Pull:
         """Unzip the program, to compute what is not linear (a loop's counter), and transpose the linear jaxpr."""
         halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
         _, saved = call_primal(halves, residuals, call.jit)
-        given = chosen(halves.linear_out, tangents)
+        given = where_true(halves.linear_out, tangents)
         program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))
         pushed = iter(call.jit(program, *saved, *given))
         return tuple([next(pushed) if yes else instantiate(Zero(aval)) for yes, aval in zip(some, self.out_avals)])

@@ -15,7 +15,7 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
 from tapeless.tracer import dtypes, linear_vars, passes
-from tapeless.tracer.flags import chosen, merged, others
+from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
 from tapeless.tracer.staging import trace_to_jaxpr
@@ -52,8 +52,8 @@ class _Pushed:
             return results
 
         values, out_tangents = jvp.jvp(outs, primals, tangents, self._rule)
-        given_back = map(instantiate, chosen(self._some_out, out_tangents))
-        return [*values, *given_back], [*out_mapped, *chosen(self._some_out, out_mapped)]
+        given_back = map(instantiate, where_true(self._some_out, out_tangents))
+        return [*values, *given_back], [*out_mapped, *where_true(self._some_out, out_mapped)]
 
 
 def _as(x: Any, was: bool, now: bool, size: int) -> Any:
@@ -65,9 +65,9 @@ def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_
     some = are_nonzero(tangents)
     inexact = tuple([aval.tangent().dtype != dtypes.float0 for aval in jaxpr.out_avals])
     program, outer, some_out = jvp.jvp_jaxpr(jaxpr, some, inexact)  # what is zero here may not be so in the rule
-    of_consts = list(map(aval_of, chosen(some[:n_consts], primals[:n_consts])))
+    of_consts = list(map(aval_of, where_true(some[:n_consts], primals[:n_consts])))
     pushed = _Pushed(rule, len(primals) - n_consts, some[n_consts:], some_out, of_consts)
-    given = [*primals[n_consts:], *chosen(some, tangents)]
+    given = [*primals[n_consts:], *where_true(some, tangents)]
     results = c.custom_vmap(pushed, program, [*outer, *primals[:n_consts]], given)
     return with_zeros(results, some_out)
 
@@ -89,7 +89,7 @@ class _Part:
 
     def whole(self, size: int, primals: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
         """The function's own rule, applied to values with whether they are mapped."""
-        pairs = merged(self.linear_in, linear, primals)
+        pairs = merge_lists(self.linear_in, linear, primals)
         _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
         given = pairs[self.n_consts :]
         return self.rule(size, [x for x, _ in given], [m for _, m in given])
@@ -110,8 +110,8 @@ class _PrimalRule(_Part):
         def outs(*xs: Any) -> list[Any]:
             zeros = [(instantiate(Zero(aval)), False) for aval in self._linear_avals]
             results, flags = self.whole(size, list(zip(xs, mapped)), zeros)
-            out_mapped[:] = others(self.linear_out, flags)
-            return others(self.linear_out, results)
+            out_mapped[:] = where_false(self.linear_out, flags)
+            return where_false(self.linear_out, results)
 
         # As a program, without what it computes only of the zeros.
         program, consts = trace_to_jaxpr(outs, [aval_of(x) for x in args], what="vmap", function=self.rule)
@@ -132,7 +132,7 @@ class _LinearRule(_Part):
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
         pairs = list(zip(args, mapped))[len(args) - len(self.linear_in) :]
         outs, flags = self.whole(size, pairs[: self.primals], pairs[self.primals :])
-        return chosen(self.linear_out, outs), chosen(self.linear_out, flags)
+        return where_true(self.linear_out, outs), where_true(self.linear_out, flags)
 
 
 class _Transposed:
@@ -150,7 +150,7 @@ class _Transposed:
 
         def pushed(*xs: Any) -> list[Any]:
             outs, out_mapped = self._rule(size, xs, [*flags, *[True] * len(self._linear_avals)])
-            pairs = chosen(self._nonzero, zip(outs, out_mapped))
+            pairs = where_true(self._nonzero, zip(outs, out_mapped))
             return [vmap.materialized(y, 0 if m else None, size) for y, m in pairs]
 
         avals = [aval.update(shape=(size, *aval.shape)) for aval in self._linear_avals]
@@ -169,7 +169,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     n_tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
     tangent = tuple([i >= len(jaxpr.outvars) - n_tangents for i in range(len(jaxpr.outvars))])
     halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=tangent)
-    primals, tangents = others(linear_in, args), chosen(linear_in, args)
+    primals, tangents = where_false(linear_in, args), where_true(linear_in, args)
     part = _Part(rule, linear_in, halves.linear_out, n_consts)
     of_primals = _PrimalRule(part, halves.primal, [aval_of(x) for x in tangents])
     outs = c.custom_vmap(of_primals, halves.primal, [], primals)
@@ -183,7 +183,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
     )
     params = {"rule": _LinearRule(rule, linear_in, halves.linear_out, n_consts), "jaxpr": program, "n_consts": 0}
     linear = trace.record(c.custom_vmap_p, [*outs[n:], *primals, *tangents], params)
-    return merged(halves.linear_out, linear, outs[:n])
+    return merge_lists(halves.linear_out, linear, outs[:n])
 
 
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
@@ -191,11 +191,11 @@ def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_cons
     nonzero, linear_in = are_nonzero(cts), tuple(map(transpose.is_linear, args))
     if not isinstance(rule, _LinearRule):  # a user's, whose arguments have another order
         rule = _LinearRule(rule, linear_in, (True,) * len(cts), n_consts)
-    avals = [x.aval for x in chosen(linear_in, args)]
+    avals = [x.aval for x in where_true(linear_in, args)]
     program = transpose.transpose_jaxpr(jaxpr, nonzero, wanted=(True,) * len(avals))[0]
-    given = [*others(linear_in, args), *chosen(nonzero, cts)]
+    given = [*where_false(linear_in, args), *where_true(nonzero, cts)]
     pulled = c.custom_vmap(_Transposed(rule, nonzero, avals), program, [], given)
-    return merged(linear_in, pulled, repeat(None))
+    return merge_lists(linear_in, pulled, repeat(None))
 
 
 # ---- vmap ------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def _div_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
 
 jvp.rules[e.div_p] = _div_jvp
 jvp.structurally_linear[e.div_p] = (0,)
-transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.never)
+transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.no_transpose)
 
 jvp.partials_of_result(
     e.rem_p,

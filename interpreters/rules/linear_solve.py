@@ -11,7 +11,7 @@ from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zeros_of
-from tapeless.tracer.flags import grouped
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import linear_solve as c
 from tapeless.tracer.primitives.elementwise import sub
@@ -19,11 +19,11 @@ from tapeless.tracer.primitives.elementwise import sub
 
 def _jvp(primals: Any, tangents: Any, *, system: Any, counts: Any) -> Any:
     outs = c.linear_solve_p.bind(*primals, system=system, counts=counts)
-    of_matvec, *_, of_b = grouped(tangents, *counts)
+    of_matvec, *_, of_b = split_list(tangents, *counts)
     zeros = zeros_of(outs)
     if all(type(t) is Zero for t in (*of_matvec, *of_b)):
         return outs, zeros
-    *consts, b = grouped(primals, *counts)
+    *consts, b = split_list(primals, *counts)
     n = len(b)
     moved = _moved(system[0], consts[0], of_matvec, outs[:n])
     solved = c.linear_solve(c.System(*system), consts, [_difference(t, m) for t, m in zip(of_b, moved)])
@@ -47,7 +47,7 @@ def _partial_eval(trace: UnzipTrace, args: Any, *, system: Any, counts: Any) -> 
 
 def _transpose(cts: Any, *args: Any, system: Any, counts: Any) -> tuple[Any, ...]:
     """The transposed system."""
-    *consts, b = grouped(args, *counts)
+    *consts, b = split_list(args, *counts)
     matvec, vecmat, solve, transpose_solve = system
     if vecmat is None:
         raise NotImplementedError(
@@ -65,9 +65,9 @@ def _vmap(size: int, args: Any, dims: Any, *, system: Any, counts: Any) -> Any:
     before = sum(counts)
     mapped = [d is not None or i >= before for i, d in enumerate(dims)]
     given = [vmap.materialized(x, d, size) if yes else x for x, d, yes in zip(args, dims, mapped)]
-    *groups, of_b = grouped([0 if yes else None for yes in mapped], *counts)
+    *groups, of_b = split_list([0 if yes else None for yes in mapped], *counts)
     programs = [p and vmap.batch_jaxpr(p, size, (*dims_of, *of_b)) for p, dims_of in zip(system, groups)]
-    *consts, b = grouped(given, *counts)
+    *consts, b = split_list(given, *counts)
     outs = c.linear_solve(c.System(*programs), consts, b)
     return outs, [0] * len(outs)
 

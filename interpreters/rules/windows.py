@@ -142,8 +142,8 @@ def _select_and_scatter_add_transpose(ct: Any, source: Any, x: Any, **params: An
 
 jvp.linear_in(w.select_and_gather_add_p, 0)
 jvp.linear_in(w.select_and_scatter_add_p, 0)
-transpose.multilinear(w.select_and_gather_add_p, _select_and_gather_add_transpose, transpose.never)
-transpose.multilinear(w.select_and_scatter_add_p, _select_and_scatter_add_transpose, transpose.never)
+transpose.multilinear(w.select_and_gather_add_p, _select_and_gather_add_transpose, transpose.no_transpose)
+transpose.multilinear(w.select_and_scatter_add_p, _select_and_scatter_add_transpose, transpose.no_transpose)
 
 # ---- vmap: along the mapped axis a window of one element -------------------------------------------------------
 

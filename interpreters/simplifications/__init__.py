@@ -20,6 +20,9 @@ from tapeless.interpreters.simplifications.slicing import rules as slicing_rules
 _RULES = rewrites, control_flow, plans, einsum_rules
 _RULES_OF_PASSES = masks_in_control_flow, mask_rules, slicing_rules
 
-for _steps, _sunk in ((simplify.programs, mask_analysis.sunk), (simplify.bodies, mask_analysis.sunk_in_body)):
-    _steps += [licm.hoisted, dead_operands.dropped, select_of_update.chosen_first, _sunk]
-    _steps += [pushdown.narrowed, factoring.factored, mask_before_product.first]
+for _steps, _sink in (
+    (simplify.programs, mask_analysis.sink_masks),
+    (simplify.bodies, mask_analysis.sink_masks_in_body),
+):
+    _steps += [licm.hoisted, dead_operands.remove_dead_operands, select_of_update.select_before_update, _sink]
+    _steps += [pushdown.narrowed, factoring.factor_contractions, mask_before_product.mask_factors]

@@ -1,7 +1,7 @@
-"""Programs inside equations are not given what they do not read.
+"""Dead operand elimination: programs inside equations are not given what they do not read.
 
-What is given in vain has to be had, and kept for reverse mode, and gets a cotangent that is 0, which is nan after a
-coefficient that is infinite.
+An unread operand would be computed, be a residual in reverse mode, and get a cotangent that is 0, which is nan times an
+infinite residual.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.rules import Rules
 
 
-def dropped(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass."""
+def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
+    """Remove the operands of jit, checkpoint, cond and scan that their programs do not read."""
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         w.place = eqn.source

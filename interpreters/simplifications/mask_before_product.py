@@ -1,4 +1,4 @@
-"""Brackets before products: [p] (x y) is ([p] x) y, where p is a mask, as ones and zeros, and nothing else reads x y.
+"""Masks before products (brackets): [p] (x y) is ([p] x) y, where p is a mask of 1 and 0 and nothing else reads x y.
 
 It is no more work, and less where the mask is known: then only what it leaves is multiplied by y.
 """
@@ -16,8 +16,8 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p, transpose_p
 _MOVES = (broadcast_in_dim_p, transpose_p)
 
 
-def first(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with masks before products; the same object if there is none."""
+def mask_factors(jaxpr: Jaxpr) -> Jaxpr:
+    """Multiply a factor by the mask that multiplies a product; the same object if there is none."""
     masks = _masks(jaxpr)
     if not masks:
         return jaxpr

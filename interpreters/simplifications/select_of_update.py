@@ -1,5 +1,6 @@
-"""Writing in place or not at all: a choice between an array and what was written into it becomes a choice of what is
-written. `where(p, b.at[i].set(v), b)`, with one p for all of b, is `b.at[i].set(where(p, v, b[i]))`.
+"""Select of an update: a select between an array and its update becomes an update by a select.
+
+`where(p, b.at[i].set(v), b)`, with one p for all of b, is `b.at[i].set(where(p, v, b[i]))`.
 
 The choice looks at every element, the write at one: in a loop that makes the difference between n and n² steps.
 """
@@ -27,8 +28,8 @@ _UPDATES = {
 _NEUTRAL = {i.scatter_add_p: -0.0, i.scatter_mul_p: 1}
 
 
-def chosen_first(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with choices made before writing; the same object if there is none to make."""
+def select_before_update(jaxpr: Jaxpr) -> Jaxpr:
+    """Rewrite selects between an array and its update into updates by selects; the same object if there are none."""
     primitives = {eqn.primitive for eqn in jaxpr.eqns}
     if select_n_p not in primitives or primitives.isdisjoint(_UPDATES):
         return jaxpr

@@ -1,4 +1,4 @@
-"""How primitives run, by family: importing this package fills the table of `tapeless.lowering.emit`."""
+"""Lowering rules of primitives, by family: importing this package fills the table of `tapeless.lowering.emit`."""
 
 from tapeless.lowering.rules import (
     bits,

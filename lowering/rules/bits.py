@@ -1,4 +1,4 @@
-"""How operations on the representation run: each is one StableHLO operation."""
+"""Lowering of bitwise operations: each is one StableHLO operation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How calls run: a call of the program's function."""
+"""Lowering of calls: a call of the program's function."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How calls of the host run: a custom call of jaxlib's; eagerly, a call of the function."""
+"""Lowering of host callbacks: a custom call of jaxlib's; eagerly, a call of the function."""
 
 from collections.abc import Sequence
 from typing import Any

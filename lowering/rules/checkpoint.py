@@ -1,4 +1,4 @@
-"""How checkpoints run: a call of the program's function; names are nothing, moves and the barrier are XLA's."""
+"""Lowering of checkpoint: a call of the program's function; names emit nothing, moves and the barrier are XLA's."""
 
 from typing import Any
 

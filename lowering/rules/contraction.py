@@ -1,4 +1,4 @@
-"""How contractions run: `dot_general` and convolutions are StableHLO's operations of these names, one for one."""
+"""Lowering of contractions: `dot_general` and `convolution` of StableHLO, one for one."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""How control flow runs: StableHLO's case, if and while.
+"""Lowering of control flow: StableHLO's case, if and while.
 
 Regions use the values around them, so that constants of a loop are not carried. A scan is a loop over a counter that
 reads one element of every sequence and writes one of every result, in place: XLA shares the buffers of a carry.

@@ -1,4 +1,4 @@
-"""How functions with rules of their own run: their rules forgotten; a transposed one as the program derived from it."""
+"""Lowering of custom_jvp, custom_vjp and custom_linear: a call of the function; transposed, of the derived program."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,7 @@ def _custom_linear(f: Function, outs: Any, *operands: Value, pull: Any, n: int) 
 
 
 def _custom_linear_words(w: physical.WordWriter, *words: Atom, pull: Any, n: int) -> Any:
-    """What is derived is derived from the rule as it was traced, on keys."""
+    """Write a custom_linear call on words as the program that is derived from its rule, traced on keys."""
     program = _derived([v.aval for v in w.eqn.invars], pull, n, w.eqn.source)
     return w.write(call.jit_p, *words, jaxpr=physical.program(program))
 

@@ -1,4 +1,4 @@
-"""How functions with a vmap rule of their own run: as the calls they are."""
+"""Lowering of custom_vmap: a call of the function."""
 
 from typing import Any
 

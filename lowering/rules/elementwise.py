@@ -1,4 +1,4 @@
-"""How elementwise operations run: most are one operation of StableHLO, or of chlo, which decomposes it."""
+"""Lowering of elementwise operations: most are one operation of StableHLO, or of chlo, which decomposes it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -95,7 +95,7 @@ def _abs(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _extreme(name: str) -> Callable[..., Any]:
-    """That of reductions: StableHLO's own would order complex numbers of equal real parts anyhow."""
+    """Emit max or min as reductions do: StableHLO leaves complex numbers of equal real parts unordered."""
     chosen = extreme(name)
 
     def rule(f: Function, outs: Any, x: Value, y: Value) -> Any:
@@ -149,7 +149,7 @@ emit.rules[e.rem_p] = _divided("remainder", lambda f, x: x)
 
 
 def _integer_pow(f: Function, outs: Any, x: Value, *, y: int) -> Any:
-    """By repeated squaring, so that x**2 is x*x exactly."""
+    """Emit a static power by repeated squaring, so that x**2 is x*x exactly."""
     aval = outs[0]
     result, square, n = None, x, abs(y)
     while n:
@@ -180,7 +180,7 @@ def _without_zeros(x: Any, y: Any, power: Any) -> Any:
 
 
 def _integer_power(f: Function, x: Value, y: Value) -> Any:
-    """By squaring, for as long as an exponent has bits: StableHLO's power looks at six bits of them on CPU.
+    """Emit an integer power by squaring, for as long as an exponent has bits: StableHLO's reads six bits on CPU.
 
     Of a negative power only those of 1 and -1 are left.
     """
@@ -289,7 +289,7 @@ def _broadcast_words(w: WordWriter, words: Sequence[Atom]) -> list[Atom]:
 
 
 def _select_words(w: WordWriter, which: Atom, *cases: Atom) -> Any:
-    """What chooses a key chooses both of its words; a choice among single keys for many elements spreads them."""
+    """Select keys by selecting both of their words; single keys are broadcast to the predicate's shape."""
     shape = which.aval.shape
     if not shape:
         return w.write(e.select_n_p, which, *_broadcast_words(w, cases))

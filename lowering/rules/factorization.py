@@ -1,4 +1,4 @@
-"""How factors of general matrices run: LAPACK's, and what follows from them as compositions."""
+"""Lowering of LU, QR, determinant, pseudoinverse and adjugate: LAPACK calls and compositions of them."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def _lu(f: Function, outs: Any, x: Value) -> Any:
 
 
 def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
-    """Where each row came from: the exchanges, in turn."""
+    """Compute the row permutation from LAPACK's sequence of exchanges."""
 
     def exchanged(i: Any, rows: Any, pivots: Any) -> Any:
         places = broadcasted_iota(np.int32, aval.shape, aval.ndim - 1)
@@ -93,7 +93,7 @@ def _det(x: Any) -> Any:
 
 
 def _adjugate(f: Function, outs: Any, x: Value) -> Any:
-    """Of factors without a zero on the diagonal, det(A) A^-1: a rounding error of a pivot is in both."""
+    """Emit the adjugate as det(A) A^-1 from LU factors, in which errors of pivots cancel; if singular, by values."""
     if not x.aval.size:
         return (x,)
     known = write_out(f, a.lu, [x])

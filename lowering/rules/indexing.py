@@ -1,4 +1,4 @@
-"""How reading and writing parts runs.
+"""Lowering of gather, scatter, dynamic_slice and dynamic_update_slice.
 
 StableHLO moves the windows of a gather inside and drops those of a scatter; the other modes are made of these:
 a mask fills what a gather reads outside, clamped indices move the windows of a scatter inside.
@@ -57,7 +57,7 @@ def _moved_inside(f: Function, start: Value, room: int, dtype: np.dtype[Any]) ->
 
 
 def _last_starts(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
-    """For every index vector, where the last window that is inside begins."""
+    """Compute, for every index vector, the greatest start whose window is inside the operand."""
     dtype = indices.aval.dtype
     last = np.array([min(shape[d] - window[d], np.iinfo(dtype).max) for d in index_map], dtype)
     vector = f.constant(last, indices.aval.update(shape=last.shape))
@@ -155,7 +155,7 @@ def _gather(
 
 
 def _inside(f: Function, indices: Value, index_map: Sequence[int], shape: Any, window: Any) -> Value:
-    """For every index vector, whether its window is inside the operand."""
+    """Compute, for every index vector, whether its window is inside the operand."""
     low = f.compare(indices, f.constant(0, indices.aval), "GE")
     high = f.compare(indices, _last_starts(f, indices, index_map, shape, window), "LE")
     both = f.op("and", [low, high], low.aval)

@@ -1,11 +1,11 @@
-"""How solutions of linear systems run: the solver's program runs."""
+"""Lowering of custom_linear_solve: a call of the solver's program."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from tapeless.lowering import dispatch, emit, ordering
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.flags import grouped
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Atom, Equation, Var
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import linear_solve as c
@@ -13,8 +13,8 @@ from tapeless.tracer.types import aval_of
 
 
 def _solver(operands: Sequence[Any], counts: Sequence[int]) -> list[Any]:
-    """What the solver's program takes of the operands."""
-    _, _, of_solve, _, b = grouped(operands, *counts)
+    """Pick the operands of the solver's program."""
+    _, _, of_solve, _, b = split_list(operands, *counts)
     return [*of_solve, *b]
 
 
@@ -28,7 +28,7 @@ def _run_linear_solve(*operands: Any, system: Any, counts: Any) -> Any:
 
 
 def _order_linear_solve(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """As a call of the solver, which is all that runs."""
+    """Order effects as in a call of the solver, the only program that runs."""
     solve = ordering.threaded(c.System(*eqn.params["system"]).solve)
     operands = _solver(eqn.invars, eqn.params["counts"])
     return Equation(call.jit_p, (token, *operands), {"jaxpr": solve}, (out, *eqn.outvars), eqn.source)

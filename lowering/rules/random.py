@@ -1,4 +1,4 @@
-"""How random bits run: as plain integer operations, hence the same bits on every device. Keys are their words."""
+"""Lowering of random bits: plain integer operations, hence the same bits on every device. Keys are their words."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How reductions run: StableHLO's reduce with the operation in its region; cumulative forms as windows or pairwise."""
+"""Lowering of reductions: StableHLO's reduce with the operation in its region; scans as windows or pairwise."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -48,12 +48,12 @@ def parts(f: Function, x: Value) -> tuple[Value, Value]:
 
 
 def lowest(dtype: Any) -> Any:
-    """What changes no maximum."""
+    """Return the neutral element of max."""
     return _end(dtype, -np.inf, "min")
 
 
 def highest(dtype: Any) -> Any:
-    """What changes no minimum."""
+    """Return the neutral element of min."""
     return _end(dtype, np.inf, "max")
 
 

@@ -1,4 +1,4 @@
-"""How operations that move elements run: each is one StableHLO operation, but a split is several slices."""
+"""Lowering of reshape, transpose, pad, slice and their like: one StableHLO operation each; split is slices."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def _concatenate(f: Function, outs: Any, *xs: Value, dimension: int) -> Any:
 
 
 def _pad(f: Function, outs: Any, x: Value, value: Value, *, padding_config: Any) -> Any:
-    """What negative numbers cut off is cut off apart: docs/xla_defects.md, `window_over_less_than_nothing`."""
+    """Emit a pad, its negative padding as a slice apart: docs/xla_defects.md, `window_over_less_than_nothing`."""
     if any(low < 0 or high < 0 for low, high, _ in padding_config):
         return (_cut(f, _padded(f, x, value, padding_config), padding_config),)
     return (_padded(f, x, value, padding_config),)

@@ -1,4 +1,4 @@
-"""How sorting runs: StableHLO's sort with our order in its region."""
+"""Lowering of sort: StableHLO's sort with our order in its region."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def _or(f: Function, a: Value, b: Value) -> Value:
 
 
 def _top_k(f: Function, outs: Any, x: Value, *, k: int) -> Any:
-    """By chlo's, which orders floats by their bits: a nan whose sign is set, as 0/0 has it on x86, would come last."""
+    """Emit chlo's top_k, which orders floats by their bits: a nan whose sign is set (0/0 on x86) would come last."""
     values, positions = outs
     if dtypes.is_float(x.aval.dtype):
         if dtypes.bits_of(x.aval.dtype) < 16:  # of some the only nan has its sign set

@@ -1,4 +1,4 @@
-"""How special functions run: by chlo where it has them, else composed here.
+"""Lowering of special functions: chlo's where it has them, else composed here.
 
 bessel_i0e: Chebyshev series on [0, 8] and [8, inf), as in Clenshaw 1962; accurate to 3e-16 of float64, 2e-7 of float32.
 igamma: power series below x = a + 1 (A&S 6.5.29), continued fraction above it (A&S 6.5.31) by the modified Lentz method

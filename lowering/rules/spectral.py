@@ -1,4 +1,4 @@
-"""How eigenvalues and singular values run: LAPACK's divide and conquer."""
+"""Lowering of eigh and svd: LAPACK's divide and conquer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How windows run: StableHLO's reduce_window and select_and_scatter."""
+"""Lowering of reductions over windows (pooling): StableHLO's reduce_window and select_and_scatter."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def _cut(f: Function, x: Value, padding: w.Padding, dilation: tuple[int, ...]) -
 
 
 def _cuts(n: int, pair: tuple[int, int]) -> tuple[int, int]:
-    """How many of n elements are cut off at both ends, if there are as many."""
+    """Count the elements that negative padding cuts off at both ends of an axis of n elements."""
     before, after = max(-pair[0], 0), max(-pair[1], 0)
     return (before, after) if before + after <= n else (0, 0)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.flags import grouped
+from tapeless.tracer.flags import split_list
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives.call import check_types
 from tapeless.tracer.types import ShapedArray
@@ -38,7 +38,7 @@ def linear_solve(system: System, consts: Sequence[Sequence[Any]], b: Sequence[An
 def _linear_solve_type(
     *avals: ShapedArray, system: tuple[Jaxpr | None, ...], counts: tuple[int, ...]
 ) -> tuple[ShapedArray, ...]:
-    *groups, b = grouped(avals, *counts)
+    *groups, b = split_list(avals, *counts)
     for name, program, consts in zip(System._fields, system, groups):
         if program is not None:
             check_types(f"linear_solve: {name}", "takes", program.in_avals, (*consts, *b))

@@ -55,7 +55,7 @@ class Kind(Enum):
     DIAGONAL = "it says where a position is equal to another, or to a number"
 
 
-def factored(jaxpr: Jaxpr) -> Jaxpr:
+def factor_contractions(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite every contraction and sum of a program that is cheaper over the factors of its operands."""
     if not any(eqn.primitive in roots for eqn in jaxpr.eqns):
         return jaxpr

@@ -47,12 +47,12 @@ choosing = Rules(
 )
 
 
-def sunk(jaxpr: Jaxpr) -> Jaxpr:
+def sink_masks(jaxpr: Jaxpr) -> Jaxpr:
     """The pass over a whole program, whose linear inputs are finite."""
     return _sunk(jaxpr, jaxpr.invars)
 
 
-def sunk_in_body(jaxpr: Jaxpr) -> Jaxpr:
+def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
     """The pass over a program that an equation carries: nothing is known of its linear inputs."""
     return _sunk(jaxpr, ())
 

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tapeless.interpreters.simplifications.slicing.views import View, read
-from tapeless.interpreters.simplify import Writer, honest, in_order
+from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules, Table
@@ -93,7 +93,7 @@ class _Narrowing:
             return self._jaxpr
         eqns = [self._renamed(eqn) for eqn in sorted(self._kept, key=self._kept.__getitem__)]
         after = in_order(self._jaxpr, eqns, [self._now(v) for v in self._jaxpr.outvars])
-        return honest(self._jaxpr, after) if self._w.sparser else after
+        return reinfer_linearity(self._jaxpr, after) if self._w.sparser else after
 
     def _visit(self, eqn: Equation) -> None:
         if len(eqn.outvars) != 1 or effects(eqn):
