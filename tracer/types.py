@@ -168,6 +168,12 @@ def is_arraylike(value: Any) -> bool:
     return ours or (isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)) and not is_masked(value))
 
 
+def by_protocol(value: Any) -> Any:
+    """Return the array that an object says it is, by its method `__jax_array__`; any other value as it is."""
+    method = getattr(type(value), "__jax_array__", None)
+    return value if method is None else method(value)
+
+
 def is_masked(value: Any) -> bool:
     """Tell whether `value` is a masked array of NumPy, which is no array here: its mask would be lost."""
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")

@@ -255,6 +255,7 @@ from tapeless.tracer.numpy.matrices import (
 from tapeless.tracer.numpy.padding import (
     pad,
 )
+from tapeless.tracer.numpy.print_options import get_printoptions, printoptions, set_printoptions
 from tapeless.tracer.numpy.reductions import (
     all,
     amax,
@@ -429,7 +430,8 @@ __all__ = [
     "finfo", "fix", "flatnonzero", "flip", "fliplr", "flipud", "float16", "float32", "float64",
     "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float_",
     "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "frombuffer",
-    "fromfunction", "full", "full_like", "gcd", "generic", "geomspace", "gradient", "greater", "greater_equal",
+    "fromfunction", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions", "gradient", "greater",
+    "greater_equal",
     "half", "hamming", "hanning", "heaviside", "histogram", "histogram_bin_edges", "hsplit", "hstack", "hypot",
     "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "int16", "int2",
     "int32", "int4", "int64", "int8", "int_", "integer", "interp", "intersect1d", "invert", "isclose", "iscomplex",
@@ -442,10 +444,12 @@ __all__ = [
     "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
     "newaxis", "nextafter", "nonzero", "not_equal", "number", "ogrid", "ones", "ones_like", "outer", "pad",
     "partition", "percentile", "permute_dims", "pi", "piecewise", "polyadd", "polyder", "polyint", "polymul",
-    "polysub", "polyval", "positive", "pow", "power", "prod", "promote_types", "ptp", "put_along_axis", "quantile",
+    "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp",
+    "put_along_axis", "quantile",
     "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape",
     "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "searchsorted",
-    "select", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh",
+    "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
+    "single", "sinh",
     "size", "sort", "sort_complex", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
     "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "trapezoid",
     "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",

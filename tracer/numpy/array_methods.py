@@ -28,7 +28,7 @@ from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
 from tapeless.tracer.numpy.views import view
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.types import conversion_hint, is_arraylike, is_masked
+from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike, is_masked
 
 Method = Callable[..., Any]
 
@@ -41,7 +41,7 @@ def _operator(symbol: str, f: Method, reflected: str) -> Method:
     """x op y; `reflected` is the method by which y may answer instead."""
 
     def operate(self: Array, other: ArrayLike) -> Any:
-        if isinstance(other, Array) or type(other) in _NUMBERS or is_arraylike(other):
+        if isinstance(other, Array) or type(other) in _NUMBERS or is_arraylike(other := by_protocol(other)):
             try:
                 return f(self, other)
             except (TypeError, ValueError) as error:
@@ -60,7 +60,7 @@ def _reflected(symbol: str, f: Method) -> Method:
     """y op x, where y does not know what to do with x"""
 
     def operate(self: Array, other: ArrayLike) -> Any:
-        if type(other) in _NUMBERS or is_arraylike(other):
+        if type(other) in _NUMBERS or is_arraylike(other := by_protocol(other)):
             try:
                 return f(other, self)
             except (TypeError, ValueError) as error:

@@ -22,7 +22,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import indexing
 from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimensionNumbers
 from tapeless.tracer.primitives.shape import expand_dims, full, reshape, rev
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 Scatter = Callable[..., Array]
 Combine = Callable[[Any, Any], Any]
@@ -177,6 +177,7 @@ _PRODUCT = indexing.scatter_mul, lax.mul
 
 def _values(name: str, x: Array, values: ArrayLike) -> Any:
     """Values in the dtype of x. Raises: TypeError, OverflowError if that would lose more than precision."""
+    values = by_protocol(values)
     check_operands(f"at[...].{name}", values)
     y = aval_of(values)
     if dtypes.is_key(x.dtype) != dtypes.is_key(y.dtype):

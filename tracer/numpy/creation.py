@@ -29,7 +29,7 @@ from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axis, constant, converted
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike, is_masked
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike, is_masked
 
 Shape = int | Sequence[int]
 _PYTHON = (bool, int, float, complex)
@@ -51,6 +51,7 @@ def array(
     Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length; OverflowError if an
       integer does not fit its dtype.
     """
+    object = object if isinstance(object, Array) else by_protocol(object)
     if isinstance(object, _SEQUENCES):
         found = _from_list(object, None if dtype is None else dtypes.canonical(dtype))
     elif is_arraylike(object):
@@ -88,7 +89,7 @@ def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
 
 
 def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    leaves = list(_leaves(items))
+    leaves = [by_protocol(x) for x in _leaves(items)]
     if any(isinstance(x, Array) for x in leaves):
         return _stacked(items, dtype)
     for x in leaves:
@@ -122,7 +123,7 @@ def _list_dtype(values: np.ndarray[Any, Any], leaves: list[Any]) -> np.dtype[Any
 
 
 def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    parts = [_stacked(x, dtype) if isinstance(x, _SEQUENCES) else x for x in items]
+    parts = [_stacked(x, dtype) if isinstance(x, _SEQUENCES) else by_protocol(x) for x in items]
     parts = promoted_dtypes("array", *parts) if dtype is None else [cast(x, dtype) for x in parts]
     if len({x.shape for x in parts}) > 1:
         raise ValueError(f"array: parts of a list differ in shape: {', '.join(str(aval_of(x)) for x in parts)}.")
@@ -203,6 +204,7 @@ def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
 
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    a = by_protocol(a)
     like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
     return size, like.dtype if dtype is None else dtypes.canonical(dtype)

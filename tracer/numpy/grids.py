@@ -17,7 +17,7 @@ from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, static_ints
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 s_, index_exp = np.s_, np.index_exp
 
@@ -38,6 +38,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
 
 def _positions_or_mask(a: ArrayLike) -> Array:
+    a = by_protocol(a)
     check_operands("ix_", a)
     if not dtypes.is_bool(aval_of(a).dtype):
         return array_operand("ix_", a)

@@ -29,6 +29,7 @@ from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherSc
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
+from tapeless.tracer.types import by_protocol
 
 Mode = str | GatherScatterMode | None
 
@@ -173,7 +174,7 @@ def take(
     Raises: TypeError if indices are not integers, ValueError if axis is out of range.
     """
     check_no_out("take", out)
-    x = array_operand("take", a)
+    x, indices = array_operand("take", a), by_protocol(indices)
     check_operands("take", x, indices)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0

@@ -27,7 +27,7 @@ from tapeless.tracer.numpy.shaping import expand_dims as expand
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, slice_in_dim
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- joining -------------------------------------------------------------------------------------------------
 
@@ -191,6 +191,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
     """`split` along the first axis. Raises: ValueError if there are fewer than two; what `split` raises."""
+    ary = by_protocol(ary)
     if np.ndim(ary) < 2:
         raise ValueError("vsplit: an array is split into rows if it has at least two axes. Use split.")
     return split(ary, indices_or_sections, 0)

@@ -27,7 +27,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_and
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- comparisons ---------------------------------------------------------------------------------------------
 
@@ -240,6 +240,7 @@ def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Array:
 
 def choose_between(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """x where `condition` is true, else y: the three are broadcast, x and y promoted; see `where`."""
+    condition, x, y = by_protocol(condition), by_protocol(x), by_protocol(y)
     check_operands("where", condition, x, y)
     x, y = promoted_dtypes("where", x, y)
     condition = truth("where", condition)

@@ -19,7 +19,7 @@ from tapeless.tracer.incoming import exact, incoming, incoming_number
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, copy_p
 from tapeless.tracer.primitives.operands import constant, converted, known_elements
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
 
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
@@ -103,6 +103,9 @@ def operand(name: str, x: Any) -> Any:
     """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
     if isinstance(x, Array):
         return x
+    x = by_protocol(x)
+    if isinstance(x, Array):
+        return x
     check_operands(name, x)
     x = incoming_number(x)
     return x if isinstance(x, np.ndarray) else constant(x, aval_of(x))
@@ -120,6 +123,7 @@ def array_operand(name: str, x: Any) -> Array:
     """x as an array of ours. Raises: TypeError if it is neither an array nor a number."""
     if isinstance(x, Array):
         return x
+    x = by_protocol(x)
     check_operands(name, x)
     return as_array(x)
 
@@ -172,6 +176,7 @@ def _check_weak(name: str, x: Array, y: Array) -> None:
 
 def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
     """x converted to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
+    x = by_protocol(x)
     if not isinstance(x, (Array, np.ndarray)):
         return converted(x, dtype)
     check_fits(x, dtype)
@@ -180,6 +185,7 @@ def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
 
 def inexact(name: str, x: Any) -> Any:
     """x with floating-point or complex elements: integers and booleans become what `dtypes.inexact_of` says."""
+    x = x if isinstance(x, Array) else by_protocol(x)
     if isinstance(x, Array):
         aval = x.aval
         if dtypes.is_inexact(aval.dtype):
@@ -201,6 +207,7 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
             return x, constant(y, x.aval)
     elif isinstance(y, Array) and type(x) in _NUMBERS and _NUMBERS[type(x)] <= dtypes.rank(y.aval.dtype):
         return constant(x, y.aval), y
+    x, y = by_protocol(x), by_protocol(y)
     check_operands(name, x, y)
     check_ranks(name, x, y)
     return _promoted(name, x, y)
@@ -224,6 +231,7 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common dtype, their shapes as they are."""
+    xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     dtype, weak = _common_dtype(name, *xs)
     return [cast(x, dtype, weak) for x in xs]
@@ -231,6 +239,7 @@ def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
 
 def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
     """Operands in their common floating-point or complex dtype, their shapes as they are."""
+    xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
     refuse_keys(name, *xs)
     dtype, weak = dtypes.result_type(*xs)

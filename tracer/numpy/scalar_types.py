@@ -13,7 +13,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.extended_dtypes import extended, prng_key
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.primitives.operands import canonical_axes
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
 
 dtype = np.dtype
 
@@ -153,6 +153,7 @@ def ndim(a: Any) -> int:
 
 def shape(a: Any) -> tuple[int, ...]:
     """Lengths of the axes."""
+    a = by_protocol(a)
     return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
 
 
@@ -169,7 +170,7 @@ def isscalar(element: Any) -> builtins.bool:
 
 def iscomplexobj(x: Any) -> builtins.bool:
     """Tell whether an array or number is of a complex type."""
-    return dtypes.is_complex(aval_of(x).dtype)
+    return dtypes.is_complex(aval_of(by_protocol(x)).dtype)
 
 
 def isrealobj(x: Any) -> builtins.bool:

@@ -29,7 +29,7 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     slice_in_dim,
 )
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 _SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fills it up."
 
@@ -223,7 +223,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Ar
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
     found = _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
-    return lax.convert_element_type(found, aval_of(ar1).dtype)
+    return lax.convert_element_type(found, aval_of(by_protocol(ar1)).dtype)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:

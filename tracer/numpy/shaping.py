@@ -15,7 +15,7 @@ from tapeless.tracer.numpy.promotion import array_operand, common_shape, format_
 from tapeless.tracer.primitives import shape as shapes
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, rev, slice_in_dim, static_ints
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 Axis = int | Sequence[int]
 
@@ -256,6 +256,7 @@ def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
 
 def _items(x: Any) -> list[Any]:
     """What a number, a sequence or a vector consists of."""
+    x = by_protocol(x)
     if isinstance(x, (Array, np.ndarray)):
         if x.ndim > 1:
             raise ValueError(f"roll: a number or a vector of them, not {aval_of(x)}.")

@@ -44,7 +44,7 @@ from tapeless.tracer.primitives.shape import (
     rev,
     slice_in_dim,
 )
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import aval_of, by_protocol
 
 # ---- sorting -------------------------------------------------------------------------------------------------
 
@@ -244,6 +244,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Positions of the elements that are not 0, as the rows of a matrix; see `nonzero`."""
+    a = by_protocol(a)
     if not np.ndim(a):
         check_operands("argwhere", a)
         x = reshape(a, (1,)) if isinstance(a, Array) else np.reshape(a, (1,))

@@ -30,6 +30,7 @@ from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, transpose
 from tapeless.tracer.primitives.sorting import sort
+from tapeless.tracer.types import by_protocol
 
 # ---- means ---------------------------------------------------------------------------------------------------
 
@@ -371,7 +372,7 @@ def _quantiles(
     x = inexact(name, array_operand(name, a))
     if dtypes.is_complex(x.dtype):
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
-    q = array(q) if isinstance(q, (list, tuple)) else q
+    q = array(q) if isinstance(q, (list, tuple)) else by_protocol(q)
     check_operands(name, x, q)
     shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
     axes = reductions.checked_axes(name, x, axis)

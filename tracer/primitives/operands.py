@@ -11,7 +11,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer, primitive_named
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
+from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, holds_keys
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -94,6 +94,7 @@ def _repeated(x: Any, shape: tuple[int, ...]) -> Any:
 
 def known_elements(x: Any) -> np.ndarray[Any, Any] | None:
     """The elements of a value; None if it is traced and they are not known, or if they are keys and no numbers."""
+    x = x if isinstance(x, Array) else by_protocol(x)
     while isinstance(x, Tracer):
         x = x.known()
     return None if x is None or (isinstance(x, Array) and holds_keys(x.aval)) else np.asarray(x)
