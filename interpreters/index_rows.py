@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 
 class Combination(Enum):
-    """How what a row reads becomes the result.
+    """The way in which the reads of a row are combined into the result.
 
     TERMS: the result is the sum of its terms; of booleans, whether one of them holds.
     POINTWISE: an element is a function of what the factors of the only term read for it.

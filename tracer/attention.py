@@ -25,7 +25,7 @@ _NAME = "dot_product_attention"
 
 
 class _Masks(NamedTuple):
-    """What keeps queries from keys; each may be None."""
+    """The masks that keep queries from keys; each may be None."""
 
     mask: Array | None
     causal: bool

@@ -148,7 +148,7 @@ class Config:
 
     @staticmethod
     def trace_key() -> object:
-        """What a cache of traced programs must be keyed by: the settings, one object for each combination of values,
+        """Return the cache key of traced programs for the settings: one object for each combination of values,
         and the named axes around.
 
         Read at every call of a jitted function, hence so cheap.

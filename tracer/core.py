@@ -135,7 +135,7 @@ def primitive_named(name: str) -> Primitive:
 
 
 class Trace:
-    """What applying a primitive means. `parent` is the trace in whose terms this one works."""
+    """An interpreter of primitives: what applying one means. `parent` is the trace in whose terms this one works."""
 
     __slots__ = ("alive", "depth", "function", "parent")
 
@@ -158,7 +158,7 @@ class Trace:
 
 
 class Evaluator(Protocol):
-    """What runs programs at the bottom: filled in by the package `tapeless` (see `set_evaluator`)."""
+    """The interface of the evaluator at the bottom, which runs programs; the package `tapeless` sets it."""
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive on concrete values."""
@@ -299,7 +299,7 @@ class Tracer(Array):
         return None
 
     def where(self) -> str:
-        """Where in the user's program this value was computed, if that is recorded."""
+        """Describe the place in the user's program where this value was computed, if it is recorded."""
         return ""
 
     def __bool__(self) -> bool:
@@ -373,7 +373,7 @@ class Tracer(Array):
 
 
 def how_to_be_known(trace: Trace) -> str:
-    """What to do, in an error message, for a value to be known that is being traced."""
+    """Advise, in an error message, how to make the elements of a traced value known."""
     around = trace
     while around is not _bottom:
         if around.what in _WITH_STATIC:
@@ -460,7 +460,7 @@ def describe_function(f: Any) -> str:
 
 
 class ProgramCache:
-    """What is derived from programs, remembered for as long as the program lives.
+    """A weak cache by program: what is derived from a jaxpr is remembered for as long as it lives.
 
     It is kept by the program itself: a table of weak references would hold for ever what refers back to its key, as a
     program that is derived from another often does.
@@ -475,11 +475,11 @@ class ProgramCache:
         return self in jaxpr.derived
 
     def get(self, jaxpr: Any) -> dict[Any, Any] | None:
-        """What is remembered of a program, or None."""
+        """Return the cache of a program, or None."""
         return jaxpr.derived.get(self)
 
     def setdefault(self, jaxpr: Any, default: dict[Any, Any]) -> dict[Any, Any]:
-        """What is remembered of a program: from now on `default` if nothing is."""
+        """Return the cache of a program, which is `default` from now on if there is none."""
         found = jaxpr.derived.get(self)
         if found is None:
             found = jaxpr.derived.setdefault(self, default)

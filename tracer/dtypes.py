@@ -114,7 +114,7 @@ def bits_of(dtype: DType) -> int:
 
 
 def short_name(dtype: DType) -> str:
-    """As types are printed: f32, bf16, i64, u8, c64, bool, f8_e4m3fn.
+    """Abbreviate a dtype as printed types do: f32, bf16, i64, u8, c64, bool, f8_e4m3fn.
 
     >>> short_name(np.dtype("float32"))
     'f32'
@@ -446,7 +446,7 @@ _ABOVE = {
 
 @cache
 def _upwards(name: str) -> frozenset[str]:
-    """What is at or above `name` in the lattice."""
+    """List the dtypes at or above `name` in the promotion lattice."""
     return frozenset([name]).union(*(_upwards(above) for above in _ABOVE.get(name, "").split()))
 
 

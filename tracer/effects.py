@@ -14,7 +14,7 @@ _NONE: Effects = frozenset()
 
 
 def effects(eqn: Equation) -> Effects:
-    """What an equation does besides its results, in programs that it carries too; empty if it is pure."""
+    """Collect the effects of an equation, in programs that it carries too; empty if it is pure."""
     primitive = eqn.primitive
     if primitive.effect is None and not primitive.carries_programs:
         return _NONE

@@ -1,4 +1,4 @@
-"""What can go wrong, as types.
+"""Exception types.
 
     TypeError
       ConcretizationTypeError         a traced value was used where Python needs a number

@@ -109,7 +109,7 @@ def variance_scaling(
 
 
 def _fans(shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> tuple[float, float]:
-    """How many inputs and outputs a unit has. Raises: ValueError if there are no two axes to be told apart."""
+    """Count the inputs and outputs of a unit (fan-in, fan-out). Raises: ValueError if there are not two axes."""
     if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
         raise ValueError(
             f"variance_scaling: shape {tuple(shape)} has no axis -2 of inputs. Name the axes, in_axis= and out_axis=."

@@ -87,7 +87,7 @@ class Equation:
         return any(v.linear for v in self.outvars or self.invars)
 
     def replace(self, **changes: Any) -> "Equation":
-        """This equation with some fields replaced."""
+        """Return the equation with some fields replaced."""
         get = changes.get
         return Equation(
             get("primitive", self.primitive),
@@ -127,11 +127,11 @@ class Jaxpr:
 
     @property
     def linear_in(self) -> tuple[bool, ...]:
-        """Which inputs are linear."""
+        """Flags of the inputs that are linear."""
         return tuple(v.linear for v in self.invars)
 
     def replace(self, **changes: Any) -> "Jaxpr":
-        """This program with some fields replaced."""
+        """Return the program with some fields replaced."""
         get = changes.get
         return Jaxpr(
             get("invars", self.invars),

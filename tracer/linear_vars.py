@@ -19,7 +19,7 @@ rules = Rules(
 
 
 def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
-    """With the inputs `linear_in` linear (as they are, if None), and all that depends on them, inside calls too."""
+    """Mark the inputs `linear_in` (None: those that are) as linear, and all that depends on them, inside calls too."""
     new: dict[Var, Var] = {}
 
     def marked(v: Var, linear: bool) -> Var:
@@ -42,7 +42,7 @@ def mark_linear(jaxpr: Jaxpr, linear_in: Sequence[bool] | None = None) -> Jaxpr:
 
 
 def linear_results(eqn: Equation) -> Sequence[bool]:
-    """Which results of an equation are linear, going by its operands."""
+    """Flag the results of an equation that are linear, going by its operands."""
     return _marked_equation(eqn, [v.linear for v in eqn.invars])[1]
 
 

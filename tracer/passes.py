@@ -20,7 +20,7 @@ def used_variables(jaxpr: Jaxpr) -> set[Var]:
 
 
 def dead_code(jaxpr: Jaxpr) -> Jaxpr:
-    """Without the equations that no result needs and that have no effect."""
+    """Eliminate dead code: equations that no result needs and that have no effect."""
     needed = {v for v in jaxpr.outvars if type(v) is Var}
     kept: list[Equation] = []
     for eqn in reversed(jaxpr.eqns):
@@ -31,13 +31,13 @@ def dead_code(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:
-    """For every result that is simply an input: which one."""
+    """Map each result to the number of the input that it is, or None if it is computed."""
     position = {v: i for i, v in enumerate(jaxpr.invars)}
     return tuple(position.get(v) if type(v) is Var else None for v in jaxpr.outvars)
 
 
 def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
-    """With `consts`, the values of its first inputs, written into it as literals."""
+    """Substitute `consts`, the values of the first inputs, as literals."""
     if not consts:
         return jaxpr
     known = {v: Literal(x if holds_keys(v.aval) else np.asarray(x), v.aval) for v, x in zip(jaxpr.invars, consts)}
@@ -50,7 +50,7 @@ def with_literals(jaxpr: Jaxpr, consts: Sequence[Any]) -> Jaxpr:
 
 
 def rearranged(jaxpr: Jaxpr, ins: Sequence[int | ShapedArray], outs: Sequence[int]) -> Jaxpr:
-    """With inputs and results in another order; a type among the inputs stands for one that is not used.
+    """Rearrange the inputs and results of a program; a type among the inputs stands for one that is not used.
 
     What only left out results need is gone. Remembered for as long as `jaxpr` lives: the same object every time.
     """

@@ -122,7 +122,7 @@ def words_of(name: str, key: ArrayLike) -> Any:
 
 
 def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """What a key, [2], encrypts the row-major index of each element of `shape` to: two words, [*shape]."""
+    """Encrypt the row-major index of each element of `shape` with a key, [2]: two words, [*shape]."""
     key0, key1 = (index_in_dim(words, i, keepdims=False) for i in range(2))
     return threefry2x32(key0, key1, *_indices(shape))
 

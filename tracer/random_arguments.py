@@ -1,4 +1,4 @@
-"""What samplers are asked for, checked: a key, a shape, a dtype, parameters that fit them.
+"""Argument checks of random samplers: key, shape, dtype, and parameters that fit them.
 
 Parameters that are not arrays of ours become arrays of the sampler's dtype at once, without a detour over the default
 width of Python's numbers.
@@ -47,7 +47,7 @@ def _has_no_mantissa(dtype: Any) -> bool:
 
 
 def sampling_mode(name: str, mode: str | None) -> str:
-    """How many bits a sample is made of. Raises: ValueError if it is neither "low" nor "high"."""
+    """Canonicalise the number of bits of a sample. Raises: ValueError if it is neither "low" nor "high"."""
     if mode not in (None, "low", "high"):
         raise ValueError(f'{name}: the mode must be "low" or "high", not {mode!r}.')
     return mode or "low"
@@ -104,5 +104,5 @@ def check_population(name: str, count: int, draws: int, replace: bool) -> None:
 
 
 def drawn_as(dtype: Any) -> Any:
-    """What integers of `dtype` are drawn in."""
+    """Choose the dtype in which integers of `dtype` are drawn."""
     return dtype if dtype.itemsize >= 4 else np.dtype("int32")

@@ -1,4 +1,4 @@
-"""Where in the user's program an equation comes from.
+"""Source lines: the place in the user's program that an equation comes from.
 
 Recording costs one short walk up the stack per equation; file, line and text are decoded only when printed.
 """

@@ -53,7 +53,7 @@ class ShapedArray:
         return ShapedArray, (self.shape, self.dtype, self.weak_type, self.sharding)
 
     def update(self, **changes: Any) -> "ShapedArray":
-        """This type with some fields replaced.
+        """Return the type with some fields replaced.
 
         >>> ShapedArray((2, 3), "float32").update(shape=(3,))
         ShapedArray(float32[3])
@@ -81,7 +81,7 @@ class ShapedArray:
         return self.size * self.dtype.itemsize
 
     def strong(self) -> "ShapedArray":
-        """This type, not weak."""
+        """Return the type, not weak."""
         return self.update(weak_type=False) if self.weak_type else self
 
     def str_short(self) -> str:
@@ -180,7 +180,7 @@ def is_masked(value: Any) -> bool:
 
 
 def conversion_hint(value: Any) -> str:
-    """What to do with a value that is no array of ours but could become one, as a line of its own; else nothing."""
+    """Advise how to convert a value that could become an array, as a line of its own; else nothing."""
     if isinstance(value, (list, tuple)):
         return "\n  Write tnp.array(...) around a list: it is copied to the device."
     if is_masked(value):

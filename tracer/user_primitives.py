@@ -41,7 +41,7 @@ class UserPrimitive(Primitive):
         return found
 
     def flat(self, kind: str, given: Any) -> tuple[Any, ...]:
-        """What a rule gives, as a tuple of one for each result.
+        """Turn the result of a rule into a tuple with one entry for each result.
 
         Raises: TypeError if the primitive has multiple results and the rule did not give a sequence.
         """

@@ -78,7 +78,7 @@ def _found(jaxpr: Jaxpr) -> list[IntegerNarrowing]:
 
 
 def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], UserLine | None]]:
-    """What an equation converts to a narrower dtype."""
+    """List the operands that an equation converts to a narrower dtype."""
     if eqn.primitive is convert_element_type_p:
         (x,), dtype = eqn.invars, eqn.params["dtype"]
         narrows = x.aval.weak_type and eqn.params["weak_type"] and not dtypes.holds(dtype, x.aval.dtype)

@@ -31,7 +31,7 @@ def explain(error: TypeError, operands: Iterable[Any]) -> None:
 
 
 def advice(values: Iterable[Any]) -> str:
-    """What to do about 64 bits that NumPy brought, as a line of its own; names those among `values`."""
+    """Advise on 64-bit values that came from NumPy, naming those among `values`, as a line of its own."""
     if config.numpy_bits == 32:
         return ""
     found = dict.fromkeys(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in values if _is_wide(x))

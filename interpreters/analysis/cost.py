@@ -461,7 +461,7 @@ def _custom_linear(eqn: Equation) -> Arithmetic:
 
 
 def _scan(eqn: Equation) -> Cost:
-    """Of all steps; and of disposing of linear constants after the last one, for until then each step reads them."""
+    """Count all steps of a scan, and the dropping of linear constants, which the last step reads."""
     constants = [v for v in eqn.invars[: eqn.params["n_consts"]] if v.linear]
     return cost(eqn.params["jaxpr"]).times(eqn.params["length"]) + Cost(drops=sum(_sizes(constants)))
 

@@ -270,7 +270,7 @@ pow = power
 
 @core.compound
 def _integer_power(x: Any, y: Any) -> Array:
-    """By squaring, one bit of y at a time; all bits, since arithmetic is modulo a power of two."""
+    """Compute an integer power by squaring, over all bits of y, since arithmetic is modulo a power of two."""
     shape = np.broadcast_shapes(x.shape, y.shape)
     result, base = full(shape, 1, x.dtype), filled(x, shape)
     for _ in range(8 * x.dtype.itemsize):

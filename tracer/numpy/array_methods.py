@@ -96,7 +96,7 @@ def _is_foreign(x: Any) -> bool:
 
 
 def _answered(symbol: str, x: Array, other: Any, method: str) -> Any:
-    """What `other` says to `x op other`. Raises: TypeError with advice if it has no answer; Python would have none."""
+    """Ask `other` for `x op other`. Raises: TypeError with advice if it does not know; Python would give none."""
     answer = None if is_masked(other) else getattr(type(other), method, None)
     found = NotImplemented if answer is None else answer(other, x)
     if found is NotImplemented:
@@ -150,7 +150,7 @@ _STAND_FOR = frozenset(
 
 
 def _nearest(self: Array, ndigits: int | None = None) -> Array:
-    """Of Python's `round`: integers if no number of digits is given, of 64 bits for numbers of 64."""
+    """Round as Python's `round`: to integers if no number of digits is given, of 64 bits for numbers of 64."""
     rounded = arithmetic.round(self, ndigits or 0)
     if ndigits is not None or dtypes.is_integer(rounded.dtype):
         return rounded

@@ -142,7 +142,7 @@ class AtIndexer:
         return self.set(once(part) if times is None else applied(once, part, times), **options)
 
     def _times(self, mode: Mode, shape: tuple[int, ...]) -> Any:
-        """How often each element of the part is named; None if none is twice."""
+        """Count how often the index names each element; None if it names none twice."""
         plan, positions = plan_index(self.array.aval, self.index, check=mode is None)
         if math.prod(plan.block) < 2:
             return None

@@ -26,7 +26,7 @@ _COUNTER = ShapedArray((), np.dtype(np.int32))
 
 
 def times_named(plan: IndexPlan, positions: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """How often each element of a part is named, in the shape of the part; positions known."""
+    """Count how often an index names each element, in the shape of the indexed part; positions are known."""
     vectors = np.stack([np.broadcast_to(p, plan.block).ravel() for p in positions])
     _, same, counts = np.unique(vectors, axis=1, return_inverse=True, return_counts=True)
     after = len(plan.layout) - plan.first - len(plan.block)

@@ -198,7 +198,7 @@ def _periodic(x: Array, xp: Array, fp: Array, period: Any) -> tuple[Array, Array
 
 
 def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Array:
-    """What was found, with what was asked for beyond one end."""
+    """Replace interpolated values beyond one end by the value given for it."""
     if isinstance(given, str):
         if given != "extrapolate":
             raise ValueError(f"interp: {side} must be a number or 'extrapolate', not {given!r}.")
@@ -296,7 +296,7 @@ def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
 
 
 def _margins(name: str, short: int, mode: str) -> tuple[int, int]:
-    """How far the shorter vector may stand out at both ends of the longer one."""
+    """Compute how far the shorter vector overhangs both ends of the longer one, by `mode`."""
     margins = {"full": (short - 1, short - 1), "same": (short // 2, short - short // 2 - 1), "valid": (0, 0)}
     if mode not in margins:
         raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', not {mode!r}.")
@@ -314,7 +314,7 @@ def _correlate(x: Array, y: Array, *, padding: tuple[int, int], precision: Any) 
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
-    """For every element, the function (or number) of the last condition that is true; one more is the default.
+    """Apply to each element the function (or number) of the last condition that is true; one more is the default.
 
     Raises: ValueError if there are neither as many functions as conditions nor one more.
     """

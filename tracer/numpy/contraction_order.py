@@ -74,7 +74,7 @@ def contraction_path(order: str | Path, labels: Sequence[Labels], out: Labels, s
 
 
 def _left(operands: int) -> Path:
-    """From left to right: what was contracted so far stands last in the list."""
+    """Contract from left to right: the intermediate result stands last in the list."""
     return ((0, 1), *((0, k) for k in range(operands - 2, 0, -1)))
 
 

@@ -314,7 +314,7 @@ def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> list[Any]
 
 @core.compound
 def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[Any], axis: int) -> Array:
-    """As a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
+    """Compute a weighted mean of both ends, exact at both. Integers are rounded down, as NumPy does."""
     shape = np.broadcast_shapes(low.shape, high.shape)
     full_shape = (num, *shape)
     low, high = (

@@ -147,7 +147,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 @core.compound
 def _sinc(x: Any) -> Array:
-    """By its series near 0: a quotient masked at the one point 0 would have the wrong derivatives there."""
+    """Compute sinc by its series near 0: a quotient masked at the one point 0 would have wrong derivatives there."""
     angle = lax.mul(x, np.pi)
     near = lax.lt(lax.abs(angle), 0.1)
     z = lax.square(select(near, angle, 0.0))

@@ -90,7 +90,7 @@ def _as_int32(n: Any) -> Any:
 
 @core.compound
 def _ldexp(x: Any, n: Any) -> Array:
-    """In three factors: one alone can be infinite where the product is not."""
+    """Multiply by 2**n in three factors: one alone can be infinite where the product is not."""
     low, high = int(dtypes.finfo(x.dtype).minexp), int(dtypes.finfo(x.dtype).maxexp) - 1
     for _ in range(3):
         step = lax.min(lax.max(n, low), high)

@@ -1,4 +1,4 @@
-"""What an index means: NumPy's rules for `x[...]`, worked out once for reading and for writing.
+"""Indexing: NumPy's rules for `x[...]` (basic, advanced, boolean), analysed once for reading and for writing.
 
 An index is read from left to right into one entry per axis: `Cut` (a slice), `int`, or an array of positions; None
 adds an axis. Integers and arrays of positions are "advanced" as soon as one of them has an axis or is traced: they
@@ -45,7 +45,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """How to index an array of one shape; hashable. The positions themselves are operands apart.
+    """The static part of an index into an array of one shape; hashable. The positions are operands apart.
 
     Attributes:
       entries: for each axis a `Cut`, a known integer, or None where positions are an operand.

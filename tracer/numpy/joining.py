@@ -344,7 +344,7 @@ def _insertions(obj: Any, x: Array, axis: int) -> np.ndarray[Any, Any]:
 
 
 def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where each part of the result is in the n old parts followed by the new ones; of one place, in order."""
+    """Order the n old and the new parts of an insertion; parts inserted at one place stay in order."""
     rank = np.argsort(places, kind="stable")
     new = places.copy()
     new[rank] += np.arange(places.size)

@@ -139,7 +139,7 @@ def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: A
 
 
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits of |x| are set, elementwise; uint8."""
+    """Count the set bits of |x|, elementwise; uint8."""
     x = operand("bitwise_count", x)
     if x.dtype.kind == "b":
         return lax.convert_element_type(x, np.uint8)
@@ -260,7 +260,7 @@ def _broadcast_choice(condition: Any, x: Any, y: Any) -> Array:
 
 
 def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
-    """For every element, the choice of the first condition that is true, or `default`.
+    """Select for each element the choice of the first condition that is true, or `default`.
 
     Raises: ValueError if there is not one choice for each condition, or none at all.
     """
@@ -297,7 +297,7 @@ def _isclose(a: Any, b: Any, rtol: Any, atol: Any, *, equal_nan: bool) -> Array:
 
 @core.compound
 def _integers_close(a: Any, b: Any, rtol: Any, atol: Any) -> Array:
-    """Their distance is computed as an unsigned integer: as floating point, large ones that differ may be the same."""
+    """Compare integers by their unsigned distance: as floating point, large ones that differ may be equal."""
     a, b = (lax.convert_element_type(v, np.int8) if dtypes.is_bool(v.dtype) else v for v in (a, b))
     less = lax.lt(a, b)
     unsigned = np.dtype(f"uint{8 * a.dtype.itemsize}")

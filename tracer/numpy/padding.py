@@ -149,7 +149,7 @@ def _statistic(x: Array, axis: int, width: int, mode: str, side: int, length: in
 
 
 def _ramp(x: Array, end: Any, axis: int, width: int, side: int) -> Array:
-    """From the edge of the array, not included, to `end`."""
+    """Interpolate from the edge of the array, excluded, to `end`."""
     edge = shapes.slice_in_dim(x, -1 if side else 0, None if side else 1, axis=axis)
     edge = broadcast_in_dim(edge, _with_width(x, axis, width), tuple(range(x.ndim)))
     if dtypes.is_bool(x.dtype):

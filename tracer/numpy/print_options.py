@@ -1,4 +1,4 @@
-"""How arrays are printed: NumPy prints ours too, and has the options."""
+"""Printing of arrays: NumPy prints ours too, and has the options."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""What NumPy functions do with operands before a primitive sees them: one dtype, one shape.
+"""Promotion and broadcasting of the operands of NumPy functions: one dtype, one shape.
 
 Primitives want equal dtypes, and equal shapes or rank 0. Bare numbers become constants of the other operand's
 dtype, weak types give way, shapes are broadcast explicitly. Two arrays of one type, or an array and a number that
@@ -167,7 +167,7 @@ def check_fits(x: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _check_weak(name: str, x: Array, y: Array) -> None:
-    """What is known of weak integers, before they become operands of a program."""
+    """Check that weak integers, whose values are known, fit the common dtype."""
     dtype, _ = _common_dtype(name, x, y)
     for operand in (x, y):
         if operand.aval.weak_type:

@@ -258,7 +258,7 @@ def all(
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements are not 0, over axes."""
+    """Count the nonzero elements over axes."""
     return sum(truth("count_nonzero", array_operand("count_nonzero", a)), axis, keepdims=keepdims)
 
 

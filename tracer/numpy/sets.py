@@ -93,7 +93,7 @@ def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @core.compound
 def _unique(x: Array, *fill: Array, axis: int, size: int, equal_nan: bool, dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """In the order that sorts x, an element is new where it differs from the one before it.
+    """Find the unique elements: in sorted order, one is new where it differs from the one before it.
 
     Returns: values, first positions, inverse and counts, all as if there were `size` distinct elements.
     """
@@ -235,7 +235,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Arr
 
 
 def _of_known(name: str, f: Callable[..., Any], x: ArrayLike, y: ArrayLike, *options: Any) -> Array:
-    """What NumPy's function makes of the elements of both, in their common dtype."""
+    """Apply NumPy's function to the known elements of both, in their common dtype."""
     help = _SIZE_HELP if name == "union1d" else "The length of the result depends on the elements: compute it outside."
     known = [concrete(name, v, help).ravel() for v in promoted_dtypes(name, x, y)]
     return as_array(f(*map(_comparable, known), *options).astype(known[0].dtype))

@@ -255,7 +255,7 @@ def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
 
 
 def _items(x: Any) -> list[Any]:
-    """What a number, a sequence or a vector consists of."""
+    """List the items of a number, a sequence or a vector."""
     x = by_protocol(x)
     if isinstance(x, (Array, np.ndarray)):
         if x.ndim > 1:

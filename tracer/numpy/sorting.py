@@ -136,7 +136,7 @@ def sort_complex(a: ArrayLike) -> Array:
 def searchsorted(
     a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan"
 ) -> Array:
-    """Where elements v [k..] belong in the sorted vector a: before equal ones if `side` is left, else behind them.
+    """Find the positions of elements v [k..] in the sorted vector a: before equal ones if `side` is left, else behind.
 
     Returns: [k..] positions from 0 to the length of a; int32 if that holds them.
     Raises: ValueError if a is not a vector, or for another `side`.
@@ -278,7 +278,7 @@ def where(
 
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
-    """How often each number from 0 on is in the vector x of integers, or the sums of the weights of these elements.
+    """Count each number from 0 on in the vector x of integers, or sum the weights of its occurrences.
 
     Args:
       length: length of the result, where greater numbers are dropped; needed where x is traced.
@@ -332,7 +332,7 @@ def _extent(x: Array, range: Any) -> tuple[Any, Any]:
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Array, Array]:
-    """How many elements are in each bin, and the edges of the bins; the last bin has both its ends.
+    """Count the elements in each bin; return the counts and the edges. The last bin has both its ends.
 
     Args:
       weights: what elements count, instead of 1; of the shape of a.

@@ -77,7 +77,7 @@ def _check_batches(a: Array, b: Array, given: str) -> None:
 
 
 def _solve_all(a: Array, b: Array) -> Array:
-    """Of one matrix and many right sides: all columns at once."""
+    """Solve for one matrix and many right sides, all columns at once."""
     rows = moveaxis(b, -2, 0)
     found = _solve(a, reshape(rows, (rows.shape[0], math.prod(rows.shape[1:]))))
     return moveaxis(reshape(found, rows.shape), 0, -2)
@@ -151,7 +151,7 @@ def _known_number(name: str, what: str, x: Any) -> float | None:
 
 
 def _noise(x: Array) -> float:
-    """What rounding errors of singular values are, relative to the largest."""
+    """Bound the rounding errors of singular values, relative to the largest."""
     return max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
 
 

@@ -1,4 +1,4 @@
-"""What programs with triangular factors are made of: diagonals, exchanged rows, systems."""
+"""Building blocks for triangular factors: diagonals, exchanged rows, systems."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def parity(pivots: Any, dtype: Any) -> Array:
 
 
 def determinant(factors: Any, pivots: Any) -> Array:
-    """That of a matrix, [..], of its factors [.., n, n] and pivots by `lu`."""
+    """Compute the determinant, [..], from the factors [.., n, n] and pivots of `lu`."""
     return lax.mul(reduce_prod(diagonal_of(factors), (factors.ndim - 2,)), parity(pivots, factors.dtype))
 
 
@@ -47,7 +47,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any, transposed: bool = False) -
 
 
 def _inverse(permutation: Any) -> Array:
-    """Where each place is found in a permutation [.., n]."""
+    """Invert a permutation [.., n]."""
     n = permutation.ndim
     shape = (*permutation.shape, permutation.shape[-1])
     rows = broadcasted_iota(np.int32, shape, n - 1)

@@ -65,5 +65,5 @@ debug_callback_p = Primitive("debug_callback", _debug_callback_type, remember=Fa
 
 
 def call_host(callback: Callback, avals: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """What a callback gives, outside of whatever is being traced around it."""
+    """Call a callback outside of any trace; return its arrays."""
     return list(source.at(None, core.under, core.bottom_trace(), callback, avals, *arrays))

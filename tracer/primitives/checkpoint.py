@@ -1,4 +1,4 @@
-"""What reverse mode keeps, and where: calls whose values are computed again, names, moves to memories, a barrier."""
+"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barrier."""
 
 from typing import Any
 

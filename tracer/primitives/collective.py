@@ -93,7 +93,7 @@ psum_scatter_p = Primitive("psum_scatter", _psum_scatter_type)
 def all_to_all(
     x: ArrayLike, axis_names: Names, axis_size: int, split_axis: int, concat_axis: int, groups: Groups = None
 ) -> Array:
-    """What all examples have for this one: each cuts `split_axis` into as many parts as there are examples, and joins
+    """Exchange parts among all examples: each cuts `split_axis` into as many parts as there are examples, and joins
     what it receives along `concat_axis`.
 
     Raises: ValueError if `axis_size` does not divide `split_axis`.
@@ -129,7 +129,7 @@ def _part(name: str, x: ShapedArray, axis: int, axis_size: int) -> int:
 
 
 def ppermute(x: ArrayLike, axis_names: Names, axis_size: int, perm: tuple[tuple[int, int], ...]) -> Array:
-    """What another example sent: `perm` has pairs (from, to); zeros where nothing arrives."""
+    """Receive what another example sends: `perm` has pairs (from, to); zeros where nothing arrives."""
     return ppermute_p.bind(x, axis_names=axis_names, axis_size=axis_size, perm=perm)[0]
 
 
@@ -143,7 +143,7 @@ ppermute_p = Primitive("ppermute", _ppermute_type)
 
 
 def axis_index(axis_names: Names, axis_size: int) -> Array:
-    """Which example this is: int32."""
+    """Return the position of the example along the named axes: int32."""
     return axis_index_p.bind(axis_names=axis_names, axis_size=axis_size)[0]
 
 

@@ -22,7 +22,7 @@ Dims = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tup
 
 
 class Precision(Enum):
-    """How exactly a device multiplies float32: as fast as it can, in between, or in full float32."""
+    """Precision of products of float32 on a device: as fast as it can, in between, or full float32."""
 
     DEFAULT = "default"
     HIGH = "high"
@@ -207,7 +207,7 @@ dot_general_p = Primitive("dot_general", _dot_general_type)
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axes mean what: (batch, feature, space..) of lhs and out, (out feature, in feature, space..) of rhs."""
+    """The roles of axes: (batch, feature, space..) of lhs and out, (out feature, in feature, space..) of rhs."""
 
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]

@@ -25,7 +25,7 @@ custom_vjp_p = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), reme
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
-    """What a function with its own rule computes, its rule forgotten."""
+    """Call a function that has a rule, without its rule."""
     return tuple(custom.function(*args)) if jaxpr is None else call.jit(jaxpr, *args)
 
 
@@ -50,7 +50,7 @@ custom_linear_p = Primitive("custom_linear", _custom_linear_type, remember=False
 
 
 def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:
-    """What `custom_linear` computes."""
+    """Compute `custom_linear`: apply the map of `pull`."""
     return tuple(pull.forward(args[:n], args[n:]))
 
 

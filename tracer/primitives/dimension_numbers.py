@@ -1,4 +1,4 @@
-"""Which axes of operand, indices and windows belong together in a gather or scatter, and what may be wrong."""
+"""Dimension numbers of gather and scatter: the axes of operand, indices and windows; and their constraints."""
 
 import operator
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and result belong together in a gather. Source: StableHLO spec, gather."""
+    """Dimension numbers of a gather: axes of operand, indices and result. Source: StableHLO spec, gather."""
 
     offset_dims: tuple[int, ...]
     collapsed_slice_dims: tuple[int, ...]
@@ -20,7 +20,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and updates belong together in a scatter; field by field those of the gather
+    """Dimension numbers of a scatter: axes of operand, indices and updates; field by field those of the gather
     that reads what the scatter writes. Source: StableHLO spec, scatter."""
 
     update_window_dims: tuple[int, ...]
@@ -76,7 +76,7 @@ def _distinct(dims: tuple[int, ...], rank: int) -> bool:
 
 
 def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) -> Iterator[str]:
-    """What is wrong with dimension numbers, the constraints in order; each may lean on those before."""
+    """List the constraints that dimension numbers violate, in order; each may lean on those before."""
     window, dropped, index_map, batching, indices_batching = d
     n_window, n_dropped, n_map, n_batching, n_indices_batching = d._fields
     if x.ndim != len(window) + len(dropped) + len(batching):
@@ -99,7 +99,7 @@ def _number_faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers) ->
 
 
 def faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tuple[int, ...]) -> Iterator[str]:
-    """What is wrong with a gather of windows of `sizes`."""
+    """List the constraints that a gather of windows of `sizes` violates."""
     if len(sizes) != x.ndim or any(k > n for k, n in zip(sizes, x.shape)):
         yield "a window must have the axes of the operand and be no larger"
     yield from _number_faults(x, indices, d)
@@ -110,7 +110,7 @@ def faults(x: ShapedArray, indices: ShapedArray, d: DimensionNumbers, sizes: tup
 def scatter_faults(
     x: ShapedArray, indices: ShapedArray, updates: ShapedArray, d: ScatterDimensionNumbers
 ) -> Iterator[str]:
-    """What is wrong with a scatter of `updates`."""
+    """List the constraints that a scatter of `updates` violates."""
     yield from _number_faults(x, indices, d)
     if updates.ndim != indices.ndim - 1 + len(d.update_window_dims):
         yield "updates must have the axes of the indices but the last, and update_window_dims"

@@ -110,7 +110,7 @@ def ceil(x: ArrayLike) -> Array:
 
 
 class RoundingMethod(IntEnum):
-    """Where `round` takes what lies halfway between two integers."""
+    """Rounding, by `round`, of numbers halfway between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -395,7 +395,7 @@ def is_finite(x: ArrayLike) -> Array:
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """For every element, the case that `which` says: boolean for two cases, else an integer below len(cases).
+    """Select for each element the case `which`: boolean for two cases, else an integer below len(cases).
 
     Args:
       which: [...] or a scalar; bool or int32.

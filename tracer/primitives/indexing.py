@@ -199,7 +199,7 @@ def _at(axis: int, start: ArrayLike, rank: int) -> tuple[ArrayLike, ...]:
 
 
 class GatherScatterMode(enum.Enum):
-    """What becomes of a window that is not inside the operand.
+    """Treatment of windows that are not inside the operand.
 
     CLIP: it is moved inside. FILL_OR_DROP: it reads as a fill value, its update is dropped.
     PROMISE_IN_BOUNDS: there is none, says the caller; otherwise the result is undefined.

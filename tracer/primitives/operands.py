@@ -1,4 +1,4 @@
-"""What the functions of all families do with their operands before binding: scalars, axes, shapes."""
+"""Canonical operands and parameters of all families, before binding: scalars, axes, shapes."""
 
 import operator
 from collections.abc import Iterable, Sequence

@@ -26,7 +26,7 @@ def dilated(size: int, dilation: int) -> int:
 
 
 def count(size: int, window: int, stride: int, padding: tuple[int, int], base_dilation: int, dilation: int) -> int:
-    """How many positions a window has along an axis of length `size`."""
+    """Count the positions of a window along an axis of length `size`."""
     room = dilated(size, base_dilation) + sum(padding) - dilated(window, dilation)
     return room // stride + 1 if room >= 0 else 0
 
@@ -244,7 +244,7 @@ def select_and_gather_add(
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[Sequence[int]] = "VALID",
 ) -> Array:
-    """For every window, the element of `tangents` at the place of the window's extreme in `operand`.
+    """Gather, for each window, the element of `tangents` at the place of the window's extreme in `operand`.
 
     Args:
       tangents, operand: [n..] of one type, floating point.

@@ -311,7 +311,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """From an outer tree of inner trees, an inner tree of outer trees.
+    """Transpose an outer tree of inner trees into an inner tree of outer trees.
 
     Args:
       outer_treedef: structure whose leaves are inner trees.

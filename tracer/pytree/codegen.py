@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 
 class TreeStructure(Protocol):
-    """What is needed of a PyTreeDef."""
+    """The part of a PyTreeDef's interface that generated code needs."""
 
     node: Any
     num_leaves: int

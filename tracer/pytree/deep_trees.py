@@ -91,7 +91,7 @@ def are_equal(x: Any, y: Any) -> Recursion:
 
 
 class Flattening(NamedTuple):
-    """How a tree is taken apart.
+    """The parameters of flattening a tree.
 
     open: the children and the node of a part, or None if it is a leaf; called with its path, too. leaf: the structure
     of a leaf. add: called with the path of every leaf, and the leaf. paths: whether there are paths, or all are ().

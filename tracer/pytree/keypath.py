@@ -1,4 +1,4 @@
-"""Where a leaf is in a pytree: a path is a tuple of keys, one for each node on the way. Names and texts are JAX's."""
+"""Key paths of leaves in a pytree: tuples of keys, one for each node on the way. Names and texts are JAX's."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""What is a node of a pytree: Python's containers, and the classes that users register."""
+"""The registry of pytree nodes: Python's containers, and the classes that users register."""
 
 import dataclasses
 import functools

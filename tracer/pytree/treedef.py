@@ -25,7 +25,7 @@ from tapeless.tracer.pytree.keypath import GetAttrKey, KeyEntry, KeyPath, keystr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeType:
-    """How instances of a class are taken apart and put together.
+    """A registered class of nodes: its functions to flatten and unflatten.
 
     flatten(tree) -> (children, aux); unflatten(aux, children) -> tree; keys(tree, aux, n) -> keys of the n children.
     """
@@ -254,7 +254,7 @@ class PyTreeDef:
         return self if self.interned else trampoline(deep_trees.snapshot(self))
 
     def compose(self, inner: "PyTreeDef") -> "PyTreeDef":
-        """This structure with `inner` at each leaf."""
+        """Replace each leaf of the structure by `inner`."""
         return trampoline(deep_trees.compose(self, inner))
 
     def __eq__(self, other: object) -> bool:
@@ -304,7 +304,7 @@ def _rebuilt(cls: type, aux: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
 
 
 def text_of(treedef: PyTreeDef, levels: int = 50) -> str:
-    """As JAX prints structures: `{'a': *, 'b': (*, None)}`; what is beyond so many levels as `...`."""
+    """Print a structure as JAX does: `{'a': *, 'b': (*, None)}`; deeper than `levels` as `...`."""
     if treedef is LEAF:
         return "*"
     if not levels:
