@@ -31,6 +31,7 @@ from tapeless.compile.named_call import named_call
 from tapeless.compile.placement import block_until_ready, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.custom.closures import closure_convert
+from tapeless.custom.gradient import custom_gradient
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.vjp import custom_vjp
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
@@ -99,6 +100,7 @@ __all__ = [
     "cost",
     "custom_batching",
     "custom_derivatives",
+    "custom_gradient",
     "custom_jvp",
     "custom_vjp",
     "debug",

@@ -1,6 +1,7 @@
 """Custom derivative rules, under the names of `jax.custom_derivatives`."""
 
 from tapeless.custom.closures import closure_convert
+from tapeless.custom.gradient import custom_gradient
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.primitives import OwnPrimitive as _OwnPrimitive
 from tapeless.custom.symbolic_zeros import (
@@ -18,6 +19,7 @@ __all__ = [
     "CustomVJPPrimal",
     "SymbolicZero",
     "closure_convert",
+    "custom_gradient",
     "custom_jvp",
     "custom_jvp_call_p",
     "custom_vjp",
