@@ -16,6 +16,7 @@ from tapeless.batch.collectives import (
     psum_scatter,
     pswapaxes,
 )
+from tapeless.batch.reductions import reduce, reduce_window
 from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
 from tapeless.control_flow.scan import associative_scan, map, scan
 from tapeless.custom.linear_solves import custom_linear_solve, custom_root
@@ -91,6 +92,7 @@ from tapeless.tracer.primitives.elementwise import (
     nextafter,
     pow,
     real,
+    reciprocal,
     rem,
     round,
     rsqrt,
@@ -151,6 +153,7 @@ from tapeless.tracer.primitives.shape import (
     expand_dims,
     full,
     full_like,
+    index_in_dim,
     iota,
     pad,
     reshape,
@@ -165,6 +168,7 @@ from tapeless.tracer.primitives.shape import (
 )
 from tapeless.tracer.primitives.sorting import (
     sort,
+    sort_key_val,
     top_k,
 )
 from tapeless.tracer.primitives.special import (
@@ -183,7 +187,7 @@ from tapeless.tracer.primitives.special import (
     zeta,
 )
 from tapeless.tracer.primitives.windows import (
-    reduce_window,
+    padtype_to_pads,
     select_and_gather_add,
     select_and_scatter_add,
 )
@@ -278,6 +282,7 @@ __all__ = [
     "igammac",
     "imag",
     "index_take",
+    "index_in_dim",
     "integer_pow",
     "iota",
     "is_finite",
@@ -297,6 +302,7 @@ __all__ = [
     "nextafter",
     "optimization_barrier",
     "pad",
+    "padtype_to_pads",
     "pmax",
     "pmean",
     "pmin",
@@ -310,6 +316,8 @@ __all__ = [
     "pswapaxes",
     "random_gamma_grad",
     "real",
+    "reciprocal",
+    "reduce",
     "reduce_and",
     "reduce_max",
     "reduce_min",
@@ -344,6 +352,7 @@ __all__ = [
     "slice",
     "slice_in_dim",
     "sort",
+    "sort_key_val",
     "split",
     "sqrt",
     "square",

@@ -166,6 +166,11 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     return integer_pow_p.bind(x, y=int(y))[0]
 
 
+def reciprocal(x: ArrayLike) -> Array:
+    """1 / x, elementwise, of floating-point or complex numbers."""
+    return integer_pow(x, -1)
+
+
 def _integer_pow_type(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
     if y < 0 and dtypes.is_integer(x.dtype):
         raise TypeError(f"integer_pow: {x} has no power {y} among the integers. Convert it to a float first.")

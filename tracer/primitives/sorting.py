@@ -36,6 +36,14 @@ def sort(
     return outs if several else outs[0]
 
 
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Sort `keys` along `dimension`, ascending, and permute `values`, of the same shape, with them: see `sort`."""
+    sorted_keys, permuted = sort((keys, values), dimension, is_stable)
+    return sorted_keys, permuted
+
+
 def _sort_type(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int) -> tuple[ShapedArray, ...]:
     if any(x.shape != xs[0].shape for x in xs):
         raise ValueError(f"sort: operands differ in shape: {' and '.join(map(str, xs))}.")

@@ -65,6 +65,16 @@ def _named_padding(
     return tuple((t - t // 2, t // 2) for t in total)
 
 
+def padtype_to_pads(
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
+) -> list[tuple[int, int]]:
+    """Write "VALID", "SAME" or "SAME_LOWER" as (before, after) for each axis.
+
+    Raises: ValueError for another word.
+    """
+    return list(explicit_padding("padtype_to_pads", padding, in_shape, window_shape, window_strides))
+
+
 def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tuple[int, ...]:
     """One positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
     exact = (1,) * n if values is None else tuple(map(int, values))
@@ -73,7 +83,7 @@ def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tupl
     return exact
 
 
-def _params(
+def window_params(
     name: str,
     shape: tuple[int, ...],
     window_dimensions: Sequence[int],
@@ -131,11 +141,11 @@ def reduce_window(
       others: as for `reduce_window_sum`.
     Raises: ValueError for another computation; TypeError for an init_value that is no scalar, or of another dtype.
     """
-    if computation not in _REDUCTIONS:
+    if computation not in REDUCTIONS:
         raise ValueError(
             f"reduce_window: the computation is lax.add, lax.mul, lax.max or lax.min, not {computation!r}."
         )
-    reduce, neutral = _REDUCTIONS[computation]
+    reduce, neutral = REDUCTIONS[computation]
     initial, given = aval_of(init_value), aval_of(operand)
     if initial.shape or not (initial.weak_type or initial.dtype == given.dtype):
         raise TypeError(f"reduce_window: init_value must be a scalar of {given.dtype}, as operand is, not {initial}.")
@@ -166,7 +176,7 @@ def reduce_window_sum(
     Source: StableHLO spec, reduce_window.
     """
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    return reduce_window_sum_p.bind(operand, **_params("reduce_window_sum", shape_of(operand), *window))[0]
+    return reduce_window_sum_p.bind(operand, **window_params("reduce_window_sum", shape_of(operand), *window))[0]
 
 
 def reduce_window_prod(
@@ -179,7 +189,7 @@ def reduce_window_prod(
 ) -> Array:
     """Products of the elements in windows of `operand`, padded with ones: see `reduce_window_sum`."""
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    return reduce_window_prod_p.bind(operand, **_params("reduce_window_prod", shape_of(operand), *window))[0]
+    return reduce_window_prod_p.bind(operand, **window_params("reduce_window_prod", shape_of(operand), *window))[0]
 
 
 def reduce_window_max(
@@ -195,7 +205,7 @@ def reduce_window_max(
     The first of ties, in row-major order, has the derivative.
     """
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    return reduce_window_max_p.bind(operand, **_params("reduce_window_max", shape_of(operand), *window))[0]
+    return reduce_window_max_p.bind(operand, **window_params("reduce_window_max", shape_of(operand), *window))[0]
 
 
 def reduce_window_min(
@@ -208,10 +218,10 @@ def reduce_window_min(
 ) -> Array:
     """Minima in windows of `operand`, real, padded with the greatest value: see `reduce_window_max`."""
     window = window_dimensions, window_strides, padding, base_dilation, window_dilation
-    return reduce_window_min_p.bind(operand, **_params("reduce_window_min", shape_of(operand), *window))[0]
+    return reduce_window_min_p.bind(operand, **window_params("reduce_window_min", shape_of(operand), *window))[0]
 
 
-_REDUCTIONS: dict[Any, tuple[Callable[..., Array], float]] = {
+REDUCTIONS: dict[Any, tuple[Callable[..., Array], float]] = {
     e.add: (reduce_window_sum, 0),
     e.mul: (reduce_window_prod, 1),
     e.max: (reduce_window_max, -float("inf")),
@@ -285,7 +295,7 @@ def _select_params(
 ) -> dict[str, Any]:
     if select not in ("ge", "le"):
         raise ValueError(f"{name}: select is 'ge' or 'le', not {select!r}.")
-    params = _params(name, shape_of(operand), window, strides, padding, None, None)
+    params = window_params(name, shape_of(operand), window, strides, padding, None, None)
     del params["base_dilation"], params["window_dilation"]
     return {"select": select, **params}
 
