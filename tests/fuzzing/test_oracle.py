@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tapeless as tl
 from tapeless.lowering import dispatch
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.check import check
@@ -68,6 +69,16 @@ def test_values_across_examples(row: Sample):
     )
     wanted = oracle.evaluate_mapped(jaxpr, row.args, name_and_size[1])
     assert_agree(jaxpr, [np.asarray(y) for y in bind(row, row.args)], wanted)
+
+
+def test_derivatives_of_transposed_linear_maps():
+    """A complex step passes the residuals of a linear map that is the transpose of a rule's."""
+    cube = tl.custom_vjp(lambda x: x**3)
+    cube.defvjp(lambda x: (x**3, x), lambda x, t: (3 * x**2 * t,))
+    x, t = np.array([2.0, -1.0]), np.array([1.0, 3.0])
+    jaxpr = tl.make_jaxpr(lambda x: tl.jvp(cube, (x,), (t,))[1])(x)
+    (found,), _ = oracle.directional(jaxpr, [x], [t])
+    np.testing.assert_allclose(found, 6 * x * t**2, rtol=1e-14)
 
 
 def assert_agree(jaxpr: Any, outs: Sequence[Any], wanted: Sequence[Any]) -> None:

@@ -77,7 +77,7 @@ def _transposed(run: Run, jaxpr: Any, residuals: Sequence[Values], given: Sequen
     nothing = [zeros(aval.shape, aval.dtype) for aval in avals]
     outs: list[Values] = []
     for k, zero in enumerate(nothing):
-        column = np.zeros(zero.shape, np.result_type(zero, *[x for x in given if np.iscomplexobj(x)]))
+        column = np.zeros(zero.shape, np.result_type(zero, *filter(np.iscomplexobj, (*residuals, *given))))
         for at in np.ndindex(zero.shape):
             one = zero.copy()
             one[at] = 1
