@@ -3,7 +3,6 @@
 `import tapeless as tl; import tapeless.numpy as tnp`. Names and meanings follow JAX wherever JAX has a name.
 """
 
-import importlib as _importlib
 import typing as _typing
 
 from tapeless import (
@@ -23,15 +22,12 @@ from tapeless import (
     tree,
     tree_util,
 )
-from tapeless.batch.pmap import pmap
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
-from tapeless.compile.named_call import named_call
 from tapeless.compile.placement import block_until_ready, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.custom.closures import closure_convert
-from tapeless.custom.gradient import custom_gradient
 from tapeless.custom.jvp import custom_jvp
 from tapeless.custom.vjp import custom_vjp
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
@@ -43,6 +39,7 @@ from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
+from tapeless.late_names import imported_late as _imported_late
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
@@ -71,7 +68,6 @@ from tapeless.tracer.config import (
     numpy_rank_promotion,
 )
 from tapeless.tracer.core import ensure_compile_time_eval
-from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.source import named_scope
 from tapeless.tracer.types import aval_of as typeof
@@ -172,14 +168,18 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless import core, extend, flatten_util, nn, scipy, sharding, typing
+    from tapeless.batch.pmap import pmap
+    from tapeless.compile.named_call import named_call
+    from tapeless.custom.gradient import custom_gradient
     from tapeless.jax_shim import as_jax
 else:
-    _LATER = {"core", "extend", "flatten_util", "nn", "scipy", "sharding", "typing"}
-
-    def __getattr__(name: str) -> _typing.Any:
-        if name in _LATER:
-            return _importlib.import_module(f"tapeless.{name}")
-        if name == "as_jax":
-            found = globals()[name] = _importlib.import_module("tapeless.jax_shim").as_jax
-            return found
-        raise _missing_name("tapeless", name)
+    __getattr__ = _imported_late(
+        globals(),
+        {
+            **dict.fromkeys(("core", "extend", "flatten_util", "nn", "scipy", "sharding", "typing"), ""),
+            "as_jax": "jax_shim",
+            "custom_gradient": "custom.gradient",
+            "named_call": "compile.named_call",
+            "pmap": "batch.pmap",
+        },
+    )

@@ -1,9 +1,9 @@
 """Custom derivative rules, under the names of `jax.custom_derivatives`."""
 
+import typing as _typing
+
 from tapeless.custom.closures import closure_convert
-from tapeless.custom.gradient import custom_gradient
 from tapeless.custom.jvp import custom_jvp
-from tapeless.custom.primitives import OwnPrimitive as _OwnPrimitive
 from tapeless.custom.symbolic_zeros import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -11,9 +11,7 @@ from tapeless.custom.symbolic_zeros import (
     zero_from_primal,
 )
 from tapeless.custom.vjp import custom_vjp
-from tapeless.tracer.primitives.custom import custom_jvp_p as _custom_jvp_p
-
-custom_jvp_call_p = _OwnPrimitive(_custom_jvp_p, multiple_results=True)
+from tapeless.late_names import imported_late as _imported_late
 
 __all__ = [
     "CustomVJPPrimal",
@@ -26,3 +24,11 @@ __all__ = [
     "custom_vjp_primal_tree_values",
     "zero_from_primal",
 ]
+
+if _typing.TYPE_CHECKING:
+    from tapeless.custom.gradient import custom_gradient
+    from tapeless.custom.own_primitives import custom_jvp_call_p
+else:
+    __getattr__ = _imported_late(
+        globals(), {"custom_gradient": "custom.gradient", "custom_jvp_call_p": "custom.own_primitives"}
+    )

@@ -16,14 +16,12 @@ from tapeless.batch.collectives import (
     psum_scatter,
     pswapaxes,
 )
-from tapeless.batch.reductions import reduce, reduce_window
 from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
 from tapeless.control_flow.scan import associative_scan, map, scan
 from tapeless.custom.linear_solves import custom_linear_solve, custom_root
-from tapeless.custom.primitives import OwnPrimitive as _OwnPrimitive
+from tapeless.late_names import imported_late as _imported_late
 from tapeless.lax import linalg
 from tapeless.remat.checkpoint import optimization_barrier
-from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,
@@ -108,7 +106,6 @@ from tapeless.tracer.primitives.elementwise import (
     tan,
     tanh,
 )
-from tapeless.tracer.primitives.elementwise import stop_gradient_p as _stop_gradient_p
 from tapeless.tracer.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -191,8 +188,6 @@ from tapeless.tracer.primitives.windows import (
     select_and_gather_add,
     select_and_scatter_add,
 )
-
-stop_gradient_p = _OwnPrimitive(_stop_gradient_p, multiple_results=False)
 
 __all__ = [
     "ConvDimensionNumbers",
@@ -371,7 +366,9 @@ __all__ = [
     "zeta",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-
-    def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing_name("tapeless.lax", name)
+if _typing.TYPE_CHECKING:
+    from tapeless.batch.reductions import reduce, reduce_window
+    from tapeless.custom.own_primitives import stop_gradient_p
+else:
+    _reductions = dict.fromkeys(("reduce", "reduce_window"), "batch.reductions")
+    __getattr__ = _imported_late(globals(), {"stop_gradient_p": "custom.own_primitives", **_reductions})
