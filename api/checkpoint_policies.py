@@ -92,7 +92,7 @@ def save_if(predicate: Callable[..., Any]) -> Policy:
 
 
 def budget(nbytes: int) -> ProgramPolicy:
-    """Save at most so many bytes, arguments not counted, and of all that fits what spares the most work.
+    """Save at most `nbytes`, arguments not counted, and of all that fits the values that spare the most work.
 
     It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint that of all examples together,
     inside of a loop that of one step. The choice is greedy, by operations spared for a byte, and the same every time.

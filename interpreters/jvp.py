@@ -90,7 +90,7 @@ class JVPTrace(Trace):
 
 
 class Aux:
-    """Marks a result that is wanted without its tangent. Derivatives around this one still see it."""
+    """Mark a result whose tangent is not asked for. Derivatives around this one still see it."""
 
     __slots__ = ("value",)
 
@@ -128,7 +128,7 @@ rules = Rules(
 
 
 def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
-    """A rule from one row per operand: `lambda t, *operands, **params: tangent`; None where there is no derivative."""
+    """Register a rule from one row per operand: `lambda t, *operands, **params: tangent`; None: no derivative."""
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -151,12 +151,12 @@ def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -
 
 
 def linear(primitive: Primitive) -> None:
-    """A rule for what is linear in all its operands together: tangents go through the primitive itself."""
+    """Register the rule of a primitive that is linear in all operands jointly: apply it to the tangents."""
     linear_in(primitive)
 
 
 def multilinear(primitive: Primitive) -> None:
-    """A rule for what is linear in each operand separately: the product rule."""
+    """Register the rule of a multilinear primitive: the product rule."""
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -188,7 +188,7 @@ def linear_in(primitive: Primitive, *positions: int) -> None:
 
 
 def zero(primitive: Primitive) -> None:
-    """A rule for what has no derivative: piecewise constant, or integer."""
+    """Register the rule of a primitive without derivative: piecewise constant, or integer."""
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)

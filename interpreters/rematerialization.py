@@ -1,4 +1,4 @@
-"""Save or recompute: of what the linear half of an unzipped program needs, a policy says which.
+"""Rematerialization: a policy chooses the residuals to save; the linear half computes the others again.
 
 A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
 does not save is computed again, in the linear half, from what it does save and from the inputs. An `Offload` in the
@@ -75,7 +75,7 @@ def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
 
 
 def without_broadcasts(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr, int]:
-    """`by_policy` for what no policy would save: of what is broadcast the operand is saved, and of zeros nothing."""
+    """Save the operands of broadcasts in the place of broadcast residuals, and nothing of iotas and zeros."""
     wanted = primal.outvars[len(primal.outvars) - n :]
     needed: set[Atom] = set(wanted)
     again: list[Equation] = []
@@ -209,7 +209,7 @@ class _Walk:
         return tuple(eqn.replace(invars=[self.stands_for(v) for v in eqn.invars]) for eqn in forwards)
 
     def stands_for(self, v: Atom) -> Atom:
-        """The variable that is saved in the place of one that it names."""
+        """Return the variable that is saved in the place of `v`, as a name for it; else `v`."""
         return self._stand_ins.get(v, v)
 
     def _decide(self, eqn: Equation, wanted: list[Var]) -> tuple[Equation, Equation | None]:

@@ -1,4 +1,4 @@
-"""A budget for what is kept: save at most so many bytes, and of all that fits what spares the most work.
+"""Memory budget for residuals (checkpointing as a knapsack): save at most `nbytes`, sparing the most work.
 
 The program becomes a graph of equations, with those of the programs inside, as it reads backwards from what is wanted.
 Saving a value makes needless all that is computed only for it, what it dominates: that work, for a byte, is how dense
@@ -24,7 +24,7 @@ from tapeless.tracer.types import ShapedArray
 
 @dataclass(frozen=True)
 class Budget(ProgramPolicy):
-    """The policy that saves at most so many bytes of a program."""
+    """The policy that saves at most `nbytes` of a program."""
 
     nbytes: int
 
@@ -61,7 +61,7 @@ Path = tuple[Equation, ...]
 
 
 class _CostNode:
-    """An equation, in the programs that those of `path` carry; or, without one, a place where values meet."""
+    """A node of the graph: an equation, inside the equations `path`; or, without one, a join of values."""
 
     __slots__ = ("eqn", "nbytes", "path", "reads", "work")
 
@@ -79,7 +79,7 @@ def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _CostNode:
 
 
 def _results(program: Jaxpr, operands: Values, path: Path, times: int) -> Values:
-    """The results of a program that is run so many times."""
+    """Build the nodes of a program that runs `times` times; return those of its results."""
     env: dict[Atom, _CostNode | None] = dict(zip(program.invars, operands, strict=True))
     for eqn in program.eqns:
         reads = [env.get(v) for v in eqn.invars]
@@ -142,13 +142,13 @@ class _ChainPrefix(NamedTuple):
 
 
 def _points(root: _CostNode) -> list[_ChainPrefix]:
-    """The prefixes of all chains: for each power of 2, of the values of at most so many bytes."""
+    """List the prefixes of all chains: one chain for each power of 2 that bounds the bytes of its values."""
     sizes = {x.nbytes.bit_length() for x in _Need(root, set()).order if x.nbytes}
     return [point for bits in sorted(sizes) for point in _chain(root, bits)]
 
 
 def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
-    """Rounds: each takes what is about as dense as the densest, as long as none makes another needless."""
+    """Build a chain in rounds, each of the values about as dense as the densest, none of which spares another."""
     chain: list[_CostNode] = []
     points: list[_ChainPrefix] = []
     while True:

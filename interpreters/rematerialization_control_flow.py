@@ -62,7 +62,7 @@ def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 
 
 def _halves(branch: Jaxpr, plan: RematerializationPlan, again: Sequence[int]) -> UnzippedJaxpr:
-    """A branch in two, what is saved in the place of residuals."""
+    """Split a branch by its plan; saved values take the place of residuals."""
     primal = branch.replace(eqns=plan.eqns, outvars=[*branch.outvars, *plan.saved])
     second = Jaxpr(plan.saved, plan.again, [plan.wanted[k] for k in again], f"again_{branch.name}")
     return UnzippedJaxpr(checked(primal), checked(passes.dead_code(second)), (), len(plan.saved))
@@ -77,7 +77,7 @@ def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **para
 
 
 class _RematerializedHalves(NamedTuple):
-    """A program in two: `primal` gives what is saved too, `again` some results from that.
+    """A program split in two: `primal` also returns the saved values, `again` computes some results from them.
 
     inputs, saved: positions of those inputs, in order, and results of `primal` that `again` takes. computed: of the
     results of the program that it gives. carried: the parts of a loop's carry that it needs, which it gives first.

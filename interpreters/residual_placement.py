@@ -47,7 +47,7 @@ def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
 
 
 def apart(jaxpr: Jaxpr) -> Jaxpr:
-    """A linear body whose checkpoints need no barriers: what they compute again, another loop computed.
+    """Remove the barriers of a linear body's checkpoints: it runs in another loop than the primal body.
 
     A barrier holds the running cotangents too, and the loop would copy them at every step.
     """

@@ -44,7 +44,7 @@ class _Noted(NamedTuple):
 
 
 class ResidualProvenance:
-    """The known values of one trace that have structure; it keeps alive what those that live were made of."""
+    """The repetitive primal values of one trace, with the operations that made them, for as long as they live."""
 
     __slots__ = ("__weakref__", "_made")
 
@@ -106,7 +106,7 @@ def _is_known(eqn: Equation) -> bool:
 
 
 def _compute(v: Var, made: dict[Var, Equation], values: dict[Var, Any]) -> None:
-    """Have the value of a variable, and of those that it is computed from."""
+    """Compute the value of a variable, and of the variables that it depends on."""
     todo = [v]
     while todo:
         eqn = made.get(todo[-1])

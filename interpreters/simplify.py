@@ -45,7 +45,7 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
-    """The same of a program that an equation carries.
+    """Simplify a program that an equation carries.
 
     The linear inputs of a whole program are finite, being tangents or cotangents that somebody gives; of those of a
     body, which its equation computes, nothing is known.
@@ -72,7 +72,7 @@ bodies: Steps = []
 
 
 class Writer:
-    """A program being written anew, equation by equation: rules see what their operands are made of."""
+    """A rewriter: it writes a program anew, equation by equation; rules look up the definitions of their operands."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.jaxpr = jaxpr
@@ -127,7 +127,7 @@ class Writer:
         return True
 
     def renamed(self, eqn: Equation) -> Equation:
-        """An equation of the old program, reading variables of the new one."""
+        """Rename the operands of an equation of the old program to variables of the new one."""
         same = self._same
         if not same or same.keys().isdisjoint(eqn.invars):
             return eqn
@@ -144,7 +144,7 @@ class Writer:
             self._made[v] = eqn
 
     def replace(self, eqn: Equation, outs: Atom | Sequence[Atom]) -> bool:
-        """Let results of an old equation be what was found instead, unless types differ."""
+        """Substitute `outs` for the results of an old equation, unless types differ."""
         atoms = (outs,) if isinstance(outs, (Var, Literal)) else outs
         if any(v.aval is not found.aval for v, found in zip(eqn.outvars, atoms, strict=True)):
             return False
@@ -175,7 +175,7 @@ class Writer:
         return self._made.get(v) if type(v) is Var else None
 
     def finish(self) -> Jaxpr:
-        """The new program, or the old one if nothing changed."""
+        """Return the new program, or the old one if nothing changed."""
         if not self.changed:
             return self.jaxpr
         outvars = [self.now(v) for v in self.jaxpr.outvars]
@@ -228,7 +228,7 @@ def uses(jaxpr: Jaxpr) -> dict[Var, int]:
 
 
 def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:
-    """The program of these equations, as near to their order as what reads what allows, without dead code."""
+    """Build the program of these equations in topological order, near to the given one, without dead code."""
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
     done: set[Equation] = set()
     ordered: list[Equation] = []

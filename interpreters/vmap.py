@@ -53,7 +53,7 @@ def vmap_to_front(
 
 
 def batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
-    """A program for `size` examples at once: its inputs' mapped axes are at `dims`, those of its results first.
+    """Batch a program for `size` examples: mapped axes of inputs are at `dims`, of results first.
 
     Remembered for as long as `jaxpr` lives.
     """
@@ -160,12 +160,12 @@ def mapping(
     *args: Arguments.args,
     **params: Arguments.kwargs,
 ) -> Result:
-    """`f(*args, **params)`, as in a rule for the axis of this name: for what a rule leaves to be done later."""
+    """Call `f(*args, **params)` as in a rule for the axis of this name: for work that a rule left for later."""
     return scoped(_name, name, axes.binding, name, size, f, *args, **params)
 
 
 def elementwise(primitive: Primitive) -> None:
-    """A rule for operands of one shape, or of rank 0: axes that are equal stay, else the mapped axis goes first."""
+    """Register the rule of an elementwise primitive: equal mapped axes stay, else they go first."""
 
     def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
         found = {(d, aval_of(x).shape) for x, d in zip(args, dims) if d is not None or aval_of(x).ndim}
@@ -180,7 +180,7 @@ def elementwise(primitive: Primitive) -> None:
 
 
 def front(primitive: Primitive, shift: Callable[..., dict[str, Any]] | None = None) -> None:
-    """A rule for what treats a leading axis as more of the same: every operand gets it, `shift` moves the params.
+    """Register the rule of a primitive that takes leading batch axes: mapped axes go first, `shift` moves the params.
 
     Args:
       shift: `lambda size, **params: params` for operands with the mapped axis first; None if they stay.
@@ -221,7 +221,7 @@ def beside(axis: int, d: int) -> int:
 
 
 def together(size: int, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[Any], int]:
-    """Operands of one rank with the mapped axis in one place, that of the first which has one, and this place."""
+    """Move the mapped axes of operands of one rank to one position; return the operands and the position."""
     place = next(d for d in dims if d is not None)
     return [x if d == place else placed(x, d, place, size) for x, d in zip(args, dims)], place
 
@@ -233,7 +233,7 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
 
 
 def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
-    """An operand of an elementwise operation on examples of `shape`; a scalar for all examples stays one."""
+    """Align an operand of an elementwise operation on examples of `shape`; an unmapped scalar stays one."""
     if example_shape(x, d) or not shape:
         return materialized(x, d, size)
     return x if d is None else broadcast_in_dim(x, (size, *shape), (0,))
@@ -260,7 +260,7 @@ def _batch_jaxpr(
 
 
 def _with_literals(jaxpr: Jaxpr, consts: Sequence[Any], trace: Trace) -> Jaxpr:
-    """A program with its constants written into it: tables of indices, and what rules of users close over.
+    """Write constants into a program as literals: tables of indices, and arrays that users' rules close over.
 
     Raises: UnexpectedTracerError if such a value is traced.
     """

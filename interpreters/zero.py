@@ -54,6 +54,6 @@ def are_nonzero(ts: Iterable[Any]) -> tuple[bool, ...]:
 
 
 def with_zeros(results: Sequence[Any], some: Sequence[bool]) -> tuple[Sequence[Any], tuple[Any, ...]]:
-    """Primals and tangents, from primals followed by the tangents of those that have `some`."""
+    """Pair primals with tangents, given behind them for the `some` that have one; the others get `Zero`."""
     primals, tangents = results[: len(some)], results[len(some) :]
     return primals, merge_lists(some, tangents, zeros_of(where_false(some, primals)))

@@ -66,7 +66,7 @@ class DeviceArray(Array):
         return self.live().is_ready()
 
     def block_until_ready(self) -> "DeviceArray":
-        """Itself, once it is computed. Raises: what went wrong while computing it."""
+        """Wait until the array is computed, and return it. Raises: the error of its computation."""
         self._await()
         self.live().block_until_ready()
         return self
@@ -254,7 +254,7 @@ def to_device(value: Any, aval: ShapedArray, device: Device) -> DeviceArray:
 
 
 def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
-    """A copy of NumPy's elements. The dtype of `aval` is native: that is what a big-endian array is made, too."""
+    """Copy NumPy's elements to the device, in the native byte order of `aval`'s dtype."""
     if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     forking.check()

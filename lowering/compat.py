@@ -66,7 +66,7 @@ def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:
 
 
 def duplicate(buf: Any, devices: Any, sharding: Any) -> Any:
-    """A buffer of its own memory, equal to `buf`; `devices` is a DeviceList of one."""
+    """Copy `buf` to a buffer of its own memory; `devices` is a DeviceList of one."""
     always = jaxlib_core.ArrayCopySemantics.ALWAYS_COPY
     return xc.batched_copy_array_to_devices_with_sharding([buf], [devices], [sharding], [always])[0]
 

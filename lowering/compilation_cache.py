@@ -52,7 +52,7 @@ class CompilationCache:
         _make_private(self.directory)
 
     def get(self, key: str) -> bytes | None:
-        """The program of a key, or None. It is now the last one that eviction would take."""
+        """Look up the program of a key, or None, and mark it as most recently used."""
         path = self._path(key)
         try:
             content = _read_own(path)

@@ -1,4 +1,4 @@
-"""Compiling modules, and calling what comes out.
+"""Compilation of modules by XLA, and the executables.
 
 `compile_module` gives an `Executable`. Its `call` is the fast path, for callers who know what the buffers are; calling
 the object checks first, because XLA compares sizes in bytes and nothing else.
@@ -327,7 +327,7 @@ def _names(text: str | bytes, operation: str) -> bool:
 
 
 def _option_value(value: Any) -> Any:
-    """XLA wants booleans as such; on command lines they are words."""
+    """Convert the value of a compiler option: words of command lines to booleans."""
     return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
@@ -336,7 +336,7 @@ _REFUSED_VALUE = re.compile(r"While setting option ([^,\s]+),")
 
 
 def _option_named(message: str) -> str | None:
-    """The option that the compiler complains of, if that is what it does."""
+    """Parse the compiler's message for the option that it rejects; None if there is none."""
     found = _UNKNOWN_OPTION.search(message) or _REFUSED_VALUE.search(message)
     return found[1] if found else None
 

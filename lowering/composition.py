@@ -48,7 +48,7 @@ def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state
 
 
 def in_float32(rule: Rule) -> Rule:
-    """The rule that computes in float32 what is asked for in a narrower format."""
+    """Make a rule that computes in float32 for narrower formats."""
 
     def widened(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
         dtype = outs[0].dtype

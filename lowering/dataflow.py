@@ -67,7 +67,7 @@ class Dataflow:
             self._root[names[0]] = self._first.setdefault((kind, *roots, how), names[0])
 
     def cut(self, name: str) -> None:
-        """Let a name stand for itself: XLA does not see what it was made of."""
+        """Cut the aliases of a value: XLA does not see the operands of its definition."""
         self._sources.pop(name)
         self._results.discard(name)
 

@@ -50,7 +50,7 @@ def executable(
 def compiled_anew(
     jaxpr: Jaxpr, device: Any, donated: tuple[int, ...] = (), options: Mapping[str, Any] | None = None
 ) -> Executable:
-    """The compiled program, not taken from the cache on disk: one that jaxlib can serialise."""
+    """Compile a program without the cache on disk, so that jaxlib can serialise it."""
     module = emit.module(jaxpr, donated, jaxpr.name, device.platform)
     return compile_module(
         module.text,

@@ -1,4 +1,4 @@
-"""Loops that read and write one array, arranged such that the array need not be copied.
+"""Loops with in-place updates: order reads before writes, so that XLA's copy insertion copies no array.
 
 XLA on CPU writes in place what nothing reads any more. Four things keep it from seeing that, and then every step of a
 loop copies the array: n² for n steps.
@@ -76,7 +76,7 @@ class Order(NamedTuple):
 
 
 def order(jaxpr: Jaxpr, overwritten: Container[Any]) -> Order:
-    """The equations of a loop's body such that, if that can be, arrays are read before they are overwritten."""
+    """Order the equations of a loop's body so that arrays are read before they are overwritten, where possible."""
     writers = {eqn: vs for eqn in jaxpr.eqns if (vs := [v for v in _written_by(eqn) if v in overwritten])}
     readers = _readers(jaxpr, writers)
     if not any(readers.values()):
@@ -172,7 +172,7 @@ def settle(
 
 
 def wait(f: Function, eqn: Equation, operands: Sequence[Value], values: Iterable[Value]) -> list[Value]:
-    """The operands of a write, of which one now needs `values`: the smallest that is not overwritten itself."""
+    """Make one operand of a write depend on `values`: the smallest that is not overwritten itself."""
     found, kept = list(operands), _written_by(eqn)
     others = [k for k, v in enumerate(eqn.invars) if v not in kept and v.aval.dtype != dtypes.float0]
     if others:
@@ -199,7 +199,7 @@ def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value
 
 
 def _settled(f: Function, values: Sequence[Value]) -> Sequence[Value]:
-    """The values, of which is noted that XLA does not fuse with anything what computes them."""
+    """Note that XLA fuses the definitions of these values with nothing; return the values."""
     for x in values:
         if f.dataflow is not None:
             f.dataflow.cut(x.name)
@@ -207,7 +207,7 @@ def _settled(f: Function, values: Sequence[Value]) -> Sequence[Value]:
 
 
 def _always(f: Function, x: Value) -> Value:
-    """True: what is at least 0, or is nan, is not -1."""
+    """Emit a predicate that is always true, unknown to XLA: max(x, 0) != -1."""
     one = _first(f, x)
     if dtypes.is_complex(one.aval.dtype):
         one = f.op("real", [one], one.aval.update(dtype=dtypes.real_part_dtype(one.aval.dtype)))

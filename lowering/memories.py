@@ -35,7 +35,7 @@ def _has_moves(jaxpr: Jaxpr) -> bool:
 
 
 def _of_results(jaxpr: Jaxpr, given: Sequence[Memory]) -> list[Memory]:
-    """The memories that the results of a program are in, from those of its inputs."""
+    """Infer the memories of a program's results from those of its inputs."""
     places = dict(zip(jaxpr.invars, given, strict=True))
     for eqn in jaxpr.eqns:
         operands = [None if isinstance(v, Literal) else places[v] for v in eqn.invars]

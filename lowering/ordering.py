@@ -63,7 +63,7 @@ def call(eqn: Equation, token: Atom, out: Var) -> Equation:
 
 
 def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Atom]:
-    """The equations with `token` passed from one that has ordered effects to the next, and the last token."""
+    """Thread `token` through the equations with ordered effects; return the equations and the last token."""
     chain: list[Equation] = []
     for eqn in eqns:
         if ORDERED in effects(eqn):

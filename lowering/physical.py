@@ -1,4 +1,4 @@
-"""Keys as their words: before a program is written for XLA, which knows no keys, they become what stands in memory.
+"""Physical types: rewrite a program on keys of random numbers to one on their words, as XLA has no keys.
 
 What that is `types.physical` says: uint32, with one axis more, the last. What moves elements moves words by the same
 operation on one axis more, which its rule here adds; calls, branches and loops carry words where they carried keys.
@@ -104,7 +104,7 @@ class WordWriter:
 
 
 def moves(primitive: Primitive, **params_of_words: Callable[[Any], Any]) -> None:
-    """A rule for what does to words what it does to keys, with some params changed: `param=lambda value: ...`."""
+    """Register the rule of a primitive that moves words as keys, with changed params: `param=lambda value: ...`."""
 
     def rule(w: WordWriter, *words: Atom, **params: Any) -> Any:
         changed = {name: of_words(params[name]) for name, of_words in params_of_words.items()}

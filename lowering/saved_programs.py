@@ -1,4 +1,4 @@
-"""Files of compiled programs: a header that says what they are and where they run, and the program.
+"""File format of compiled programs: a header, with types and platform, and the program.
 
 A file is: a line that names the format; the SHA-256 digest of the rest; the length of the header; the header, JSON; and
 parts, such as the executable, whose lengths are in the header. Nothing of it is executed in being read, but the

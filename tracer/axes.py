@@ -1,4 +1,4 @@
-"""The named axes around the code that runs: those of the `vmap`s it is inside of, and how long they are.
+"""The axis environment: names and sizes of the mapped axes of the enclosing `vmap`s.
 
 A collective looks up its axes when it is applied; from then on the program says itself what it needs.
 """

@@ -494,5 +494,5 @@ class ProgramCache:
 
 
 def program_cache() -> ProgramCache:
-    """A place for what is derived from programs."""
+    """Make a cache by program."""
     return ProgramCache()

@@ -1,4 +1,4 @@
-"""Side effects of equations: what must neither be dropped, nor merged, nor moved past its like.
+"""Side effects of equations, which must not be dropped, merged, or reordered among each other.
 
 A primitive says what it does to the world, `Primitive.effect`: "io", which counts as part of the result, or "debug",
 which looks on. An equation that carries programs has their effects. Effects run in no particular order, except for

@@ -15,7 +15,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 
 
 class Form:
-    """The class of all programs that are equivalent to one; compared by identity."""
+    """The equivalence class of a program up to renaming; compared by identity."""
 
     __slots__ = ("__weakref__", "_key")
 

@@ -1,4 +1,4 @@
-"""Marking what is linear: of the inputs of a program, and of all that depends on them, inside its programs too.
+"""Linearity inference: mark the variables that depend on linear inputs as linear, inside subjaxprs too.
 
 A primitive that calls a program, its param `jaxpr`, is linear in what that is; one that does more with programs has a
 rule. Of any other, all results are linear if an operand is.

@@ -1,4 +1,4 @@
-"""Tables that forget what has not been used for long, so that a process may run for ever."""
+"""Caches that evict what has not been used for long (approximately LRU)."""
 
 from typing import Any, Generic, TypeVar
 

@@ -110,7 +110,7 @@ def holds_keys(aval: ShapedArray) -> bool:
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
-    """The type of what stands in memory for a value of type `aval`: the words of keys, along one axis more.
+    """Compute the physical type of `aval`: keys are words, along one axis more.
 
     >>> physical(ShapedArray((3,), dtypes.KEY)), physical(ShapedArray((3,), "float32"))
     (ShapedArray(uint32[3,2]), ShapedArray(float32[3]))
@@ -119,7 +119,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
 
 
 def keys_of_words(words: ShapedArray) -> ShapedArray:
-    """The type of the keys that words of type `words` are: what `physical` undoes.
+    """Compute the type of keys from the type of their words: the inverse of `physical`.
 
     Raises: TypeError if `words` is not uint32[..., 2].
     """

@@ -90,7 +90,7 @@ def _wanted(eqn: Equation) -> Sequence[tuple[Atom, np.dtype[Any], UserLine | Non
 
 
 def _origin(atom: Atom, made: dict[Var, Equation]) -> Atom:
-    """The input or literal whose elements those of `atom` are, as far as that is plain to see."""
+    """Trace `atom` back to the input or literal that it is a copy of, through copies and broadcasts."""
     while isinstance(atom, Var) and atom in made:
         atom = made[atom].invars[0]
     return atom

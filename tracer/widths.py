@@ -1,4 +1,4 @@
-"""Errors that come of NumPy's 64 bits: what is said where an array of 64 bits meets types of 32.
+"""Error texts for 64-bit NumPy arrays that meet 32-bit types.
 
 NumPy makes arrays of 64 bits unless told otherwise, and they keep their width here (JAX truncates them). A typing rule
 knows types only, so it marks its error as one of widths (`mismatch`); where the primitive was applied the operands are

@@ -1,4 +1,4 @@
-"""Signatures of programs: the structures and types of what they take and give, by which calls are checked."""
+"""Signatures of programs: structures and types of arguments and results, by which calls are checked."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

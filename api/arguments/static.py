@@ -76,7 +76,7 @@ class Arguments:
         return full, {**kwargs, **dict(statics.items[1])}
 
     def positions(self, statics: Any) -> tuple[int, ...]:
-        """Positions of those that were given."""
+        """List the positions of the arguments that were given."""
         return tuple(i for i, _ in statics.items[0]) if statics else ()
 
     def leaves(self, tree: Any, removed: Sequence[int]) -> tuple[int, ...]:

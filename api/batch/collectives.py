@@ -91,7 +91,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
 
 
 def _reduced(x: Any, within: Callable[..., Any], across: Callable[..., Any], positions: Any, axis: _NamedAxes) -> Any:
-    """One array reduced over axes of its own, then over named ones."""
+    """Reduce an array over axes of its own, then over named axes."""
     own = within(x, canonical_axes(positions, ndim(x))) if positions else x
     return across(own, axis.names, axis.groups)
 
@@ -331,7 +331,7 @@ def _positions(axis_name: Any) -> tuple[int, ...]:
 
 
 def _split(who: str, axis_name: Any, groups: Groups) -> tuple[tuple[int, ...], _NamedAxes]:
-    """Axes of the array itself, and named ones."""
+    """Separate axes of the array itself from named axes."""
     positions = _positions(axis_name)
     if positions and groups is not None:
         raise ValueError(f"{who}: axis_index_groups are positions along one named axis, not along {axis_name!r}.")

@@ -85,7 +85,7 @@ def jit(
 
 
 def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> ClosedJaxpr:
-    """The program of a function for such arguments, or their types. `who` asks for it, in messages.
+    """Trace a function for these arguments, or their types; messages name `who`.
 
     Raises: TypeError if an argument, or a result, is no array; whatever tracing `fun` raises.
     """

@@ -1,4 +1,4 @@
-"""The cache of `jit`: what was traced and compiled of a function is found again by another `jit` of it.
+"""The cache of `jit`: another `jit` of the same function finds what was traced and compiled before.
 
 The key is the function itself and the options, as in JAX; types of arguments, devices and settings are keys within.
 Only plain functions are shared: an object that is called has attributes, a bound method or a partial has arguments,
@@ -61,7 +61,7 @@ def programs_of(fun: Any, options: Hashable, make: Callable[[], Programs]) -> Pr
 
 
 def clear_programs() -> None:
-    """Forget what `jit` traced and compiled, of all functions."""
+    """Clear the cache of `jit`, of all functions."""
     with _lock:
         for programs in [ref() for ref in list(_all)]:
             if programs is not None:

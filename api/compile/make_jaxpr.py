@@ -36,7 +36,7 @@ def make_jaxpr(
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of what `fun` returns for such arguments, without computing.
+    """Compute the shapes and dtypes of the result of `fun`, without running it.
 
     Args:
       args, kwargs: pytrees of arrays or of `tl.ShapeDtypeStruct`.

@@ -1,4 +1,4 @@
-"""The stages of compiling a function, to be looked at one by one: traced, lowered, compiled; saved and loaded."""
+"""Ahead-of-time compilation in stages: traced, lowered, compiled; saved and loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -87,7 +87,7 @@ class Program:
             )
 
     def _call_donating(self, bufs: Sequence[Any]) -> Any:
-        """Check first what jaxlib would print about on stderr, before it raises."""
+        """Check donated buffers before jaxlib does, which would print to stderr before it raises."""
         check_live(bufs)
         check_distinct(bufs, self.donated)
         return self.executable.call(bufs)

@@ -141,7 +141,7 @@ def unify_carry_types(
 def _guessed(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: TypeProbe
 ) -> tuple[TracedBody, list[ShapedArray]]:
-    """The body, traced once, and types of its carry: those that it gives, converted to those it was traced for."""
+    """Trace the body once, and take the types that it gives for those of its carry."""
     body = traced(avals)
     wider = _wider(body, avals, first)
     if wider == avals:
@@ -153,7 +153,7 @@ def _guessed(
 def _found(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int
 ) -> tuple[TracedBody, list[ShapedArray]]:
-    """The body and types of its carry that it leaves as they are: traced until they are found, at last for good."""
+    """Trace the body until the types of its carry no longer change; return the final body and the types."""
     how = _probe_or_commit(avals)
     while True:
         body, guessed = how(lambda: traced(avals))  # noqa: B023  # it is called at once

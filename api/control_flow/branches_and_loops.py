@@ -119,7 +119,7 @@ def _predicate(pred: Any) -> Any:
 
 
 def _index(index: Any, n: int) -> Any:
-    """The index of one of n branches as an int32, moved inside: what masks compare is what chooses."""
+    """Clamp the index of one of n branches, an int32: masks compare the index that chooses."""
     aval = _scalar("switch: the index", "an integer", index)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"switch: the index must be an integer, not {aval}.")

@@ -1,4 +1,4 @@
-"""Branches and loops without what their programs only pass on.
+"""Forwarding: branches and loops without the values that their programs only pass on.
 
 What a body leaves as it is becomes a constant, which is not carried, saved for a derivative, or mapped; results that
 are operands, or the sequence itself, are not computed.
@@ -25,7 +25,7 @@ def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list
 
 
 def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) -> tuple[Any, ...]:
-    """`primitives.while_loop`, less what stays as it is."""
+    """Bind `while` without the parts of the carry that its body returns unchanged: they become constants."""
     constant = _constant(body, len(carry))
     constants, carried = where_true(constant, carry), where_false(constant, carry)
     consts = (*condition.consts, *constants), (*body.consts, *constants)
@@ -35,7 +35,7 @@ def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) ->
 
 
 def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
-    """`primitives.scan`, less what stays as it is, and the results that are one of xs."""
+    """Bind `scan` without unchanged parts of the carry, which become constants, and results that are one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]
@@ -56,7 +56,7 @@ def _constant(body: TracedBody, n: int) -> list[bool]:
 
 
 def _constants_first(body: TracedBody, constant: Sequence[bool], outs: Sequence[int]) -> Jaxpr:
-    """The program with what is constant in the carry among its constants, and the results `outs` alone."""
+    """Move the unchanged parts of the carry among the constants of a body, and keep only the results `outs`."""
     first, end = len(body.consts), len(body.jaxpr.invars)
     carry = range(first, first + len(constant))
     ins = [*range(first), *where_true(constant, carry), *where_false(constant, carry), *range(carry.stop, end)]

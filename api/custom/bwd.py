@@ -45,7 +45,7 @@ class Backward:
         """Accept any types: they are those that the rule was made for."""
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """The rule. Raises: TypeError if what it returns does not fit, or is not linear in the cotangents."""
+        """Apply the rule. Raises: TypeError if its result does not fit, or is not linear in the cotangents."""
         found, avals = self._run(residuals, cts), tuple([aval_of(x) for x in residuals])
         self._call.first_time(self._key(avals), lambda: self._check_linear(avals))
         return found
@@ -120,7 +120,7 @@ def name_of(f: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _AskingPull(Pull):
-    """The program of a rule that asks for symbolic zeros: it is written again for those there are."""
+    """The program of a rule with symbolic zeros: it is traced again for each pattern of zeros."""
 
     rule: Any = None
     consts: tuple[Any, ...] = ()
@@ -134,7 +134,7 @@ class _AskingPull(Pull):
         return custom_linear(there, residuals, [ct for ct in cts if type(ct) is not Zero])
 
     def _program(self, residuals: Sequence[Any], zeros: Sequence[bool]) -> Jaxpr | None:
-        """The rule for these zeros; None if it closes over more than it did before, which cannot be had any more."""
+        """Trace the rule for these zeros; None if it closes over more than before, which is out of reach now."""
         if any(isinstance(x, Tracer) for x in self.consts):
             return None
         k = len(self.consts)
@@ -158,7 +158,7 @@ def _is_same(x: Any, y: Any) -> bool:
 
 
 def _cotangents(call: Any, pulled: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """One for each leaf of the arguments. Raises: TypeError if what the rule returned does not fit."""
+    """Collect a cotangent for each leaf of the arguments. Raises: TypeError if the rule's result does not fit."""
     arguments = call.tree.children
     pulled = tuple(pulled) if type(pulled) is list else pulled
     if type(pulled) is not tuple or len(pulled) != len(arguments):

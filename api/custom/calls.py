@@ -134,7 +134,7 @@ def positional(
 
 
 class Nondiff:
-    """Arguments without a derivative, by position. Traced arrays in them are operands; the rest stays what it is."""
+    """Arguments without a derivative, by position. Traced arrays in them are operands; the rest is static."""
 
     def __init__(self, args: dict[int, Any]) -> None:
         self.positions = sorted(args)
@@ -156,7 +156,7 @@ class Nondiff:
         return [i for i in range(n + len(self.positions)) if i not in self.positions]
 
     def inserted(self, operands: Sequence[Any], given: Sequence[Any]) -> list[Any]:
-        """All arguments, those without a derivative in their places."""
+        """Insert the arguments without a derivative in their places."""
         args = list(given)
         for i, x in zip(self.positions, self.values(operands)):
             args.insert(i, x)
@@ -205,7 +205,7 @@ class FlatCall:
         return made
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The user's rule. Raises: TypeError if what it returns does not fit, or is not linear in the tangents."""
+        """Apply the user's rule. Raises: TypeError if its result does not fit, or is not linear in the tangents."""
         avals = tuple([aval_of(x) for x in primals])
         if self._types is None and not self.is_checked(self.key(avals)):
             attempt(lambda: self.traced(avals))

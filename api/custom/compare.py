@@ -1,4 +1,4 @@
-"""Rules of users against the derivative of what the function computes."""
+"""Comparison of users' rules with the derivative of the function itself."""
 
 import functools
 from collections.abc import Callable, Sequence

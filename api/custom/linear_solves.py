@@ -1,4 +1,4 @@
-"""Solutions of equations, differentiated by what they solve and not by how they were found."""
+"""Implicit differentiation: custom_linear_solve and custom_root, whose solvers are not differentiated."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ def _linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """`custom_linear_solve`; messages speak of what is `given`, which is like b."""
+    """Solve as `custom_linear_solve` does; messages name the argument `given`, which is like b."""
     leaves, tree = pytree.flatten(b)
     avals = _types(given, b, (matvec, matvec), (solve, _found_by(given, solve, matvec, has_aux)))
     program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
@@ -111,7 +111,7 @@ def _types(given: _Given, b: Any, *functions: tuple[Any, Any]) -> list[ShapedArr
 def _program(
     given: _Given, fun: Any, flat: Flat, avals: Sequence[ShapedArray], b: Any
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """The program of a function that gives what `b` is like. Raises: TypeError if it does not."""
+    """Trace a function whose result must be like `b`. Raises: TypeError if it is not."""
     body = trace(given.who, fun, flat, avals)
     _check_like(given, fun, body.result, b, avals)
     return body.giving(avals).jaxpr, body.consts
@@ -120,7 +120,7 @@ def _program(
 def _solver(
     given: _Given, solve: Any, matvec: Jaxpr, consts: Any, avals: Sequence[ShapedArray], b: Any, has_aux: bool
 ) -> tuple[Jaxpr, tuple[Any, ...], Any]:
-    """The program of a solver, its constants, and the structure of what it gives besides."""
+    """Trace a solver; return its program, its constants, and the structure of its auxiliary result."""
     tree, n, aux = pytree.structure(b), len(consts), None
 
     def of_flat(*xs: Any) -> Any:
@@ -166,7 +166,7 @@ def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[Sha
 
 
 def _found_by(given: _Given, solve: Any, fun: Any, has_aux: bool) -> Flat:
-    """The function that gives the solution which a solver finds for the equation of `fun`, without what it adds."""
+    """Make the function that solves the equation of `fun` by a solver, without its auxiliary result."""
 
     def found(x: Any) -> Any:
         found = solve(fun, x)

@@ -299,14 +299,14 @@ def _linearized(
 
 
 def _of_inexact(program: unzip.LinearizedJaxpr) -> unzip.LinearizedJaxpr:
-    """A linear jaxpr whose results are those that have tangents."""
+    """Restrict a linear jaxpr to the results that have tangents."""
     kept = [i for i, aval in enumerate(program.out_avals) if dtypes.is_inexact(aval.dtype)]
     nonzero, avals = [program.nonzero[i] for i in kept], [program.out_avals[i] for i in kept]
     return unzip.LinearizedJaxpr(program.jaxpr, program.residuals, nonzero, avals)
 
 
 def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:
-    """`fun` of its arguments, with new ones at the positions `chosen`."""
+    """Make `fun` a function of its arguments at the positions `chosen`."""
     given = list(args)
     for i, x in zip(chosen, new, strict=True):
         given[i] = x

@@ -82,7 +82,7 @@ class ProgramCost:
 
     @property
     def drops(self) -> int:
-        """Linear values that are disposed of, and others that nobody reads, in the strict model."""
+        """Scalars of linear values that are dropped, and of other values without a reader, in the strict model."""
         return self.strict.drops
 
     @property

@@ -228,7 +228,7 @@ class LinearMap:
         return self._made(scaled, self.map_type.domain, self.map_type.codomain)
 
     def _made(self, program: LinearizedJaxpr, domain: Space, codomain: Space, *others: "LinearMap") -> "LinearMap":
-        """A map made of this one and others: its results are of the types that its program gives."""
+        """Make a map of this one and others; its results have the types that its program gives."""
         given = iter(program.out_avals)
         avals = [next(given) if dtypes.is_inexact(aval.dtype) else aval for aval in codomain.avals]
         kinds = [f.map_type for f in (self, *others)]

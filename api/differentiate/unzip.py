@@ -1,4 +1,4 @@
-"""The linear half of a derivative as a program of its own: taken apart, checked, written out, and what it costs."""
+"""Unzipping for users: the linear jaxpr of a derivative, its check, its strict form, and costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

@@ -10,7 +10,7 @@ from tapeless.interpreters.batched_control_flow import Decision
 
 
 class Decisions(tuple[Decision, ...]):
-    """Decisions, in the order in which they were taken; prints one a line."""
+    """The decisions, in the order in which they were taken; prints one a line."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no control flow differs between the examples of a vmap"

@@ -89,7 +89,7 @@ def _keys(rows: Tables) -> str:
 
 
 def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, **kwargs: Any) -> Explanation:
-    """The three phases of a gradient: what is computed and saved, the linear jaxpr, and its transpose.
+    """Explain a gradient by its three phases: the primal jaxpr, the linear jaxpr, and its transpose.
 
     Args:
       args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is

@@ -21,7 +21,7 @@ class Links:
         self._reads = inverse({saved.key: saved.readers for saved in tables.residuals})
 
     def to(self, key: str) -> tuple[str, ...]:
-        """The keys to light with one."""
+        """List the keys to light together with `key`."""
         found = self._of_line(key) if key in self._lines else self._of_row(key)
         return tuple(dict.fromkeys(other for other in found if other != key))
 
@@ -65,7 +65,7 @@ class Links:
             yield self._at[place]
 
     def _beyond(self, key: str) -> Iterator[str]:
-        """Two programs further: what the transposed equation's linear one was made from, and back."""
+        """Follow origins over two programs: from transposed to primal rows, and back."""
         for other in self._tables.origins.get(key, ()):
             yield from self._tables.origins.get(other, ())
         for other in self._made.get(key, ()):

@@ -132,7 +132,7 @@ def _compact(n: int) -> str:
 
 
 def _number(n: int, unit: str = "") -> str:
-    """A number with its unit; one that is shortened says on request what it is."""
+    """Render a number with its unit; a shortened one shows all digits on hover."""
     exact = f' title="{n:,}"' if n >= EXACT else ""
     return f"<span{exact}>{_compact(n)}{f' <small>{unit}</small>' if unit else ''}</span>"
 

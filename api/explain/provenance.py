@@ -20,7 +20,7 @@ class Mark(Source):
 
 
 def marked(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:
-    """A program whose equations, those of the programs it carries too, have marks for their places.
+    """Mark the equations of a program, and of the programs it carries, so that provenance can be told.
 
     Args:
       known: programs that were marked already, which stay shared.
@@ -32,7 +32,7 @@ def marked(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:
 
 
 def made_from(eqn: Equation) -> Equation | None:
-    """The equation of a marked program that this one was made from, if its line says so."""
+    """Return the equation of a marked program that `eqn` was made from, if its source line says so."""
     return eqn.source.equation if isinstance(eqn.source, Mark) else None
 
 

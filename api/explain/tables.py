@@ -288,7 +288,7 @@ def _residuals(unzipped: Unzipped, phases: tuple[Phase, Phase, Phase], given: Na
 
 
 def _made(primal: Phase) -> dict[Any, str]:
-    """The rows of the primal, by their equations and by what these compute."""
+    """Map equations of the primal, and their results, to rows."""
     return {made: row.key for row in primal.walk() for made in (row.eqn, *row.eqn.outvars)}
 
 
@@ -307,7 +307,7 @@ def _readers(phases: Sequence[Phase], given: Names) -> dict[str, list[str]]:
 
 
 def _lines(phases: Sequence[Phase], saved: Sequence[Saved]) -> Iterator[Line]:
-    """The lines that equations come from and those around, file by file in order of appearance."""
+    """List the lines that equations come from, with context, file by file in order of appearance."""
     sources = [row.source for phase in phases for row in phase.walk() if row.source]
     sources += [s.residual.source for s in saved if s.residual.source]
     executed = dict.fromkeys(SourceLine(source.file, source.line) for source in sources)

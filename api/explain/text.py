@@ -24,7 +24,7 @@ class _TableLine(NamedTuple):
 
 
 def text(name: str, tables: Tables) -> str:
-    """The phases one above the other, then the residuals."""
+    """Render the phases one above the other, then the residuals."""
     kinds = [kind for kind in KINDS if any(getattr(phase.cost, kind) for phase in tables.phases)]
     blocks = [list(_phase(phase, tables, kinds)) for phase in tables.phases]
     blocks.append(list(_residuals(tables, len(kinds))))
@@ -147,7 +147,7 @@ def _widths(lines: Sequence[_TableLine]) -> _Widths:
 
 
 def _drawn(line: _TableLine, widths: _Widths) -> Iterator[str]:
-    """A line of a table, on several where its text or what it links to is too long."""
+    """Draw a line of a table, wrapped where a text is too long."""
     texts = wrapped(line.text, widths.text if line.numbers else WIDTH - widths.key - 2)
     origins = wrapped(line.origin, widths.origin, 0)
     once, blank = line, ("",) * len(widths.numbers)
@@ -159,7 +159,7 @@ def _drawn(line: _TableLine, widths: _Widths) -> Iterator[str]:
 
 
 def wrapped(words: str, width: int, hang: int = 4) -> list[str]:
-    """A text in lines that are no wider, broken at spaces if possible, those after the first further in by `hang`."""
+    """Wrap a text at `width`, at spaces if possible, with a hanging indent of `hang`."""
     indent = len(words) - len(words.lstrip())
     lines, now = list[str](), " " * indent
     for word in _pieces(words.split(), width - indent - hang):
@@ -172,7 +172,7 @@ def wrapped(words: str, width: int, hang: int = 4) -> list[str]:
 
 
 def _pieces(words: Sequence[str], width: int) -> Iterator[str]:
-    """Words, those that are too long for a line in pieces."""
+    """Break words that are too long for a line."""
     for word in words:
         while width > 0 and len(word) > width:
             yield word[:width]

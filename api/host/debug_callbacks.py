@@ -1,4 +1,4 @@
-"""Looking at values while compiled programs run: what is in `tapeless.debug`.
+"""Debugging of compiled programs: print and callback, the namespace `tapeless.debug`.
 
 What looks leaves the program as it is. Under differentiation it sees primal values, once; under vmap it is called for
 each example, in order; in loops and branches whenever these are run. Calls that a transposed program would make are

@@ -110,7 +110,7 @@ def _own_size(jaxpr: Jaxpr) -> int:
 
 
 def _dropped(jaxpr: Jaxpr) -> int:
-    """Scalars that nobody reads: of linear values each, of others those of values that have no reader."""
+    """Count the dropped scalars: unread scalars of linear values, and nonlinear values without a reader."""
     variables = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
     left: dict[Any, int] = {v: v.aval.size for v in variables}
     for eqn in jaxpr.eqns:

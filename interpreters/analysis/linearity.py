@@ -64,7 +64,7 @@ def checked_linear(jaxpr: Jaxpr, residuals: Sequence[Any] | None = None) -> Jaxp
 
 
 def may_be_zero(x: Any) -> bool:
-    """Tell whether a value is zero, or not known."""
+    """Tell whether a value is zero or unknown."""
     known = known_elements(x)
     return known is None or known.dtype == dtypes.float0 or not np.any(known)
 
@@ -103,7 +103,7 @@ class Check:
         return cache[facts]
 
     def join(self, eqn: Equation, a: Fact | Equation, b: Fact | Equation) -> Fact | Equation:
-        """The fact of what is one thing or another: the result of a branch, or a loop's carry."""
+        """Join the facts of two values that a variable may be: results of branches, or a loop's carry."""
         if a is b or b is Fact.ZERO or isinstance(a, Equation):
             return a
         if a is Fact.ZERO or isinstance(b, Equation):
@@ -111,12 +111,12 @@ class Check:
         raise self.error("affine", f"a result of {eqn.primitive} is a linear value here and a constant there", eqn)
 
     def facts(self, facts: Facts) -> Facts:
-        """Facts of the results, from those of the inputs."""
+        """Compute the facts of the results from the facts of the inputs."""
         env = self.environment(facts)
         return tuple([fact_of(v, env) for v in self.jaxpr.outvars])
 
     def environment(self, facts: Facts) -> dict[Var, Fact | Equation]:
-        """Facts of all variables, from those of the inputs."""
+        """Compute the facts of all variables from the facts of the inputs."""
         env: dict[Var, Fact | Equation] = dict(zip(self.jaxpr.invars, facts, strict=True))
         for eqn in self.jaxpr.eqns:
             given = tuple([fact_of(v, env) for v in eqn.invars])
@@ -136,7 +136,7 @@ class Check:
                 raise self.error("constant", f"its {which} does not depend on its arguments", made)
 
     def error(self, reason: str, why: str, eqn: Equation | None, hint: str = "") -> LinearityError:
-        """The error that says what is wrong with an equation."""
+        """Make the error for an equation that is not linear."""
         return _error(self.outer, self.jaxpr, "linear", reason, why, eqn, hint)
 
     def _equation(self, eqn: Equation, facts: Facts) -> Facts:
@@ -157,7 +157,7 @@ class Check:
         return self.jointly(eqn, facts, linear_operands(eqn))
 
     def jointly(self, eqn: Equation, facts: Facts, positions: Sequence[int]) -> Fact:
-        """The fact of what is linear in the operands at `positions` together, and in no other."""
+        """Compute the fact of a result that is linear in the operands at `positions` jointly, and in no other."""
         for k, fact in enumerate(facts):
             if k not in positions:
                 self._check_other(eqn, k, fact, bool(positions))

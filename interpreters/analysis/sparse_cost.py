@@ -64,7 +64,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
 
 
 def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    """Cost and results, from what is known of the inputs. Remembered for as long as the program lives."""
+    """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
     cache = _runs.setdefault(jaxpr, {})
     key = tuple(map(_key, given))
     if key not in cache:
@@ -191,7 +191,7 @@ def _reduction(eqn: Equation, x: Known) -> Arithmetic:
 
 
 def _beyond_first(terms: Any) -> int:
-    """Additions in sums of so many terms."""
+    """Count the additions in sums of `terms` terms."""
     return int(np.sum(np.maximum(terms - 1, 0)))
 
 

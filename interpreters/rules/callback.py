@@ -66,7 +66,7 @@ def _of_all(avals: Sequence[ShapedArray], size: int) -> tuple[ShapedArray, ...]:
 def _pure_vmap(
     size: int, args: Any, dims: Any, *, callback: c.Callback, result_avals: Any, vmap_method: str | None
 ) -> Any:
-    """The callback once for each example, or once for all, whose axis is then first in what it is given and gives."""
+    """Batch a callback: call it once for each example, or once for all with the mapped axis first."""
     if vmap_method is None:
         raise NotImplementedError(
             f"pure_callback: nothing says how vmap calls {core.describe_function(callback)}.\n"
@@ -81,7 +81,7 @@ def _pure_vmap(
 
 
 def _with_axis(x: Any, d: Dim, size: int, vmap_method: str) -> Any:
-    """An operand with the mapped axis first; one that is the same for all is left alone, extended or repeated."""
+    """Move the mapped axis of an operand to the front; one without it is left alone, extended or repeated."""
     if d is None and vmap_method == "legacy_vectorized":
         return x
     return vmap.materialized(x, d, 1 if d is None and vmap_method == "expand_dims" else size)

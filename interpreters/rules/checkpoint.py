@@ -43,7 +43,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 
 
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Values behind one barrier: the cotangents, and of the residuals those that something is computed from again."""
+    """Tie the cotangents and the residuals that are rematerialized from by one optimization barrier."""
     again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
     if all(spreading.get(eqn.primitive) for eqn in again):
         return residuals, cts
@@ -85,7 +85,7 @@ vmap.elementwise(c.move_p)
 
 
 def _among(values: Any, flags: Sequence[bool], apply: Any) -> tuple[Any, ...]:
-    """Values, those with a flag replaced by what `apply` gives for them together."""
+    """Replace the flagged values by `apply` of them together."""
     applied = apply(where_true(flags, values)) if any(flags) else ()
     return merge_lists(flags, applied, where_false(flags, values))
 

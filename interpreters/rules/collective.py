@@ -47,7 +47,7 @@ for _primitive, _row in {
 
 
 def _extreme_jvp(t: Any, y: Any, x: Any, **params: Any) -> Any:
-    """The mean of the tangents of those examples that have the extreme."""
+    """Average the tangents of the examples that attain the extreme."""
     at = convert_element_type(eq(x, y), aval_of(x).dtype)
     return div(c.psum(mul(t, at), **params), c.psum(at, **params))
 
@@ -104,7 +104,7 @@ def _resolved(primitive: Primitive) -> Callable[[Resolve], Resolve]:
 
 
 def _in_groups(resolve: Resolve, size: int, x: Any, groups: Sequence[Any], params: Any) -> tuple[Any, Dim]:
-    """The same in each of the groups: one more mapped axis, that of the groups."""
+    """Resolve a collective in each group, with the groups as one more mapped axis."""
     order = np.asarray(groups, np.int32).reshape(-1)
     n = size // len(groups)
     rows = reshape(_rows(x, order), (len(groups), n, *aval_of(x).shape[1:]))
@@ -152,7 +152,7 @@ def _psum_scatter(size: int, x: Any, d: Dim, axis: int, **_: Any) -> tuple[Any, 
 
 @_resolved(c.all_to_all_p)
 def _all_to_all(size: int, x: Any, d: Dim, split_axis: int, concat_axis: int, **_: Any) -> tuple[Any, Dim]:
-    """The mapped axis goes to `concat_axis`, that of the parts becomes the mapped one, the first."""
+    """Exchange the mapped axis with the axis of the parts: it goes to `concat_axis`, they go first."""
     parts = _cut(vmap.materialized(x, d, size), 1 + split_axis, size)
     own = [i for i in range(aval_of(parts).ndim) if i not in (0, 1 + split_axis)]
     order = [1 + split_axis, *own[:concat_axis], 0, *own[concat_axis:]]
@@ -160,7 +160,7 @@ def _all_to_all(size: int, x: Any, d: Dim, split_axis: int, concat_axis: int, **
 
 
 def _joined(x: Any, axis: int) -> Any:
-    """x with `axis` and the one behind it as one."""
+    """Merge `axis` of x with the next axis."""
     shape = aval_of(x).shape
     return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 

@@ -251,8 +251,11 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
 def _scan_transpose(
     cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, n_consts: int, n_carry: int, reverse: bool, **loop: Any
 ) -> Any:
-    """A scan the other way: its carry is that of the cotangents, and the running cotangents of the constants, which
-    every step adds to in place."""
+    """Transpose a scan: run it the other way.
+
+    Its carry is the cotangents of the carry, and the running cotangents of the constants, which every step adds to in
+    place.
+    """
     reached = _reached(jaxpr, cts, n_consts, n_carry)
     linear = split_list(jaxpr.linear_in, n_consts, n_carry)
     kept, _, elements = [where_false(flags, xs) for flags, xs in zip(linear, split_list(args, n_consts, n_carry))]
@@ -303,7 +306,7 @@ def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: i
 
 
 def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
-    """A cotangent for every linear operand, from those that there are for `some` of the program's inputs."""
+    """Give every linear operand its cotangent, `Zero` where the program has none (`some`)."""
     given = iter(pulled)
     cts = [next(given) if yes else None for yes in some]
     return tuple([(Zero(x.aval) if ct is None else ct) if is_linear(x) else None for x, ct in zip(args, cts)])

@@ -55,7 +55,7 @@ def _fit(ct: Any, x: Any) -> Any:
 
 
 def _spread(t: Any, *operands: Any) -> Any:
-    """A tangent in the shape of the result: a rank-0 one is broadcast."""
+    """Broadcast a rank-0 tangent to the shape of the result."""
     shape = max((aval_of(x).shape for x in operands), key=len)
     return broadcast_in_dim(t, shape, ()) if aval_of(t).shape != shape else t
 

@@ -63,7 +63,7 @@ transpose.rules[i.dynamic_update_slice_p] = _dynamic_update_slice_transpose
 
 
 def _gather_jvp(primals: Any, tangents: Any, *, fill_value: Any, **params: Any) -> Any:
-    """Linear in the operand, but for what fills in: its tangent is zero."""
+    """Gather the tangents; the tangent of fill values is zero."""
     out = i.gather_p.bind(*primals, fill_value=fill_value, **params)
     if type(tangents[0]) is Zero:
         return out, zeros_of(out)
@@ -226,7 +226,7 @@ transpose.rules[i.scatter_mul_p] = _scatter_mul_transpose
 
 
 def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
-    """The rule of scatter_min and scatter_max: those that are the result share its derivative equally.
+    """Make the rule of scatter_min and scatter_max: elements that equal the result share its derivative equally.
 
     `loses(x, result)` is false for nan, so that a nan wins.
     """

@@ -22,7 +22,7 @@ def matmul(x: Any, y: Any) -> Any:
 
 
 def _cholesky_tangent(t: Any, factor: Any, x: Any) -> Any:
-    """Only the lower triangle of x is read, so only that of its tangent counts."""
+    """Differentiate Cholesky's factor by the lower triangle of x, the only one that is read."""
     hermitian = add(tril(t), a.adjoint(tril(t, -1)))
     left = a.triangular_solve(factor, hermitian, left_side=True, lower=True)
     both = a.triangular_solve(factor, left, lower=True, transpose_a=True, conjugate_a=True)

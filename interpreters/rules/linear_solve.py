@@ -31,7 +31,7 @@ def _jvp(primals: Any, tangents: Any, *, system: Any, counts: Any) -> Any:
 
 
 def _moved(matvec: Jaxpr, consts: Sequence[Any], tangents: Sequence[Any], x: Sequence[Any]) -> list[Any]:
-    """The tangent of what `matvec` gives at x, as its constants move."""
+    """Compute the tangent of `matvec(x)` by its constants."""
     fixed = zeros_of(x)
     return jvp.jvp(lambda *xs: eval_jaxpr(matvec, xs), [*consts, *x], [*tangents, *fixed], matvec)[1]
 

@@ -69,7 +69,7 @@ def _where(p: Any, x: Any) -> Any:
 
 
 def joined_last(x: Any, axes: Axes) -> Any:
-    """x with `axes` joined into one, the last."""
+    """Merge `axes` of x into one, the last."""
     shape = aval_of(x).shape
     kept = [i for i in range(len(shape)) if i not in axes]
     joined = int(np.prod([shape[i] for i in axes], dtype=np.int64))
@@ -77,7 +77,7 @@ def joined_last(x: Any, axes: Axes) -> Any:
 
 
 def _halves(x: Any, n: int) -> Sequence[Any]:
-    """The last axis, of length n, in two parts of one length, and what is left of it."""
+    """Split the last axis, of length n, into two halves of one length and the rest."""
     return split(x, (n // 2, n // 2, *[1] * (n % 2)), aval_of(x).ndim - 1)
 
 
@@ -104,7 +104,7 @@ jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp
 
 
 def _extreme_jvp(t: Any, y: Any, x: Any, *, axes: Axes) -> Any:
-    """The mean of the tangents of those elements that are the extreme; 0 if that is nan, which equals none."""
+    """Average the tangents of the elements that attain the extreme; 0 if it is nan, which equals none."""
     if not axes or not aval_of(x).size:
         return reduce_sum(t, axes)
     at = convert_element_type(eq(x, _over(y, x, axes)), aval_of(x).dtype)

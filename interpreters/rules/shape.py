@@ -19,7 +19,7 @@ from tapeless.tracer.types import aval_of, holds_keys
 
 
 def _later(axes: Sequence[int]) -> tuple[int, ...]:
-    """Axes where they are behind a new first one."""
+    """Shift axes by one, behind a new first axis."""
     return tuple([d + 1 for d in axes])
 
 
@@ -97,7 +97,7 @@ def _unpad(ct: Any, config: Any) -> Any:
 
 
 def _sum_of_padding(ct: Any, shape: tuple[int, ...], config: Any) -> Any:
-    """The sum of those elements of ct that came from the padding value, not from an operand of `shape`."""
+    """Sum the elements of ct that belong to the padding value, not to the operand of `shape`."""
     zero = s.full((), 0, aval_of(ct).dtype)
     return reduce_sum(select_n(_from_operand(shape, config), ct, zero), range(len(shape)))
 
@@ -141,7 +141,7 @@ def add_at(whole: Any, ct: Any, starts: Sequence[int]) -> Any:
 
 
 def _slice_transpose(cts: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
-    """A strided cotangent is spread to its window first, so the work is that of the window, not of x."""
+    """Transpose a slice: spread a strided cotangent to its window, then update, so the work is that of the window."""
     ct = cts[0]
     if any(step > 1 for step in strides):
         ct = s.pad(ct, 0, [(0, 0, step - 1) for step in strides])

@@ -72,7 +72,7 @@ def _places(x: Any) -> Any:
 
 
 def _at(t: Any, places: Any) -> Any:
-    """The elements of these places; 0 for places that are none, those of the padding."""
+    """Gather the elements at `places`; 0 at places in the padding."""
     numbers = GatherDimensionNumbers((), (0,), (0,))
     index = expand_dims(places, (aval_of(places).ndim,))
     return gather(reshape(t, (aval_of(t).size,)), index, numbers, (1,), fill_value=0)

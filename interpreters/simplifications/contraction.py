@@ -41,7 +41,7 @@ def spread_factors(w: Writer, x: Atom, y: Atom, dimension_numbers: Any, shape: t
 
 
 def _spread(w: Writer, x: Atom, batch: Sequence[int], at: int, shape: tuple[int, ...]) -> Atom:
-    """An operand whose other axes than those of the batch are from `at` on in the result."""
+    """Broadcast an operand to `shape`: batch axes first, its other axes from `at` on."""
     order = (*batch, *without(range(x.aval.ndim), batch))
     dims = (*range(len(batch)), *range(at, at + x.aval.ndim - len(batch)))
     return w.write(broadcast_in_dim_p, w.write(transpose_p, x, permutation=order), shape=shape, dims=dims)

@@ -1,4 +1,4 @@
-"""Branches that compute next to nothing: a choice of scalars, or of coefficients of one linear value.
+"""Conversion of cheap conditionals to selects (if-conversion): branches that choose scalars, or scale one linear value.
 
 The branch that is not taken is never computed: what is chosen among are literals and operands. A choice that is known
 is no choice.

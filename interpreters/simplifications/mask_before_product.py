@@ -37,7 +37,7 @@ def mask_factors(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _masks(jaxpr: Jaxpr) -> set[Any]:
-    """The variables that are ones and zeros made of a mask."""
+    """Find the variables that are masks converted to numbers, 1 and 0."""
     found: set[Any] = set()
     for eqn in jaxpr.eqns:
         converted = eqn.primitive is e.convert_element_type_p and eqn.invars[0].aval.dtype == bool

@@ -46,7 +46,7 @@ def select_before_update(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class _ConditionalUpdate(NamedTuple):
-    """An array if `predicate` is `case`, then what `writes` make of it, in order, else as it was."""
+    """A select between `array` updated by `writes`, in order, if `predicate` is `case`, and `array` itself."""
 
     predicate: Atom
     case: bool
@@ -67,14 +67,14 @@ def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _ConditionalUpd
 
 
 def _scalar(w: Writer, v: Atom) -> Atom | None:
-    """The one boolean that v is, perhaps at every place."""
+    """Return the scalar boolean that v is, or is a broadcast of."""
     made = w.made_by(v, broadcast_in_dim_p)
     x = v if made is None else made.invars[0]
     return None if x.aval.shape else x
 
 
 def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> list[Equation]:
-    """The equations that write into `array`, one after another, if nothing else reads what they make."""
+    """Collect the updates of `array`, one after another, if nothing else reads their results."""
     found: list[Equation] = []
     while written is not array:
         eqn = w.definition(written)
@@ -86,7 +86,7 @@ def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> li
 
 
 def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Atom:
-    """The writes again, of what is chosen at the `place` of the choice."""
+    """Write the updates again, each with a select of its update."""
     array = choice.array
     for write in choice.writes:
         k = _UPDATES[write.primitive]

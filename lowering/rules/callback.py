@@ -25,7 +25,7 @@ def _custom_call(f: Function, outs: Sequence[ShapedArray], operands: Any, callba
 
 
 def _layouts(avals: Sequence[ShapedArray]) -> str:
-    """All in C order, the last axis first among the minor ones."""
+    """Print row-major layouts of all operands."""
     orders = [str(list(range(aval.ndim))[::-1] or "") for aval in avals]
     return f"[{', '.join(f'dense<{o}> : tensor<{x.ndim}xindex>' for o, x in zip(orders, avals))}]"
 

@@ -22,7 +22,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tuple[Jaxpr, ...]) -> Sequence[Value]:
-    """An index outside of the branches means the last to StableHLO: a negative one is moved inside."""
+    """Emit case; a negative index is clamped, as StableHLO takes the last branch for any index outside."""
     if len(branches) == 1:
         return emit.apply(f, branches[0], operands)
     homes = in_place_loops.homes(branches) if f.looping and f.settles else []
@@ -44,7 +44,7 @@ def _in_place(
     branches: Sequence[Jaxpr],
     homes: Sequence[int | None],
 ) -> Sequence[Value]:
-    """Branches that update arrays, each as a loop of one step or none: of what a branch gives, XLA makes copies.
+    """Emit branches that update arrays as loops of one step or none: XLA copies the results of branches.
 
     The results are carried from one to the next; `homes` tells which begin as an operand.
     """
@@ -137,7 +137,7 @@ class _Steps:
         return [*carry, *[_stacked(self._f, [ys[j] for ys in in_order], out) for j, out in enumerate(outs)]]
 
     def looped(self, carry: Sequence[Value], length: int, unroll: int, outs: Sequence[ShapedArray]) -> list[Value]:
-        """A loop that takes `unroll` steps at once, and what remains of the steps."""
+        """Emit a loop that takes `unroll` steps at once, and the remaining steps."""
         f = self._f
         counter = ShapedArray((), np.dtype(np.int32 if length <= np.iinfo(np.int32).max else np.int64))
         in_loop = length - length % unroll
@@ -237,7 +237,7 @@ def _run_scan(*operands: Any, jaxpr: Jaxpr, **params: Any) -> Any:
 
 
 def _step_through_while(operands: Any, condition: Jaxpr, body: Jaxpr, n_condition: int, n_body: int) -> None:
-    """The loop once more, an equation at a time: the one that gives the first nan raises, with the user's line."""
+    """Run the loop again, an equation at a time, to raise at the one that gives the first nan."""
     before = n_condition + n_body
     of_condition, of_body, carry = operands[:n_condition], operands[n_condition:before], operands[before:]
     while eval_jaxpr(condition, [*of_condition, *carry])[0]:

@@ -21,7 +21,7 @@ from tapeless.tracer.types import aval_of
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """The rule for what StableHLO (or chlo) has: operands of rank 0 are broadcast first."""
+    """Make the rule of an operation that StableHLO (or chlo) has: operands of rank 0 are broadcast first."""
 
     def rule(f: Function, outs: Any, *operands: Value) -> Any:
         shape = outs[0].shape
@@ -283,7 +283,7 @@ emit.rules[e.convert_element_type_p] = _convert
 
 
 def _broadcast_words(w: WordWriter, words: Sequence[Atom]) -> list[Atom]:
-    """Words of operands of one shape, or rank 0, in one shape."""
+    """Broadcast the words of operands of one shape, or rank 0, to one shape."""
     shape = max([x.aval.shape for x in words], key=len)
     return [w.spread(x, shape, range(len(shape) - x.aval.ndim, len(shape))) for x in words]
 
@@ -298,7 +298,7 @@ def _select_words(w: WordWriter, which: Atom, *cases: Atom) -> Any:
 
 
 def _compare_words(compare: Primitive, reduce: Primitive) -> Any:
-    """Keys are equal if both words are, and differ if one does."""
+    """Compare keys by their words: equal if both are, different if one is."""
 
     def rule(w: WordWriter, x: Atom, y: Atom) -> Any:
         (same,) = w.write(compare, *_broadcast_words(w, [x, y]))

@@ -30,7 +30,7 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _signed(f: Function, indices: Value, dtype: Any) -> Value:
-    """Indices in a signed type; those beyond it become its greatest number, which is outside of every axis."""
+    """Convert indices to a signed type, clamped to its greatest number, which is outside of every axis."""
     if indices.aval.dtype == np.uint64:
         greatest = f.constant(np.iinfo(np.int64).max, indices.aval)
         indices = f.op("minimum", [indices, greatest], indices.aval)
@@ -184,7 +184,7 @@ in_place_loops.reads[i.gather_p] = 1
 
 
 def _scatter(combine: Operation) -> Callable[..., Any]:
-    """The rule of a scatter, from what becomes of an element and its update."""
+    """Make the rule of a scatter that combines an element and its update by `combine`."""
 
     def rule(
         f: Function,
@@ -283,7 +283,7 @@ def _update_words(w: WordWriter, x: Atom, update: Atom, *starts: Atom) -> Any:
 def _gather_words(
     w: WordWriter, x: Atom, indices: Atom, *, dimension_numbers: Any, slice_sizes: Any, **params: Any
 ) -> Any:
-    """The axis of words is one more of every window, the last."""
+    """Gather words: every window has one more axis, the last."""
     last = len(dimension_numbers.offset_dims) + indices.aval.ndim - 1
     d = dimension_numbers._replace(offset_dims=(*dimension_numbers.offset_dims, last))
     return w.write(i.gather_p, x, indices, dimension_numbers=d, slice_sizes=(*slice_sizes, WORDS), **params)

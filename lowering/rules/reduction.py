@@ -219,7 +219,7 @@ emit.rules[r.linear_recurrence_p] = _linear_recurrence
 
 
 def _recurrence(f: Function, decay: Value, x: Value, axis: int) -> tuple[Value, Value]:
-    """Products of the decays so far, and the solution: pairs of steps first, by the same rule, then those between.
+    """Emit a linear recurrence recursively: pairs of steps first, then the steps between; with cumulative decays.
 
     The step that composes z -> decay z + x with the one before it is associative, and there are 2 n such steps in all.
     """
@@ -256,7 +256,7 @@ def _cut(f: Function, x: Value, axis: int, start: int, limit: int, stride: int =
 
 
 def _padded(f: Function, x: Value, axis: int, before: int, after: int, fill: float, interior: int = 0) -> Value:
-    """x with elements of value `fill` before, after and between those of an axis; negative numbers remove them."""
+    """Pad an axis of x with `fill` before, after and between its elements; negative numbers remove elements."""
     n = x.aval.shape[axis]
     attributes = (
         f"edge_padding_low = {hlo.array(_along(x, axis, before, 0))}, "

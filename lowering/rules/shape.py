@@ -90,7 +90,7 @@ def _broadcast_words(w: WordWriter, x: Atom, *, shape: tuple[int, ...], dims: tu
 
 
 def _pad_words(w: WordWriter, x: Atom, value: Atom, *, padding_config: Any) -> Any:
-    """One word after the other, for what is padded with is one scalar."""
+    """Pad keys one word after the other, for a pad takes one scalar."""
     padded = [
         w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0] for k in range(WORDS)
     ]

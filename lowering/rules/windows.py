@@ -54,7 +54,7 @@ def _may_pass_for_a_broadcast(
 
 
 def _cut(f: Function, x: Value, padding: w.Padding, dilation: tuple[int, ...]) -> tuple[Value, w.Padding]:
-    """x without what negative padding takes away, and the padding that is left.
+    """Slice off the elements that negative padding removes; return x and the remaining padding.
 
     XLA's algebraic simplifier ends the process at windows of one element with negative padding (jaxlib 0.10.2).
     """

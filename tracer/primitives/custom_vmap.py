@@ -1,4 +1,4 @@
-"""Calls of functions that say themselves what they do to many examples at once."""
+"""custom_vmap: calls of functions with a batching rule of their own."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -110,7 +110,7 @@ class Search:
         return self._written([self._resolved(p) for p in products], out)
 
     def _written(self, products: Sequence[Product | None], out: Labels) -> Atom | None:
-        """The sum of products, if that is less work than what was taken apart."""
+        """Write the sum of products, if it is less work than the equations that it replaces."""
         kept = [p for p in products if p is not None and not self._is_empty(p)]
         if None in products:
             return None

@@ -31,7 +31,7 @@ class Indices:
         self.is_empty |= any(not indices for indices in self._ranges.values())
 
     def now(self, k: int) -> tuple[int, int]:
-        """The index that k is written as, and what to add to it."""
+        """Return the index that replaces `k`, and the shift to add to it."""
         shift = 0
         while k in self._now:
             k, more = self._now[k]

@@ -109,7 +109,7 @@ class Plan:
         return prod([self._sizes[k] for k in labels])
 
     def _read(self, f: Factor) -> _Intermediate:
-        """A factor with each index once, in its range: of equal ones the diagonal."""
+        """Write a factor with each index once, in its range: the diagonal of axes with one index."""
         now = [None if k is None else self._indices.now(k) for k in f.labels]
         labels = tuple(dict.fromkeys([found[0] for found in now if found is not None]))
         axes = [Axis(0, 1, None) if found is None else self._axis(*found, labels) for found in now]
@@ -125,7 +125,7 @@ class Plan:
         return self._w.write(s.reshape_p, f.value, shape=shape)
 
     def _sum_alone(self) -> None:
-        """Sum what only one factor has an index of; what none has is so many times the rest."""
+        """Sum each factor over the indices that it alone has; an index that no factor has multiplies by its size."""
         for k, term in enumerate(self._terms):
             others = {label for t in self._terms if t is not term for label in t.labels}
             alone = [label for label in term.labels if label in self._summed and label not in others]

@@ -1,4 +1,4 @@
-"""Sums of products, by primitive: the products that a result is a sum of, and what makes it worth following."""
+"""Rules of factoring, by primitive: the products that a result is a sum of, and why to follow it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -222,7 +222,7 @@ def _select(search: Search, eqn: Equation, labels: Labels) -> list[Product] | No
 
 
 def _convert(search: Search, eqn: Equation, labels: Labels) -> list[Product] | None:
-    """A mask, as ones and zeros; or what was not rounded in a narrower dtype."""
+    """Expand a mask converted to numbers, or a conversion that loses no precision."""
     (x,), to = eqn.invars, eqn.outvars[0].aval
     if x.aval.dtype == bool:
         mask = _mask(search, x, labels)

@@ -48,12 +48,12 @@ choosing = Rules(
 
 
 def sink_masks(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass over a whole program, whose linear inputs are finite."""
+    """Sink the masks of a whole program, whose linear inputs are finite."""
     return _sunk(jaxpr, jaxpr.invars)
 
 
 def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass over a program that an equation carries: nothing is known of its linear inputs."""
+    """Sink the masks of a program that an equation carries, whose linear inputs may be infinite."""
     return _sunk(jaxpr, ())
 
 
@@ -96,7 +96,7 @@ class Sinking:
             self._read(v, region)
 
     def run(self) -> Jaxpr:
-        """The program with its masks sunk, the same object if there are none."""
+        """Return the program with its masks sunk, the same object if there are none."""
         for eqn in self.jaxpr.eqns:
             if not eqn.linear:
                 self.w.keep(eqn)
@@ -205,7 +205,7 @@ class Sinking:
     # ---- only one case -----------------------------------------------------------------------------------------
 
     def _only(self, eqn: Equation) -> Var | None:
-        """The one case of a choice that is not zero, if it is zero itself wherever it is not chosen."""
+        """Return the only nonzero case of a select_n, if it is zero itself wherever it is not chosen."""
         case = self._one_case(eqn)
         if case is None:
             return None

@@ -153,7 +153,7 @@ def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """An operand matters to a branch where the branch says, if that one is taken."""
+    """Sink masks into branches: an operand is read where a branch reads it and the branch is taken."""
     index, *operands = eqn.invars
     branches = eqn.params["branches"]
     programs, of_branches = _alike(sinking, branches, operands, out)

@@ -105,7 +105,7 @@ def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
 
 
 def _joined(found: list[Alternative]) -> list[Alternative]:
-    """Two alternatives that differ in whether a mask holds are one without it."""
+    """Merge two alternatives that differ only in whether a mask holds."""
     for a, b in combinations(found, 2):
         one, other = [m for m in a if m not in b], [m for m in b if m not in a]
         if len(one) == len(other) == 1 and _opposite(one[0], other[0]):

@@ -25,7 +25,7 @@ Shape = tuple[int, ...]
 
 
 def _moves(primitive: Primitive, move: Callable[[Writer, Equation, int, Mask], Mask | None]) -> None:
-    """The rule of a primitive, from how one mask moves: None for everywhere."""
+    """Register the rule of a primitive from its effect on one mask; None is everywhere."""
 
     def rule(w: Writer, eqn: Equation, region: Region | None, k: int) -> Region | None:
         return regions.moved(region, lambda mask: move(w, eqn, k, mask)) if region else region
@@ -128,7 +128,7 @@ def _transpose(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 
 
 def _slice(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask | None:
-    """Outside of what is read, nothing matters."""
+    """Pad the mask of a slice with false: nothing outside the slice is read."""
     if not eqn.outvars[0].aval.size:
         return None
     sizes = zip(eqn.params["start_indices"], eqn.params["strides"], eqn.outvars[0].aval.shape, eqn.invars[0].aval.shape)
@@ -184,7 +184,7 @@ def _concatenate(w: Writer, eqn: Equation, k: int, mask: Mask) -> Mask:
 
 
 def _cut(mask: Mask, shape: Shape, starts: Shape, limits: Shape) -> Mask:
-    """A part of a mask of this shape; if that was padded, perhaps what it was before, or nothing."""
+    """Slice a mask of this shape; undo a pad, or return a mask that holds nowhere, where the slice allows it."""
     last = mask.moves[-1:]
     if last and last[0].primitive is s.pad_p:
         config = dict(last[0].params)["padding_config"]
