@@ -153,7 +153,7 @@ def _check(q: Array, k: Array, v: Array, masks: _Masks) -> None:
             f"{q.shape[2]} heads of queries a multiple of those of keys, {k.shape[2]}."
         )
     if masks.mask is not None and masks.mask.dtype != np.dtype(bool):
-        raise ValueError(f"{_NAME}: mask must be boolean, not {masks.mask.aval}; what is to be added is the bias.")
+        raise ValueError(f"{_NAME}: mask must be boolean, not {masks.mask.aval}. Pass numbers to be added as bias.")
     for name, lengths in (("query_seq_lengths", masks.queries), ("key_value_seq_lengths", masks.keys)):
         if lengths is not None and (lengths.shape, lengths.dtype) != (q.shape[:1], np.dtype(np.int32)):
             raise ValueError(f"{_NAME}: {name} must be int32[{q.shape[0]}], not {lengths.aval}.")

@@ -46,8 +46,8 @@ class Arguments:
         shared = [*sorted({*self.names} & {*other.names}), *sorted({*self.numbers} & {*other.numbers})]
         if shared:
             raise ValueError(
-                f"{self._who}: argument {shared[0]!r} of {core.describe_function(fun)} is static and donated: what is "
-                "compiled in has no memory to give."
+                f"{self._who}: argument {shared[0]!r} of {core.describe_function(fun)} is static and donated: a "
+                "static argument is compiled in, and has no memory to give."
             )
 
     def take_out(

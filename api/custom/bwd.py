@@ -185,7 +185,7 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
             places = None
     if places is None:
         raise TypeError(
-            f"custom_vjp: {call.describe_backward()} must return for argument {i} what has its structure, "
+            f"custom_vjp: {call.describe_backward()} must return for argument {i} a pytree of its structure, "
             f"{tree}, with None where there is no derivative, not {pytree.structure(ct)}."
         )
     return found

@@ -214,7 +214,7 @@ def residual_bytes(unzipped: Any) -> int:
     """
     if not isinstance(unzipped, Unzipped):
         raise TypeError(
-            f"residual_bytes: expected what tl.unzip returns, not an object of type {type(unzipped).__name__}."
+            f"residual_bytes: expected the result of tl.unzip, not an object of type {type(unzipped).__name__}."
         )
     return unzipped.residuals.nbytes
 
@@ -238,7 +238,7 @@ def _programs(
     if args is None:
         raise TypeError(
             f"{who}: expected a program, not {fun!r:.80}.\n"
-            "  tl.make_jaxpr(f)(*args) is that of a function, tl.unzip(f, *args) are those of its derivative."
+            "  Pass tl.make_jaxpr(f)(*args) for a function, tl.unzip(f, *args) for its derivative."
         )
     check_callable(who, fun, expected="a program or a function and its arguments")
     return [program_of(who, fun, args, kwargs or {})]

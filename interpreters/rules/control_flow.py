@@ -315,7 +315,7 @@ def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any
 def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
     raise transpose.not_linear(
         c.while_p,
-        "reverse mode needs what every step computed, and how many steps there are is not known.\n"
+        "reverse mode saves the residuals of every step, and the number of steps is not known.\n"
         "  Use lax.scan, or lax.fori_loop with static bounds; forward mode (tl.jvp, tl.jacfwd) works",
     )
 

@@ -631,11 +631,11 @@ def test_argument_that_is_no_array():
         ({"static_argnames": "m"}, "static_argnames names 'm', but {} has x, n."),
         (
             {"static_argnums": 1, "donate_argnames": "n"},
-            "argument 'n' of {} is static and donated: what is compiled in has no memory to give.",
+            "argument 'n' of {} is static and donated: a static argument is compiled in, and has no memory to give.",
         ),
         (
             {"static_argnums": 0, "donate_argnums": -2},
-            "argument 'x' of {} is static and donated: what is compiled in has no memory to give.",
+            "argument 'x' of {} is static and donated: a static argument is compiled in, and has no memory to give.",
         ),
         ({"donate_argnames": ("x", "y")}, "donate_argnames names 'y', but {} has x, n."),
     ],

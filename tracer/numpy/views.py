@@ -33,7 +33,7 @@ def view(x: Array, dtype: Any = None) -> Array:
 def _check_sizes(x: Array, wanted: np.dtype[Any]) -> None:
     old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(wanted)
     if (old < 8 and not dtypes.is_bool(x.dtype)) or (new < 8 and not dtypes.is_bool(wanted)):
-        raise TypeError(f"view: {x.aval} as {wanted}: what takes less than a byte is not viewed as another type.")
+        raise TypeError(f"view: {x.aval} as {wanted}: a type of less than a byte cannot be viewed as another.")
     old, new = x.dtype.itemsize, wanted.itemsize
     if old != new and not x.ndim:
         raise ValueError(

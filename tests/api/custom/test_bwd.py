@@ -163,18 +163,18 @@ MISFITS = {
     ),
     "structure": (
         lambda res, ct: ([ct], ct),
-        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
-        "there is no derivative, not PyTreeDef([*]).",
+        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
+        "where there is no derivative, not PyTreeDef([*]).",
     ),
     "missing": (
         lambda res, ct: ({"a": ct}, ct),
-        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
-        "there is no derivative, not PyTreeDef({'a': *}).",
+        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
+        "where there is no derivative, not PyTreeDef({'a': *}).",
     ),
     "leaf": (
         lambda res, ct: (ct, ct),
-        f"{BWD} must return for argument 0 what has its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None where "
-        "there is no derivative, not PyTreeDef(*).",
+        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
+        "where there is no derivative, not PyTreeDef(*).",
     ),
     "shape": (
         lambda res, ct: ({"a": ct, "b": [tnp.ones(3), ct]}, ct),

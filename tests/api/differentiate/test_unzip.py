@@ -437,12 +437,12 @@ def test_costs_are_equal_if_they_are_in_both_models():
 
 
 def test_what_is_no_program_no_function_or_no_policy():
-    help = "\n  tl.make_jaxpr(f)(*args) is that of a function, tl.unzip(f, *args) are those of its derivative."
+    help = "\n  Pass tl.make_jaxpr(f)(*args) for a function, tl.unzip(f, *args) for its derivative."
     with raises(TypeError, "work: expected a program, not 'abc'." + help):
         tl.work("abc")
     with raises(TypeError, "program_size: expected a program, not 3." + help):
         tl.program_size(3)
-    with raises(TypeError, "residual_bytes: expected what tl.unzip returns, not an object of type ClosedJaxpr."):
+    with raises(TypeError, "residual_bytes: expected the result of tl.unzip, not an object of type ClosedJaxpr."):
         tl.residual_bytes(tl.make_jaxpr(tnp.sin)(1.0))
     with raises(TypeError, "unzip: expected a function and its arguments, not 3."):
         tl.unzip(3, 1.0)

@@ -273,7 +273,7 @@ def test_views_that_are_none():
     message = "view: int16[] has no axis that its elements of 2 bytes could be divided along, or joined."
     with raises(ValueError, message):
         tnp.ones((), np.int16).view(np.int8)
-    with raises(TypeError, "view: int8[4] as int4: what takes less than a byte is not viewed as another type."):
+    with raises(TypeError, "view: int8[4] as int4: a type of less than a byte cannot be viewed as another."):
         tnp.ones(4, np.int8).view("int4")
 
 
