@@ -2,7 +2,15 @@
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, array_operand, inexact
+from tapeless.tracer.numpy.promotion import (
+    apply2_inexact,
+    apply_inexact,
+    array_operand,
+    as_array,
+    broadcast,
+    inexact,
+    promoted_inexact_dtypes,
+)
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.elementwise import logistic_p
 
@@ -50,6 +58,12 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function, elementwise."""
     return apply2_inexact("gammaincc", s.igammac_p, a, x)
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The regularized incomplete beta function, elementwise."""
+    promoted = promoted_inexact_dtypes("betainc", a, b, x)
+    return s.betainc_p.bind(*map(as_array, broadcast("betainc", *promoted)))[0]
 
 
 def i0e(x: ArrayLike) -> Array:

@@ -171,6 +171,7 @@ from tapeless.tracer.primitives.sorting import (
 from tapeless.tracer.primitives.special import (
     bessel_i0e,
     bessel_i1e,
+    betainc,
     digamma,
     erf,
     erf_inv,
@@ -215,6 +216,7 @@ __all__ = [
     "batch_matmul",
     "bessel_i0e",
     "bessel_i1e",
+    "betainc",
     "bitcast_convert_type",
     "bitwise_and",
     "bitwise_not",

@@ -2,6 +2,7 @@
 
 from tapeless.tracer.activations import log_softmax, logsumexp, softmax
 from tapeless.tracer.special import (
+    betainc,
     digamma,
     erf,
     erfc,
@@ -18,6 +19,6 @@ from tapeless.tracer.special import (
 )
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfinv", "expit", "gammainc", "gammaincc", "gammaln", "i0e", "i1e", "log_softmax",
-    "logit", "logsumexp", "polygamma", "softmax", "zeta",
+    "betainc", "digamma", "erf", "erfc", "erfinv", "expit", "gammainc", "gammaincc", "gammaln", "i0e", "i1e",
+    "log_softmax", "logit", "logsumexp", "polygamma", "softmax", "zeta",
 ]  # fmt: skip

@@ -29,6 +29,7 @@ COMPOSED: dict[Primitive, int] = {
     s.lgamma_p: 47, s.digamma_p: 69, s.polygamma_p: 236, s.zeta_p: 115,
     s.bessel_i0e_p: 86, s.bessel_i1e_p: 86,
     s.igamma_p: 137, s.igammac_p: 137, s.igamma_grad_a_p: 249, s.random_gamma_grad_p: 206,
+    s.betainc_p: 280,
 }  # fmt: skip
 DEFINED: dict[Primitive, int] = {
     e.pow_p: 4,  # exp(y log |x|)

@@ -60,6 +60,12 @@ jvp.partials(
     _undefined(s.random_gamma_grad_p, "its order"),
     _undefined(s.random_gamma_grad_p, "the sample"),
 )
+jvp.partials(
+    s.betainc_p,
+    _undefined(s.betainc_p, "its first parameter"),
+    _undefined(s.betainc_p, "its second parameter"),
+    lambda t, a, b, x: mul(t, s.betainc_density(a, b, x)),
+)
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:

@@ -8,7 +8,7 @@ import math
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.elementwise import abs, add, div, exp, log, log1p, lt, mul, select_n, sub
+from tapeless.tracer.primitives.elementwise import abs, add, div, eq, exp, log, log1p, lt, mul, select_n, sub
 from tapeless.tracer.primitives.operands import aligned, constant
 from tapeless.tracer.types import aval_of
 
@@ -28,6 +28,7 @@ igamma_p = _floating("igamma")
 igammac_p = _floating("igammac")
 igamma_grad_a_p = _floating("igamma_grad_a")
 random_gamma_grad_p = _floating("random_gamma_grad")
+betainc_p = _floating("betainc")
 bessel_i0e_p = _floating("bessel_i0e")
 bessel_i1e_p = _floating("bessel_i1e")
 
@@ -118,6 +119,38 @@ def _stirling(a: ArrayLike) -> Array:
     for c in (-1 / 1680, 1 / 1260, -1 / 360):
         total = mul(add(total, c), square)
     return mul(add(total, 1 / 12), inverse)
+
+
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Regularized incomplete beta function I_x(a, b); nan unless a and b are positive and finite, and 0 <= x <= 1.
+
+    Source: A&S 26.5.1.
+    """
+    a, b = aligned(a, b)
+    a, x = aligned(a, x)
+    b, x = aligned(b, x)
+    return betainc_p.bind(a, b, x)[0]
+
+
+def beta_weight(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """x^a (1 - x)^b / (a B(a, b)), for 0 < x < 1, by `gamma_weight`, so that large a and b do not cancel."""
+    n = add(a, b)
+    parts = mul(gamma_weight(a, mul(n, x)), gamma_weight(b, mul(n, sub(1.0, x))))
+    return mul(div(parts, gamma_weight(n, n)), div(b, n))
+
+
+def betainc_density(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Derivative of betainc by its last operand: the density of the beta distribution, at the ends its limits."""
+    at_zero, at_one = eq(x, 0.0), eq(x, 1.0)
+    inner = select_n(at_one, select_n(at_zero, x, constant(0.5, aval_of(x))), constant(0.5, aval_of(x)))
+    density = div(mul(beta_weight(a, b, inner), a), mul(inner, sub(1.0, inner)))
+    return select_n(at_one, select_n(at_zero, density, _at_end(a, b)), _at_end(b, a))
+
+
+def _at_end(a: ArrayLike, b: ArrayLike) -> Array:
+    """The density of the beta distribution at 0."""
+    number = aval_of(a)
+    return select_n(lt(a, 1.0), select_n(eq(a, 1.0), constant(0, number), b), constant(math.inf, number))
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

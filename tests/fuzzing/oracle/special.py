@@ -118,3 +118,24 @@ meanings["igamma"] = sloped(sp.gammainc, _by_order, _density)
 meanings["igammac"] = sloped(sp.gammaincc, _negative(_by_order), _negative(_density))
 meanings["igamma_grad_a"] = real_only(_by_order)
 meanings["random_gamma_grad"] = real_only(lambda a, x: -_by_order(a, x) / _density(a, x))
+
+
+# ---- the incomplete beta function ------------------------------------------------------------------------------
+
+
+def _beta_density(a: Values, b: Values, x: Values) -> Values:
+    """The derivative by x."""
+    return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
+
+
+def _unknown(a: Values, b: Values, x: Values) -> Values:
+    """In the place of the derivatives by the parameters, which nothing here computes."""
+    raise NotHolomorphicError("betainc")
+
+
+def _betainc(a: Values, b: Values, x: Values) -> Values:
+    proper = (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf) & (x >= 0) & (x <= 1)
+    return np.where(proper, sp.betainc(*(np.where(proper, v, 0.5) for v in (a, b, x))), np.nan)
+
+
+meanings["betainc"] = sloped(_betainc, _unknown, _unknown, _beta_density)

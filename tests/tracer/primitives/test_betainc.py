@@ -1,0 +1,62 @@
+"""The incomplete beta function against SciPy: small and large parameters, tails, ends, and what is no probability."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tapeless as tl
+from tapeless import lax
+from tapeless.scipy import special
+
+RNG = np.random.default_rng(0)
+A, B = np.exp(RNG.uniform(-3, 8, (2, 1000)))
+# Half of the arguments anywhere, half where the function rises.
+X = np.where(RNG.random(1000) < 0.5, RNG.random(1000), np.clip(A / (A + B) * (1 + 0.1 * RNG.normal(size=1000)), 0, 1))
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-11), ("float32", 2e-4), ("float16", 3e-2)])
+def test_values(dtype: str, rtol: float):
+    """In float32 the error grows with the exponents, up to a hundred; float16 is computed in float32."""
+    chosen = slice(None) if dtype != "float16" else (A < 100) & (B < 100)
+    args = [v[chosen].astype(dtype) for v in (A, B, X)]
+    exact = scipy.special.betainc(*[v.astype(float) for v in args])
+    found = np.asarray(lax.betainc(*args)).astype(float)
+    there = exact > 1e-4 if dtype == "float16" else exact > 1e-30
+    np.testing.assert_allclose(found[there], exact[there], rtol=rtol)
+    assert np.all(found[~there] < 1.1e-4)
+
+
+def test_ends_and_outside():
+    nan, inf = np.nan, np.inf
+    for a, b, x, value, slope in [
+        (1, 1, 0, 0, 1), (1, 3, 0, 0, 3), (0.5, 1, 0, 0, inf), (2, 3, 0, 0, 0), (2, 3, 1, 1, 0), (2, 1, 1, 1, 2),
+        (2, 0.5, 1, 1, inf), (0, 1, 0.5, nan, None), (1, -1, 0.5, nan, None), (1, 1, 1.5, nan, nan),
+        (1, 1, -0.1, nan, nan), (nan, 1, 0.5, nan, nan), (inf, 1, 0.5, nan, None),
+    ]:  # fmt: skip
+        args = [np.float64(v) for v in (a, b, x)]
+        np.testing.assert_array_equal(lax.betainc(*args), value)
+        if slope is not None:
+            np.testing.assert_allclose(tl.grad(lax.betainc, 2)(*args), slope, rtol=1e-13)
+
+
+def test_derivative():
+    a, b, x = (v[(X > 0) & (X < 1)][:200] for v in (A, B, X))
+    density = np.exp((a - 1) * np.log(x) + (b - 1) * np.log1p(-x) - scipy.special.betaln(a, b))
+    found = tl.jit(tl.vmap(tl.grad(lax.betainc, 2)))(a, b, x)
+    np.testing.assert_allclose(found, density, rtol=1e-10, atol=1e-300)
+    with pytest.raises(NotImplementedError, match="betainc: the derivative by its first parameter is not implemented"):
+        tl.grad(lax.betainc)(1.0, 2.0, 0.5)
+    second = tl.grad(tl.grad(lax.betainc, 2), 2)(3.0, 2.0, 0.25)
+    np.testing.assert_allclose(second, 12 * (2 * 0.25 - 3 * 0.25**2), rtol=1e-5)
+
+
+def test_operands_are_promoted():
+    found = special.betainc(2, np.array([[1], [3]]), np.float32([0.25, 0.5]))
+    np.testing.assert_allclose(found, scipy.special.betainc(2, [[1], [3]], [0.25, 0.5]), rtol=1e-6)
+    assert str(found.dtype) == "float32" and tl.vmap(lax.betainc, (0, None, None))(A[:3], 1.0, 0.5).shape == (3,)
+
+
+def test_agreement_with_jax():
+    jax = pytest.importorskip("jax")
+    args = [v[:50].astype(np.float32) for v in (A, B, X)]
+    np.testing.assert_allclose(lax.betainc(*args), jax.lax.betainc(*args), rtol=1e-2, atol=1e-6)
