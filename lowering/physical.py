@@ -13,7 +13,6 @@ import numpy as np
 from tapeless.tracer import core
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.extended_dtypes import KeyDType
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
@@ -71,7 +70,7 @@ class WordWriter:
         return x if x.aval.shape == shape else self.write(broadcast_in_dim_p, x, shape=shape, dims=tuple(dims))[0]
 
     def _visit(self, eqn: Equation) -> None:
-        has_keys = any(type(v.aval.dtype) is KeyDType for v in (*eqn.invars, *eqn.outvars))
+        has_keys = any(holds_keys(v.aval) for v in (*eqn.invars, *eqn.outvars))
         if has_keys and (eqn.primitive in rules or not eqn.primitive.carries_programs):
             self.eqn, self._changed = eqn, True
             found = rules[eqn.primitive](self, *map(self._atom, eqn.invars), **eqn.params)
