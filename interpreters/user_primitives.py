@@ -1,4 +1,4 @@
-"""How primitives that libraries define transform: by their rules, which have JAX's conventions.
+"""Rules of primitives that libraries define: their own, by JAX's conventions.
 
 Tangents and cotangents are `Zero` where they are zero, linear operands of a transpose rule are `Linear`, as everywhere
 here; a primitive with one result has bare arrays in the place of tuples.
@@ -76,7 +76,7 @@ def _vmap(primitive: UserPrimitive, size: int, args: Sequence[Any], dims: Sequen
 
 
 def _place(primitive: UserPrimitive, x: Any, d: Any, size: int) -> int | None:
-    """Where a mapped axis is, counted from the front. Raises: TypeError if there is no axis of that size."""
+    """Count the position of a mapped axis from the front. Raises: TypeError if there is no axis of that size."""
     if d is None:
         return None
     shape = aval_of(x).shape
@@ -86,6 +86,6 @@ def _place(primitive: UserPrimitive, x: Any, d: Any, size: int) -> int | None:
 
 
 def _linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
-    """Its library says what it is linear in, by applying it to tangents."""
+    """Check a primitive of a library as linear in its linear operands together: it was applied to tangents so."""
     positions = [i for i, v in enumerate(eqn.invars) if v.linear]
     return (check.jointly(eqn, facts, positions),) * len(eqn.outvars)

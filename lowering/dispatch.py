@@ -42,7 +42,7 @@ def executable(
     if found is None:
         module = emit.module(jaxpr, donated, jaxpr.name, device.platform)
         # What calls the host is of this program only: its text says nothing of the functions that it calls.
-        compiled = _compiled if not module.callbacks else functools.partial(_calling_host, module.callbacks)
+        compiled = _compiled if not module.callbacks else functools.partial(_compiled_for_host, module.callbacks)
         found = cache[key] = compiled(module.text, jaxpr.out_avals, device, given)
     return found
 
@@ -68,7 +68,7 @@ def _compiled(text: str, out_avals: tuple[ShapedArray, ...], device: Any, option
     return compile_module(text, out_avals=out_avals, device=device, options=dict(options))
 
 
-def _calling_host(callbacks: Sequence[Any], text: str, out_avals: Any, device: Any, options: Any) -> Executable:
+def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, device: Any, options: Any) -> Executable:
     return compile_module(
         text, out_avals=out_avals, device=device, options=dict(options), callbacks=callbacks, use_cache=False
     )
@@ -86,7 +86,7 @@ def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
 def apply(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], owner: Jaxpr) -> tuple[DeviceArray, ...]:
     """Compute a primitive that applies programs, compiled once for as long as `owner`, one of them, lives."""
     avals, bufs, device = _operands(args)
-    cache = _applications.setdefault(owner, {})
+    cache = _eager_control_flow.setdefault(owner, {})
     key = (primitive, device, avals, *[item for item in params.items() if item[1] is not owner])
     found = cache.get(key)
     if found is None:
@@ -237,7 +237,7 @@ def _has_nan(x: DeviceArray) -> bool:
 
 _WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}
 _executables = core.program_cache()
-_applications = core.program_cache()
+_eager_control_flow = core.program_cache()
 
 
 def clear_executables() -> None:
@@ -245,4 +245,4 @@ def clear_executables() -> None:
     core.set_evaluator(EagerEvaluator())
     _compiled.cache_clear()
     _executables.clear()
-    _applications.clear()
+    _eager_control_flow.clear()

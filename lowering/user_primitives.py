@@ -1,4 +1,4 @@
-"""How primitives that libraries define run: as the programs of the Python functions that are their lowering rules.
+"""Lowering of primitives that libraries define: the programs of the Python functions that are their lowering rules.
 
 They are written in before anything else is done with a program, so that they are simplified, and loops see what they
 read and write.

@@ -254,7 +254,6 @@ NOT_YET = (  # modules and folders whose docstrings are still to be rewritten
     *("interpreters/rows", "interpreters/simplifications/constants.py", "interpreters/simplifications/elementwise.py"),
     *("interpreters/simplifications/indexing.py", "interpreters/simplifications/matchers.py"),
     *("interpreters/simplifications/shape.py", "interpreters/simplifications/slicing", "tracer/terms"),
-    *("interpreters/user_primitives.py", "lowering/user_primitives.py", "api/custom/primitives.py"),
     *("api/core.py", "api/extend", "api/jax_shim.py", "api/jax_src"),
 )
 

@@ -16,7 +16,7 @@ from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.static import Arguments
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.compile.placement import check_device
-from tapeless.compile.stages import Lowered, Program, ShapeDtypeStruct, Traced
+from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.lowering import devices, dispatch
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import core, dtypes, pytree
@@ -212,7 +212,7 @@ class Jitted:
         except AttributeError:
             return None, []
 
-    def _remember(self, program: Program, leaves: list[Any], tree: Any) -> None:
+    def _remember(self, program: CompiledCall, leaves: list[Any], tree: Any) -> None:
         avals, tree = [x.aval for x in leaves], tree.snapshot()
         remember(self._fast, (_settings(), tree, *avals), program.run)
         args, kwargs = tree.children
@@ -229,14 +229,14 @@ class Jitted:
             outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
         return pytree.unflatten(traced.out_tree.snapshot(), outs)
 
-    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> Program:
+    def _program(self, statics: Any, leaves: list[Any], tree: Any) -> CompiledCall:
         device = self._device or dispatch.device_of(leaves)
         key = self._key(statics, leaves, tree, device)
         found = self._programs.compiled.get(key)
         if found is None:
             traced = self._traced(statics, leaves, tree)
             key = self._key(statics, leaves, tree.snapshot(), device)
-            found = remember(self._programs.compiled, key, Program.compiled(traced, device))
+            found = remember(self._programs.compiled, key, CompiledCall.compiled(traced, device))
         return found
 
     def _traced(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:

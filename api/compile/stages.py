@@ -18,7 +18,7 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.types import ShapedArray
 
 
-class Program:
+class CompiledCall:
     """A compiled function of flat arguments, with what it needs to be called.
 
     Args:
@@ -44,7 +44,7 @@ class Program:
         self._single = signature.out_tree is pytree.LEAF
 
     @classmethod
-    def compiled(cls, traced: "Traced", device: Any) -> "Program":
+    def compiled(cls, traced: "Traced", device: Any) -> "CompiledCall":
         """Compile a traced function for a device."""
         jaxpr, consts = traced.jaxpr.jaxpr, traced.jaxpr.consts
         # With debug_nans nothing is donated: nan is looked for once more.
@@ -185,13 +185,13 @@ class Lowered(_Stage):
         traced = self._traced
         options = {**traced.options, **(compiler_options or {})}
         again = Traced(traced.jaxpr, traced.in_tree, traced.out_tree, traced.donated, options, self._type.function)
-        return Compiled(Program.compiled(again, dispatch.device_of(())))
+        return Compiled(CompiledCall.compiled(again, dispatch.device_of(())))
 
 
 class Compiled(_Stage):
     """A compiled function: callable with arguments of exactly the types it was compiled for."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: CompiledCall) -> None:
         super().__init__(program.signature)
         self._program, self._executable = program, program.executable
 
@@ -246,7 +246,7 @@ def load(data: bytes, device: Any = None) -> Compiled:
     """
     check_device("stages.load", device)
     found = serialization.read(data, device or dispatch.device_of(()))
-    return Compiled(Program(found.signature, found.executable, found.consts, found.donated, None))
+    return Compiled(CompiledCall(found.signature, found.executable, found.consts, found.donated, None))
 
 
 class ShapeDtypeStruct:

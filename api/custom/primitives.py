@@ -37,7 +37,7 @@ class LibraryPrimitive:
 
     @property
     def name(self) -> str:
-        """Its name, which programs are printed with."""
+        """Name of the primitive, with which programs are printed."""
         return self.operation.name
 
     @property
