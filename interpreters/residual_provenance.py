@@ -1,8 +1,11 @@
-"""Provenance of residuals: inline the equations of broadcast residuals into the linear jaxpr.
+"""Provenance of residuals: inline the equations of broadcast and masked residuals into the linear jaxpr.
 
 A value that was broadcast, or made of such values by cheap elementwise operations, is not a residual but equations of
 the linear jaxpr, on the values that it was made of: so that what reads a part of it, or sums over it, can be
 simplified. What is left of these equations after that, but for broadcasts, is not computed again: the value is known.
+So it is with coefficients that were chosen, as masks are sunk into them: what they are outside of a mask is not known
+of a value. Those that are chosen by a residual of the linear jaxpr stay equations there. Then the jaxpr, linearized or
+simplified again, says which masks are in it already; and what is kept is the mask, and not what it makes of a value.
 """
 
 import weakref
@@ -14,6 +17,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
@@ -58,6 +62,8 @@ class ResidualProvenance:
         arrays = [x for x in args if aval_of(x).shape]
         if spreading[primitive]:
             some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
+        elif primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
+            some = True  # a coefficient that is a number outside of a mask
         else:
             some = bool(arrays) and all(self.of(x) is not None for x in arrays)
         depth = 1 + max([self._made[id(x)].depth for x in arrays if self.of(x) is not None], default=0)
@@ -89,7 +95,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     the name of the current trace, and put there.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
-    done = {eqn for eqn in known if not spreading.get(eqn.primitive)}
+    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _choices_by_residuals(jaxpr, known)
     if not done:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}
@@ -99,6 +105,12 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
         if v in used and eqn in done:
             _compute(v, made, values)
     return passes.dead_code(rest)
+
+
+def _choices_by_residuals(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
+    """Coefficients that are chosen by what linear equations read too: then these know what the coefficients are."""
+    read = {v for eqn in jaxpr.eqns if eqn.linear for v in eqn.invars if not v.linear}
+    return {eqn for eqn in known if eqn.primitive is select_n_p and eqn.invars[0] in read}
 
 
 def _is_known(eqn: Equation) -> bool:

@@ -1,4 +1,4 @@
-"""Structure is seen through so many operations, and no more."""
+"""Structure is seen through so many operations, and no more; masked coefficients are equations where masks are read."""
 
 import numpy as np
 
@@ -17,3 +17,25 @@ def test_a_value_made_of_very_many_others():
         return tnp.sum(total @ x)
 
     np.testing.assert_allclose(tl.grad(f)(np.ones(2)), np.full(2, (20 * DEPTH + 1) * 3 * 2 * 2 / 2))  # (Σx)² Σx
+
+
+def test_a_coefficient_is_chosen_where_its_mask_is_read():
+    """The mask is a residual anyhow, and the jaxpr shows what it is good for."""
+    x = np.array([0.0, 1.0, 2.0])
+    jaxpr = tl.linearize(lambda x: tnp.where(x > 0, tnp.log(x), 0), x)[1].jaxpr
+    assert [str(eqn.primitive) for eqn in jaxpr.eqns] == ["select_n", "div", "select_n"]
+    assert [eqn.linear for eqn in jaxpr.eqns] == [False, True, True]
+    assert [str(v.aval.dtype) for v in jaxpr.invars if not v.linear] == ["float64", "bool"]
+
+
+def test_a_coefficient_is_a_residual_if_nothing_else_reads_its_mask():
+    x = np.array([0.0, 1.0, 2.0])
+    linear = tl.linearize(lambda x: tnp.where(x > 0, tnp.sqrt(x), 0), x)[1]
+    assert [str(eqn.primitive) for eqn in linear.jaxpr.eqns] == ["mul"]
+    np.testing.assert_allclose(linear.residuals[0], [0, 0.5, 0.5 / np.sqrt(2)])
+
+
+def test_what_is_masked_with_zeros_is_not_kept_beside_its_mask():
+    """A triangle is made again of the matrix, whose product it is a factor of, and of the mask."""
+    x = tl.ShapeDtypeStruct((30, 30), "float64")
+    assert tl.residual_bytes(tl.unzip(lambda x: tnp.sum(tnp.tril(x) @ x), x)) == 30 * 30 * (8 + 1)

@@ -373,8 +373,8 @@ def test_passes_are_the_way_of_the_linear_jaxpr():
 
     explained = tl.explain(f, THREE, THREE)
     assert [stage.name for stage in explained.passes] == ["as written", "masks.analysis", "einsum.factoring"]
-    assert [tl.work(stage.program) for stage in explained.passes] == [77, 77, 54]
-    assert explained.linear.cost.work < 54  # what does not depend on tangents is a residual
+    assert [tl.work(stage.program) for stage in explained.passes] == [80, 80, 57]
+    assert explained.linear.cost.work < 57  # what does not depend on tangents is a residual
     assert str(explained.passes).startswith("as written\n{ lambda")
 
 
