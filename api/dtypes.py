@@ -3,11 +3,13 @@
 from ml_dtypes import bfloat16
 
 from tapeless.tracer.dtypes import canonical as canonicalize_dtype
-from tapeless.tracer.dtypes import finfo, float0, iinfo, issubdtype
+from tapeless.tracer.dtypes import finfo, float0, iinfo, issubdtype, itemsize_bits, scalar_type_of
+from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import extended, prng_key
 from tapeless.tracer.numpy.scalar_types import result_type
 
 __all__ = [
+    "TypePromotionError",
     "bfloat16",
     "canonicalize_dtype",
     "extended",
@@ -15,6 +17,8 @@ __all__ = [
     "float0",
     "iinfo",
     "issubdtype",
+    "itemsize_bits",
     "prng_key",
     "result_type",
+    "scalar_type_of",
 ]

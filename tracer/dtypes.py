@@ -108,6 +108,24 @@ def rank(dtype: DType) -> int:
 _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, "k": -1}
 
 
+def itemsize_bits(dtype: Any) -> int:
+    """Bits of an element of a dtype, 4 for int4, by any of its names; 8 for booleans."""
+    exact = canonical(dtype)
+    return 8 if is_bool(exact) else bits_of(exact)
+
+
+def scalar_type_of(x: Any) -> type:
+    """The class of Python's numbers for the elements of `x`, an array, a number or a dtype: bool, int, float, complex.
+
+    Raises: TypeError if it is of no numbers.
+    """
+    found = kind(result_type(x)[0])
+    for scalar_type, of in (*_KIND_OF_PYTHON.items(), (int, "u")):
+        if found == of:
+            return scalar_type
+    raise TypeError(f"scalar_type_of: {x!r} has no elements that are numbers.")
+
+
 def bits_of(dtype: DType) -> int:
     """Bits of a value: 4 for int4, which takes 8 in memory."""
     return _BITS[dtype]

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
+from tapeless.tracer.jaxpr import subjaxprs as _programs_in
+from tapeless.tracer.passes import dead_code, used_variables
 from tapeless.tracer.types import ShapedArray, is_arraylike
 
 
@@ -41,7 +43,31 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Any:
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """Yield the programs among the params of an equation."""
-    return subjaxprs(params)
+    return _programs_in(params)
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield the programs that the equations of a program carry."""
+    for eqn in jaxpr.eqns:
+        yield from _programs_in(eqn.params)
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool]]:
+    """Drop some results of a program, the equations that only they need, and the inputs that nothing reads then.
+
+    Args:
+      used_outputs: which results are kept.
+      instantiate: which inputs are kept even if nothing reads them; all if true.
+    Returns: the program, and which of the inputs it has.
+    """
+    outvars = [v for v, kept in zip(jaxpr.outvars, used_outputs, strict=True) if kept]
+    program = dead_code(jaxpr.replace(outvars=outvars))
+    used = used_variables(program)
+    always = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else instantiate
+    kept = [v in used or stays for v, stays in zip(jaxpr.invars, always, strict=True)]
+    return program.replace(invars=[v for v, yes in zip(jaxpr.invars, kept) if yes]), kept
 
 
 def valid_jaxtype(x: Any) -> bool:

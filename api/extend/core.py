@@ -1,7 +1,16 @@
 """Programs, their types and primitives of one's own: the names of `jax.extend.core`."""
 
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
-from tapeless.custom.program_types import jaxpr_as_fun, jaxprs_in_params, mapped_aval, unmapped_aval, valid_jaxtype
+from tapeless.custom.program_types import (
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    mapped_aval,
+    subjaxprs,
+    unmapped_aval,
+    valid_jaxtype,
+)
+from tapeless.tracer.check import check as check_jaxpr
+from tapeless.tracer.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from tapeless.tracer.jaxpr import Equation as JaxprEqn
 
@@ -12,9 +21,12 @@ __all__ = [
     "Literal",
     "Primitive",
     "Var",
+    "check_jaxpr",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "primal_dtype_to_tangent_dtype",
+    "subjaxprs",
     "unmapped_aval",
     "valid_jaxtype",
 ]

@@ -1,5 +1,5 @@
 """Rules of primitives, one module for each transformation: the names of `jax.interpreters`."""
 
-from tapeless.extend import ad, batching, mlir, xla
+from tapeless.extend import ad, batching, mlir, partial_eval, xla
 
-__all__ = ["ad", "batching", "mlir", "xla"]
+__all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]

@@ -214,14 +214,3 @@ def test_rules_that_give_other_types_are_refused():
     p.multiple_results = True
     with pytest.raises(TypeError, match=r"odd: it has multiple results, and its impl rule gave .*, no sequence."):
         p.bind(1.0)
-
-
-def test_types_of_one_example_and_of_many():
-    aval = ShapedArray((2, 3), np.dtype(np.float32))
-    core = tl.extend.core
-    assert core.mapped_aval(3, 1, aval).shape == (2,) and core.mapped_aval(3, None, aval) is aval
-    assert core.unmapped_aval(5, -1, aval).shape == (2, 3, 5)
-    with raises(ValueError, "mapped_aval: axis 0 of float32[2,3] has 2 elements, not 4."):
-        core.mapped_aval(4, 0, aval)
-    closed = tl.make_jaxpr(lambda x: [x + 1, x])(1.0)
-    assert core.jaxpr_as_fun(closed)(2.0) == [3.0, 2.0]
