@@ -57,7 +57,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """The installed name: api/numpy.py is tapeless.numpy, tracer/core.py is tapeless.tracer.core."""
+        """The installed name: api/random.py is tapeless.random, tracer/core.py is tapeless.tracer.core."""
         parts = self.path.relative_to(ROOT).with_suffix("").parts
         parts = parts[1:] if parts[0] == "api" else parts
         return ".".join(("tapeless", *(part for part in parts if part != "__init__")))

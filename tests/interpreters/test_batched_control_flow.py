@@ -91,7 +91,7 @@ def test_explained():
     decisions = tl.explain_control_flow(f)(XS)
     assert [d.strategy for d in decisions] == ["loop"]
     assert decisions[0].examples == 4 and decisions[0].cost >= batched_control_flow.COSTLY
-    assert str(decisions).startswith("cond at ") and "test_choices.py:" in str(decisions)
+    assert str(decisions).startswith("cond at ") and "test_batched_control_flow.py:" in str(decisions)
     assert "4 examples: loop, because an example costs" in str(decisions)
     (cheap,) = tl.explain_control_flow(tl.vmap(guarded_log))(XS)
     assert cheap.strategy == "select"
