@@ -145,6 +145,7 @@ from tapeless.tracer.numpy.elementary import (
     tan,
     tanh,
 )
+from tapeless.tracer.numpy.files import load, save
 from tapeless.tracer.numpy.floats import (
     copysign,
     frexp,
@@ -437,7 +438,8 @@ __all__ = [
     "int32", "int4", "int64", "int8", "int_", "integer", "interp", "intersect1d", "invert", "isclose", "iscomplex",
     "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
     "isscalar", "issubdtype", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal",
-    "lexsort", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not",
+    "lexsort", "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
+    "logical_not",
     "logical_or", "logical_xor", "logspace", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
     "median", "meshgrid", "mgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num",
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
@@ -447,7 +449,8 @@ __all__ = [
     "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp",
     "put_along_axis", "quantile",
     "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape",
-    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "searchsorted",
+    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
+    "searchsorted",
     "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
     "single", "sinh",
     "size", "sort", "sort_complex", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
