@@ -147,6 +147,11 @@ class Trace:
         self.function, self.alive = function, True
         self.depth: int = parent.depth + 1 if parent else 0
 
+    @property
+    def main(self) -> "Trace":
+        """The trace itself, which tells its tracers from others: `tracer._trace.main`, in the words of JAX."""
+        return self
+
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Apply `primitive` to values, of which some may be tracers of this trace."""
         raise NotImplementedError
@@ -293,6 +298,11 @@ class Tracer(Array):
 
     owner: Trace
     differentiated = False  # is a derivative taken in it? As a bare number it would be lost.
+
+    @property
+    def _trace(self) -> Trace:
+        """The trace that this tracer belongs to, by JAX's name."""
+        return self.owner
 
     def known(self) -> Any:
         """The value this tracer is known to have now, or None: forward mode knows, staging does not."""

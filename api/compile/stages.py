@@ -8,7 +8,7 @@ import numpy as np
 from tapeless.arguments.signatures import Signature
 from tapeless.compile import serialization
 from tapeless.compile.placement import check_device
-from tapeless.lowering import dispatch, emit
+from tapeless.lowering import devices, dispatch, emit
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, check_distinct, check_live
 from tapeless.lowering.key_array import wrapped
@@ -254,14 +254,24 @@ class ShapeDtypeStruct:
 
     Args:
       dtype: of arrays, as NumPy names it; a Python type is taken in the default width.
+      sharding: None, or that of an array on the device that is used now.
       weak_type: whether it gives way to other dtypes, as Python numbers do.
-    Raises: TypeError if there is no such dtype, or the shape is no sequence.
+    Raises: TypeError if there is no such dtype, or the shape is no sequence; NotImplementedError for another sharding.
     """
 
-    __slots__ = ("dtype", "shape", "weak_type")
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: devices.Sharding | None = None, weak_type: bool = False
+    ) -> None:
+        here = None if sharding is None else devices.SingleDeviceSharding(devices.current_device())
+        if sharding != here:
+            raise NotImplementedError(
+                f"ShapeDtypeStruct: sharding={sharding!r} is not where programs are compiled for now, {here!r}.\n"
+                "  Use it within tl.default_device(device)."
+            )
         self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonical(dtype), weak_type
+        self.sharding = sharding
 
     @classmethod
     def of(cls, aval: ShapedArray) -> "ShapeDtypeStruct":
@@ -281,10 +291,11 @@ class ShapeDtypeStruct:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeDtypeStruct):
             return NotImplemented
-        return (self.shape, self.dtype, self.weak_type) == (other.shape, other.dtype, other.weak_type)
+        mine, theirs = ((x.shape, x.dtype, x.weak_type, x.sharding) for x in (self, other))
+        return mine == theirs
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.weak_type))
+        return hash((self.shape, self.dtype, self.weak_type, self.sharding))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

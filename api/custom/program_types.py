@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tapeless.tracer.core import Trace, current_trace
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
@@ -68,6 +69,11 @@ def dce_jaxpr(
     always = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else instantiate
     kept = [v in used or stays for v, stays in zip(jaxpr.invars, always, strict=True)]
     return program.replace(invars=[v for v, yes in zip(jaxpr.invars, kept) if yes]), kept
+
+
+def find_top_trace(xs: Any) -> Trace:
+    """Return the innermost trace, which primitives are handed to; `xs` are not looked at, as in JAX."""
+    return current_trace()
 
 
 def valid_jaxtype(x: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
+    find_top_trace,
     jaxpr_as_fun,
     jaxprs_in_params,
     mapped_aval,
@@ -22,6 +23,7 @@ __all__ = [
     "Primitive",
     "Var",
     "check_jaxpr",
+    "find_top_trace",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",

@@ -111,3 +111,12 @@ def test_shape_dtype_struct():
     assert repr(spec) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
     assert spec == tl.ShapeDtypeStruct([2, 3], "float32") and hash(spec) == hash(tl.ShapeDtypeStruct((2, 3), "float32"))
     assert spec != tl.ShapeDtypeStruct((2, 3), "float32", weak_type=True) and spec != (2, 3)
+
+
+def test_shardings_of_types():
+    x = tl.device_put(np.ones(3, np.float32))
+    spec = tl.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)
+    assert spec.sharding == x.sharding and spec != tl.ShapeDtypeStruct((3,), "float32")
+    assert tl.jit(lambda x: x + 1).lower(spec).compile()(x).tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(NotImplementedError, match="ShapeDtypeStruct: sharding='elsewhere' is not where programs"):
+        tl.ShapeDtypeStruct((3,), "float32", sharding="elsewhere")

@@ -40,6 +40,15 @@ def test_dead_code():
     assert seen == [True]
 
 
+def test_traces_tell_their_tracers_apart():
+    def f(x):
+        trace = core.find_top_trace((x,))
+        return x, isinstance(x, tl.core.Tracer) and x._trace.main is trace.main
+
+    assert tl.jvp(lambda x: f(x)[1] * x, (1.0,), (1.0,))[1] == 1.0
+    assert not f(1.0)[1]
+
+
 def test_dtypes():
     names = "bool int4 uint8 int32 bfloat16 float64 complex64 float8_e4m3fn".split()
     bits = [8, 4, 8, 32, 16, 64, 64, 8]
