@@ -20,7 +20,7 @@ from tapeless.tracer.types import aval_of
 def jvp(
     f: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], function: Any = None
 ) -> tuple[list[Any], list[Any]]:
-    """Value and directional derivative of a flat function; a tangent may be `Zero`, on the way in and out."""
+    """Compute the value and the directional derivative of a flat function; tangents may be `Zero`, in and out."""
     trace = JVPTrace(core.current_trace(), function or f)
     args = [JVPTracer(trace, p, t) if type(t) is not Zero else p for p, t in zip(primals, tangents, strict=True)]
     pairs = [trace.split(x) for x in core.under_new(trace, f, *args)]

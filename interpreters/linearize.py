@@ -27,7 +27,7 @@ class LinearizedJaxpr:
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
-        """Types of the tangents, one per differentiable input."""
+        """Types of the tangents, one for each differentiable input."""
         return tuple([v.aval for v in self.jaxpr.invars if v.linear])
 
     def at(self, residuals: Sequence[Any]) -> "LinearizedJaxpr":

@@ -126,7 +126,7 @@ def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Ato
 
 
 def _needed(eqns: Sequence[Equation], wanted: Sequence[Atom]) -> list[Equation]:
-    """Equations, as far as `wanted` needs them."""
+    """Select the equations that `wanted` depends on."""
     needed = set(wanted)
     found: list[Equation] = []
     for eqn in reversed(eqns):

@@ -96,7 +96,7 @@ class Dataflow:
         return array, *[self._root.get(i, i) if isinstance(i, str) else i for i in starts]
 
     def _arrays(self, name: str) -> set[str]:
-        """The arrays that a name may be a view of."""
+        """List the arrays that a value may be a view of."""
         found, waiting = set[str](), [name]
         for each in waiting:
             root = self._root.get(each, each)

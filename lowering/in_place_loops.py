@@ -226,7 +226,7 @@ def _first(f: Function, x: Value) -> Value:
 
 
 def _last(f: Function, x: Value) -> Value:
-    """The last element, with axes of length 1."""
+    """Slice the last element, with axes of length 1."""
     return f.slice(x, [n - 1 for n in x.aval.shape], x.aval.shape) if x.aval.shape else x
 
 

@@ -39,7 +39,7 @@ def program(jaxpr: Jaxpr) -> Jaxpr:
 
 
 class WordWriter:
-    """A program being written anew, on words."""
+    """A rewriter of a program on keys to one on words."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = jaxpr
@@ -66,7 +66,7 @@ class WordWriter:
         return tuple(outvars)
 
     def spread(self, x: Atom, shape: tuple[int, ...], dims: Sequence[int]) -> Atom:
-        """An operand broadcast to `shape`, its axes at `dims`; itself if it has that shape."""
+        """Broadcast an operand to `shape`, its axes at `dims`; unchanged if it has that shape."""
         return x if x.aval.shape == shape else self.write(broadcast_in_dim_p, x, shape=shape, dims=tuple(dims))[0]
 
     def _visit(self, eqn: Equation) -> None:

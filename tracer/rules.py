@@ -10,7 +10,7 @@ Entry = TypeVar("Entry")
 
 
 class Table(dict[Any, Entry]):
-    """A table by primitives.
+    """A table with an entry for each of some primitives.
 
     Args:
       name: no other table has it; errors name the table by it.

@@ -116,7 +116,7 @@ class StagingTrace(WritingTrace):
         return found[0]
 
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The program, its dead code gone, with its constants first."""
+        """Close the program: eliminate dead code, and put its constants first."""
         consts = [(v, taken) for v, _, taken in self._consts.values()]
         jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
         used = passes.used_variables(jaxpr)

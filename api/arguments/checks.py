@@ -15,7 +15,7 @@ def structure(tree: Any, leaves: Iterable[Any]) -> str:
 
 
 def arguments(tree: Any, leaves: Iterable[Any]) -> str:
-    """A structure `(args, kwargs)` as it is written in a call: `(float32[3], n=int32[])`."""
+    """Render a structure `(args, kwargs)` as a call: `(float32[3], n=int32[])`."""
     args, kwargs = pytree.unflatten(tree, map(_Type, leaves))
     return f"({_cut(', '.join([*map(repr, args), *(f'{name}={x!r}' for name, x in kwargs.items())]))})"
 

@@ -117,7 +117,7 @@ def signature_of(fun: Any) -> inspect.Signature | None:
 def positional(
     who: str, name: str, signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """All arguments by position, defaults among them: that is how rules take them.
+    """Bind all arguments by position, defaults among them: rules take them so.
 
     Raises: TypeError if there is one that has no position.
     """
@@ -182,7 +182,7 @@ class FlatCall:
         return outs
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The function as a program, and its constants: one for all calls of these types, see `remembering`."""
+        """Trace the function; return its program and constants, one for all calls of these types, see `remembering`."""
         program, consts, self.out_tree = self.remembering(avals, lambda: self._trace(avals))
         self._types = self.out_tree, program.out_avals
         return program, consts

@@ -189,7 +189,7 @@ def converted(call: Any, operands: Sequence[Any]) -> Converted | None:
 
 
 def _convert(call: Any, avals: Sequence[ShapedArray]) -> Converted:
-    """Trace once to see what is held; and again if the rule calls the function, so that this call has it too."""
+    """Trace once to find the tracers closed over, and again with them as inputs, in nested calls of it, too."""
     conversion = _Conversion(None)
     met = _converting_to(call, conversion, Converted(call, avals, ()).trace)
     tracers = list({id(x): x for x in met if isinstance(x, Tracer)}.values())

@@ -90,7 +90,7 @@ _OF_GUESS = _Given("custom_root", "initial_guess")
 
 
 def _types(given: _Given, b: Any, *functions: tuple[Any, Any]) -> list[ShapedArray]:
-    """The types of the leaves of a solution: weak where those of `b` are, if each function leaves that so.
+    """Infer the types of the leaves of a solution: weak where those of `b` are, if each function leaves them so.
 
     Args:
       given: what `b` is.

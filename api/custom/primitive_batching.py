@@ -16,7 +16,7 @@ not_mapped = None  # in the place of an axis: the operand is the same for all ex
 
 
 class AxisData(NamedTuple):
-    """The axis that is mapped: how many examples there are, and its name, or None."""
+    """The mapped axis: its size, and its name, or None."""
 
     size: int
     name: Any

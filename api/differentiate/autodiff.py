@@ -233,7 +233,7 @@ def linear_jaxpr(
 
 
 def _check_with_values(program: Jaxpr, consts: Sequence[Any], strict: bool) -> None:
-    """Values of constants are looked at only if it is not linear otherwise: zeros may save it."""
+    """Check linearity; look at the values of constants only if it fails, as zeros among them may save it."""
     with contextlib.suppress(LinearityError):
         return check_linear(program, strict)
     return check_linear(program, strict, zeros_among(consts))

@@ -147,7 +147,7 @@ class _HostFunction:
         return wanted
 
     def _checked(self, x: Any, wanted: ShapedArray, path: str) -> np.ndarray[Any, Any]:
-        """A result of the wanted type. Raises: TypeError if it has another."""
+        """Check that a result has the wanted type. Raises: TypeError if it has another."""
         y = np.asarray(x)
         if y.shape != wanted.shape or y.dtype not in (wanted.dtype, _WIDER.get(wanted.dtype)):
             where = f" as result{path}" if path else ""

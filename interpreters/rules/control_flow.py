@@ -346,7 +346,7 @@ def _dims(flags: Sequence[bool], axis: int = 0) -> tuple[Any, ...]:
 
 
 def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[bool], place: int = 0) -> list[Any]:
-    """Operands with the mapped axis at `place`, where they are to have it."""
+    """Move the mapped axes of operands to `place`, or add them there, where they are wanted."""
     return [vmap.placed(x, d, place, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
 
 

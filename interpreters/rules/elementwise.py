@@ -61,7 +61,7 @@ def _spread(t: Any, *operands: Any) -> Any:
 
 
 def _only_where(mask: Any, t: Any) -> Any:
-    """t where the mask holds, else 0."""
+    """Select t where the mask holds, else 0."""
     return select_n(mask, constant(0, aval_of(t)), t)
 
 

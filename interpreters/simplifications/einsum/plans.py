@@ -52,7 +52,7 @@ class Product(NamedTuple):
         )
 
     def over(self, labels: Sequence[int]) -> "Product":
-        """The sum over more indices."""
+        """Sum over more indices."""
         return self._replace(summed=self.summed.union(labels))
 
 

@@ -31,7 +31,7 @@ BOOL = np.dtype(bool)
 
 
 class Within(NamedTuple):
-    """A program with masks sunk inside.
+    """The result of sinking masks into a program.
 
     program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, if it
     has one. where: where each input matters.
