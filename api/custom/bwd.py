@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
 from tapeless.custom.closures import closed_over
+from tapeless.custom.flags import flags_given_back
 from tapeless.custom.symbolic_zeros import symbolic
 from tapeless.interpreters.rules.custom import Pull, differentiated_closure
 from tapeless.interpreters.zero import Zero, instantiate
@@ -84,7 +85,7 @@ class Backward:
         call, given = self._call, iter(cts)
         shown = symbolic if call.custom.symbolic_zeros else instantiate
         outs = [shown(next(given) if dtypes.is_inexact(a.dtype) else Zero(a)) for a in self._point.outs]
-        saved = pytree.unflatten(self._point.residuals, residuals[call.n :])
+        saved = flags_given_back(pytree.unflatten(self._point.residuals, residuals[call.n :]))
         args = (*call.nondiff.values(residuals[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
         try:
             pulled = source.at(None, call.custom.bwd, *args)

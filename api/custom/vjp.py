@@ -10,6 +10,7 @@ from typing import Any
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.custom.bwd import Backward, BackwardSignature, name_of
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
+from tapeless.custom.flags import flags_kept
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, pytree
@@ -60,7 +61,7 @@ class custom_vjp(CustomFunction):
 
         Args:
           fwd: `fwd(*args) -> (value, residuals)`, the arguments being those of the function, and the residuals a
-            pytree of arrays.
+            pytree of arrays; truth values of Python stay what they are.
           bwd: `bwd(*nondiff, residuals, cotangent) -> cotangents`, a tuple with one entry per differentiable argument,
             like it, or None where there is no derivative. Cotangents of integers are not looked at.
           symbolic_zeros: give `fwd` a `CustomVJPPrimal` in the place of every array, which says whether it is
@@ -107,7 +108,7 @@ class _VJPCall(FlatCall):
         """
         some = [type(t) is not Zero for t in tangents[self.n :]]
         value, residuals = self._forward(primals, some)
-        values, (saved, residual_tree) = self.check_value(value), pytree.flatten(residuals)
+        values, (saved, residual_tree) = self.check_value(value), pytree.flatten(flags_kept(residuals))
         self._check_residuals(residuals)
         point = BackwardSignature(
             residual_tree,

@@ -456,3 +456,25 @@ def test_optimize_remat_is_accepted():
     close(tl.grad(tl.checkpoint(f))(X), 1)
     with raises(NotImplementedError, "custom_vjp: optimize_remat=True does not go with symbolic_zeros=True."):
         f.defvjp(lambda x: (f(x), x), lambda x, ct: (2 * x * ct,), symbolic_zeros=True, optimize_remat=True)
+
+
+def test_truth_values_among_residuals_stay_what_they_are():
+    """A backward rule may go by them, jitted and in loops too."""
+    seen = []
+
+    @tl.custom_vjp
+    def f(x):
+        return x * x
+
+    def bwd(residuals, ct):
+        x, (double, _) = residuals
+        seen.append(type(double))
+        return (4 * x * ct if double else 2 * x * ct,)
+
+    for double in (True, False):
+        f.defvjp(lambda x, double=double: (x * x, (x, (double, 3))), bwd)
+        expected = (4 if double else 2) * 3.0
+        looped = tl.grad(lambda x: lax.scan(lambda c, _: (f(c), None), x, None, 1)[0])
+        for derivative in (tl.grad(f), tl.jit(tl.grad(f)), tl.jit(looped), tl.jacfwd(f)):
+            assert derivative(3.0) == expected
+    assert set(seen) == {bool}
