@@ -10,7 +10,7 @@ from tests.ecosystem.running import WITH_JAX, WITH_TAPELESS, results
 pytest.importorskip("equinox")
 
 
-@pytest.mark.parametrize("script", ["equinox_mlp.py", "equinox_model.py"])
+@pytest.mark.parametrize("script", ["equinox_mlp.py", "equinox_model.py", "equinox_functions.py"])
 def test_equinox(script: str):
     """One script, unedited, by both."""
     theirs, ours = (results(command, script) for command in (WITH_JAX, WITH_TAPELESS))
