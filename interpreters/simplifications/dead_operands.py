@@ -10,6 +10,7 @@ from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.linear_vars import linear_results
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
@@ -31,8 +32,9 @@ def _trimmed(w: Writer, eqn: Equation) -> Equation:
     if eqn.primitive not in rules:
         return eqn
     now = rules[eqn.primitive](w, eqn)
-    of_nothing = any(v.linear for v in eqn.outvars) and not any(v.linear for v in now.invars)
-    return eqn if of_nothing else now  # what is linear in nothing would not be linear
+    if now is eqn or list(linear_results(now)) == [v.linear for v in eqn.outvars]:
+        return now
+    return eqn  # a result would be linear in nothing any more
 
 
 rules = Rules(

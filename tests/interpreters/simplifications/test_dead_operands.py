@@ -60,3 +60,16 @@ def test_what_is_carried_is_carried_on():
     jaxpr = simplified(tl.make_jaxpr(lambda x: lax.scan(lambda c, a: (tnp.zeros_like(c), a), x, x))(X).jaxpr)
     (eqn,) = [eqn for eqn in jaxpr.eqns if str(eqn.primitive) == "scan"]
     assert eqn.params["n_carry"] == 1
+
+
+def test_linear_results_stay_linear():
+    """Of three carries in a row the last becomes zero in the tangent of a tangent: it stays linear as it was."""
+
+    def f(x):
+        a, _ = lax.fori_loop(0, 1, lambda _, c: (x, c[0]), (x, tnp.sin(x)))
+        return 0.6 * x + 0.3 * tnp.tanh(tnp.sum(a))
+
+    def second(transformed):
+        return tl.vjp(lambda x: tl.jvp(transformed, (x,), (X,))[1], X)[1](X)[0]
+
+    np.testing.assert_allclose(second(f), second(lambda x: 0.6 * x + 0.3 * tnp.tanh(tnp.sum(x))), rtol=1e-12)
