@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, replace
 from functools import reduce
 from math import prod
 from operator import add as plus
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +65,7 @@ class Cost:
         return self.nonlinear + self.adds + self.multiplies + self.drops
 
     def __add__(self, other: "Cost") -> "Cost":
-        return Cost(*[getattr(self, f.name) + getattr(other, f.name) for f in fields(Cost)])
+        return Cost(*map(plus, _numbers(self), _numbers(other)))
 
     def times(self, n: int) -> "Cost":
         """Multiply the operations by the steps of a loop; the program's size stays."""
@@ -74,6 +75,9 @@ class Cost:
     def __str__(self) -> str:
         kinds = [f"{f.name} {getattr(self, f.name)}" for f in fields(Cost)]
         return f"work {self.work}: {', '.join(kinds[:4])}; {kinds[4]}, {kinds[6]}"
+
+
+_numbers = attrgetter(*[f.name for f in fields(Cost)])
 
 
 def cost(jaxpr: Jaxpr) -> Cost:

@@ -23,8 +23,8 @@ import numpy as np
 from tapeless.interpreters.analysis import cost as dense
 from tapeless.interpreters.analysis.cost import Arithmetic, Cost
 from tapeless.interpreters.analysis.operation_counts import operations_of
-from tapeless.interpreters.analysis.sparsity import LIMIT, Known, Support, hits, join, known, results, whole
-from tapeless.interpreters.analysis.sparsity_rules import contracted, running, written
+from tapeless.interpreters.analysis.sparsity import LIMIT, Known, hits, join, known, meeting, results, whole
+from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, subjaxprs
@@ -185,38 +185,34 @@ def _scaling(eqn: Equation, x: Known, *others: Known) -> Arithmetic:
 
 
 def _reduction(eqn: Equation, x: Known) -> Arithmetic:
-    if isinstance(x.support, bool):
-        return Arithmetic(max(x.aval.size - eqn.outvars[0].aval.size, 0))
-    return Arithmetic(_beyond_first(np.sum(x.mask, eqn.params["axes"], dtype=np.int64)))
+    found = _met(eqn, [x])
+    return Arithmetic(found.adds if found else max(x.aval.size - eqn.outvars[0].aval.size, 0))
 
 
-def _beyond_first(terms: Any) -> int:
-    """Count the additions in sums of `terms` terms."""
-    return int(np.sum(np.maximum(terms - 1, 0)))
+def _met(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
+    """Count the additions, and the products; None if all of these may differ from zero, or are not told apart."""
+    found = None if all(isinstance(k.support, bool) for k in given) else meeting(eqn, given)
+    return None if found is None else Arithmetic(int(np.maximum(found - 1, 0).sum()), int(found.sum()))
 
 
 def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
-    if isinstance(x.support, bool):
+    """An addition for each element but the first that may differ from zero."""
+    found = None if isinstance(x.support, bool) else meeting(eqn, [x])
+    if found is None:
         return dense.price_of(eqn).of_linear(eqn)
-    return Arithmetic(int(np.count_nonzero(x.mask & (running(eqn, x) > 1))))
+    return Arithmetic(int(np.count_nonzero(x.mask & (found > 1))))
 
 
 def _contraction(eqn: Equation, x: Known, y: Known) -> Arithmetic:
-    if isinstance(x.support, bool) and isinstance(y.support, bool):
-        adds, multiplies = dense.price_of(eqn).of_linear(eqn)
-    else:
-        terms = contracted(eqn, x, y)
-        adds, multiplies = _beyond_first(terms), int(terms.sum())
+    adds, multiplies = _met(eqn, [x, y]) or dense.price_of(eqn).of_linear(eqn)
     return Arithmetic(adds, 0 if x.binary is True or y.binary is True else multiplies)
 
 
 def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Arithmetic:
-    flat = None if x.support is True else written(eqn, x, indices, updates)
-    if flat is None:
+    found = None if x.support is True else meeting(eqn, [x, indices, updates])
+    if found is None:
         return Arithmetic(max(updates.hits - (x.aval.size - x.hits), 0))
-    terms = x.mask.astype(np.int64).reshape(-1)
-    np.add.at(terms, flat[(flat >= 0) & updates.mask], 1)
-    return Arithmetic(_beyond_first(terms))
+    return Arithmetic(int(np.maximum(found - 1, 0).sum()))
 
 
 counts[e.select_n_p] = lambda eqn, *given: Arithmetic()

@@ -1,28 +1,32 @@
-"""Where arrays may differ from zero: what padding, masks, one-hots and writes into zeros leave, found by their rules.
+"""Where arrays may differ from zero: what padding, masks, one-hots and writes into zeros leave.
 
 A program is read once, forwards, and of each value is found a superset of the places where it may not be zero; for
-what is computed from constants alone, as masks and indices are, the elements. Rules (sparsity_rules.py) are stated for
-primitives that keep or make zeros; of results of all others nothing is known. Knowingly simple: arrays of more than
-`LIMIT` elements are zero everywhere or perhaps nowhere, and so is what is read or written at places that are not known.
+what is computed from constants alone, as masks and indices are, the elements. Index rows are evaluated over truth
+values and counts; zeros of functions, which they do not say, stand in sparsity_rules.py. Knowingly simple: arrays of
+more than `LIMIT` elements are zero everywhere or perhaps nowhere, and so is what is read or written at unknown places.
 Source: Bernstein et al. 2020, section 5, the brackets.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.interpreters import jvp
+from tapeless.interpreters.analysis.sparsity_rules import Support, ones, values, zeros
+from tapeless.interpreters.index_rows import Combination
+from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.operands import known_elements
-from tapeless.tracer.rules import Table
+from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated, numbers, products_of
+from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 LIMIT = 1 << 16  # elements of an array whose zeros are told apart
-
-# Where a value may differ from zero: everywhere, nowhere, or a mask, which broadcasts to its shape.
-Support = Any
+MOST_PRODUCTS = 1 << 26  # of a term whose products are told apart
 
 
 class Known(NamedTuple):
@@ -72,16 +76,14 @@ def _is_number(aval: ShapedArray) -> bool:
 
 
 def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
-    """What is known of the results of an equation that carries no programs."""
+    """Find what is known of the results of an equation that carries no programs."""
     static = all(k.static for k in given) and eqn.primitive.effect is None
     avals = [v.aval for v in eqn.outvars]
-    small = all(aval.size <= LIMIT for aval in (*[k.aval for k in given], *avals))
-    values = _values(eqn, given) if small and all(k.value is not None for k in given) else None
+    values = _values(eqn, given) if all(k.value is not None for k in given) and _is_small(eqn) else None
     if values is not None:
         return [_of_value(aval, _converted(x, aval), static) for aval, x in zip(avals, values, strict=True)]
-    found = _supports(eqn, given if small else list(map(_coarse, given)), small)
-    brackets = _brackets(eqn, given, small)
-    return [Known(aval, s, None, static, _or_zero(b, s)) for aval, s, b in zip(avals, found, brackets, strict=True)]
+    found = zip(avals, _facts(eqn, given), strict=True)
+    return [Known(aval, s, None, static, dtypes.is_bool(aval.dtype) or _or_zero(b, s)) for aval, (s, b) in found]
 
 
 def join(a: Known, b: Known) -> Known:
@@ -96,19 +98,10 @@ def _of_value(aval: ShapedArray, value: Any, static: bool) -> Known:
     return Known(aval, _simple(np.asarray(value != 0)), value, static, _simple(binary))
 
 
-def _brackets(eqn: Equation, given: Sequence[Known], small: bool) -> Sequence[Support]:
-    """Where results are truth values, or what operations make of zeros and ones."""
-    n = len(eqn.outvars)
-    if all(dtypes.is_bool(v.aval.dtype) for v in eqn.outvars):
-        return [True] * n
-    if eqn.primitive in moves:
-        return _moved(eqn, given, [k.binary for k in given], small, otherwise=False)
-    row = binary.get(eqn.primitive)
-    return [_simple(row(eqn, *given))] if row else [False] * n
-
-
 def _or_zero(binary: Support, support: Support) -> Support:
-    return True if binary is True else _simple(np.asarray(binary) | np.logical_not(support))
+    if isinstance(support, bool):
+        return binary if support else True
+    return True if binary is True else _simple(np.logical_or(binary, ~support))
 
 
 def _converted(x: Any, aval: ShapedArray) -> Any:
@@ -120,58 +113,191 @@ def _simple(support: Support) -> Support:
     """True and False for masks that are everywhere and nowhere."""
     if isinstance(support, bool):
         return support
-    if not np.any(support):
-        return False
-    return True if np.all(support) else support
+    n = np.count_nonzero(support)
+    return bool(n) if n in (0, np.size(support)) else support
+
+
+def _is_small(eqn: Equation) -> bool:
+    return all(v.aval.size <= LIMIT for v in (*eqn.invars, *eqn.outvars))
 
 
 def _coarse(k: Known) -> Known:
     return k._replace(support=k.support is not False, value=None, binary=k.binary is True)
 
 
+# ---- elements ------------------------------------------------------------------------------------------------
+
+
 def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
-    row = moves.get(eqn.primitive) or meanings.get(eqn.primitive)
+    """Compute results that are what any order of operations gives."""
+    operands = [k.value for k in given]
     with np.errstate(all="ignore"):
-        return row(eqn, *[k.value for k in given]) if row else None
+        if eqn.primitive in values:
+            return values[eqn.primitive](eqn, *operands)
+        row = index_row(eqn)
+        if row is None or row.combination is not Combination.TERMS:
+            return None
+        outs = [v.aval for v in eqn.outvars]
+        if not all(_is_exact(s, y) for s, y in zip(row.results, outs)):
+            return None
+        return [evaluated(s, y.shape, operands, numbers(y.dtype)) for s, y in zip(row.results, outs)]
 
 
-def _supports(eqn: Equation, given: Sequence[Known], small: bool) -> Sequence[Support]:
-    if eqn.primitive in moves:
-        return _moved(eqn, given, [k.support for k in given], small, otherwise=True)
-    row = supports.get(eqn.primitive)
-    return [_simple(row(eqn, *given))] if row else [True] * len(eqn.outvars)
+def _is_exact(terms: Sum, out: ShapedArray) -> bool:
+    """Tell whether floating-point numbers are neither summed nor divided, nor is more than one added to another."""
+    return not dtypes.is_inexact(out.dtype) or all(
+        not _is_sum(t) and all(f.use is not Use.DIVIDED for f in t.factors) for t in terms
+    )
 
 
-def _moved(
-    eqn: Equation, given: Sequence[Known], masks: Sequence[Support], small: bool, otherwise: bool
-) -> Sequence[Support]:
-    """Masks of the operands moved as these are; `otherwise` if they are too large and not alike."""
-    n = len(eqn.outvars)
-    if all(mask is True for mask in masks) or all(mask is False for mask in masks):
-        return [masks[0]] * n
-    if not small:
-        return [otherwise] * n
-    arrays = [whole(mask, k.aval) for mask, k in zip(masks, given, strict=True)]
-    return [_simple(mask) for mask in moves[eqn.primitive](eqn, *arrays)]
+# ---- where results may differ from zero ----------------------------------------------------------------------
 
 
-moves: Table[Callable[..., Sequence[Any]]] = Table(
-    "NumPy moves",
-    "row(eqn, *arrays) -> arrays: NumPy moves elements, of values and of masks alike",
-    absent="it does more than move elements",
-)
-meanings: Table[Callable[..., Sequence[Any]]] = Table(
-    "NumPy values",
-    "row(eqn, *arrays) -> arrays: NumPy computes its value",
-    absent="its value is not known, even of known operands",
-)
-supports: Table[Callable[..., Support]] = Table(
-    "supports",
-    "row(eqn, *operands: Known) -> where its result may differ from zero",
-    absent="everywhere",
-)
-binary: Table[Callable[..., Support]] = Table(
-    "binary",
-    "row(eqn, *operands: Known) -> where its result, if nonzero, is one",
-    absent="nowhere",
-)
+def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Support]]:
+    """Find where each result may differ from zero, and where it is zero or one."""
+    if given and all(k.support is True and k.binary is False and k.aval.size for k in given):
+        return [(True, False)] * len(eqn.outvars)
+    row = index_row(eqn)
+    if row is None:
+        return [(True, False)] * len(eqn.outvars)
+    if row.combination is Combination.POINTWISE:
+        given = given if _is_small(eqn) else [_coarse(k) for k in given]
+        found = zeros[eqn.primitive](eqn.params, *[k.support for k in given]) if eqn.primitive in zeros else True
+        binary = ones[eqn.primitive](given[0].support, given[0].binary) if eqn.primitive in ones else False
+        return [(_simple(found), _simple(binary))] * len(eqn.outvars)
+    sums = row.results if row.combination is not Combination.CORE else [_linear_part(eqn, s) for s in row.results]
+    facts = [_Products(s, v.aval.shape, given) for s, v in zip(sums, eqn.outvars, strict=True)]
+    if row.combination is Combination.MONOID:
+        return [(facts[0].joined(row.operation), False)]
+    if row.combination is Combination.CORE:
+        return [(f.support() if f.terms else True, False) for f in facts]
+    outs = [v.aval for v in eqn.outvars]
+    return [(f.support(), dtypes.is_bool(y.dtype) or f.binary()) for f, y in zip(facts, outs)]
+
+
+def _linear_part(eqn: Equation, terms: Sum) -> Sum:
+    """Keep the terms that read what a function is linear in: where all these are zero it is."""
+    linear = jvp.structurally_linear.get(eqn.primitive)
+    return tuple([t for t in terms if isinstance(linear, tuple) and t.factors and t.factors[0].operand in linear])
+
+
+def meeting(eqn: Equation, given: Sequence[Known]) -> Any:
+    """Count the products that may differ from zero in each element of a sum; None if they are not told apart."""
+    row = index_row(eqn)
+    assert row is not None
+    products = _Products(row.results[0], eqn.outvars[0].aval.shape, given)
+    return products.counts() if products.are_told_apart else None
+
+
+class _Products:
+    """The products of a sum of terms, by what is known of their factors.
+
+    Those of large arrays, and at places that are not known, are not told apart; of an unknown choice all cases count.
+    """
+
+    def __init__(self, terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> None:
+        self._shape, self._given = tuple(shape), given
+        there = [t for t in terms if 0 not in t.sizes]
+        self.terms = tuple([_without_unknown_choice(t, given) if t.brackets else t for t in there])
+        self._is_choice = any(t is not u for t, u in zip(self.terms, there))
+        self._places = {k for t in self.terms for k in looked_up(t)}
+        self._live = tuple([t for t in self.terms if all(k.support is not False for k in self._factors(t))])
+        self.are_told_apart = (
+            max([prod(self._shape), *[k.aval.size for k in given]]) <= LIMIT
+            and all(given[k].value is not None for k in self._places)
+            and all(products_of(t) <= MOST_PRODUCTS for t in self.terms)
+        )
+
+    def support(self) -> Support:
+        """Find where one of them may differ from zero."""
+        everywhere = all(k.support is True for t in self.terms for k in self._factors(t))
+        if not self._live or everywhere or not self.are_told_apart:
+            return bool(self._live)
+        return _simple(self._evaluated(self._live, BOOLEANS))
+
+    def counts(self) -> Any:
+        """Count those that may differ from zero, in each element."""
+        if self._is_choice:
+            return np.max([self._evaluated((t,), COUNTS) for t in self._live], axis=0)
+        return self._evaluated(self._live, COUNTS)
+
+    def binary(self) -> Support:
+        """Find where at most one differs from zero, and is one."""
+        live = self._live
+        if not live or not any(all(map(_has_ones, self._factors(t))) for t in live):
+            return not live
+        alone = (len(live) == 1 or self._is_choice) and not any(map(_is_sum, live))
+        ones = all(_is_plain(t) and all(k.binary is True for k in self._factors(t)) for t in live)
+        if not self.are_told_apart or (alone and ones):
+            return alone and ones
+        others = tuple([u for t in live for u in self._not_one(t)])
+        beyond = [k.mask & ~whole(k.binary, k.aval) for k in self._given]
+        found = ~evaluated(others, self._shape, [*self._masks, *beyond], BOOLEANS)
+        return _simple(found if alone else found & (self.counts() <= 1))
+
+    def joined(self, operation: str | None) -> Support:
+        """Find where what a monoid makes of them may differ from zero."""
+        multiplies = operation in ("mul", "and")
+        covers = bool(self.terms) and not self.terms[0].brackets
+        if covers and operation != "logaddexp" and (not self._live or (multiplies and self.terms[0] not in self._live)):
+            return False
+        if operation == "logaddexp" or not self.are_told_apart or all(k.support is True for k in self._given):
+            return True
+        if multiplies:
+            return _simple(~self._evaluated(self.terms, BOOLEANS, lambda k: ~_mask(k)))
+        found = self._evaluated(self._live, BOOLEANS)
+        if operation not in ("or", "xor"):  # whose neutral element is zero
+            found |= ~self._evaluated(self.terms, BOOLEANS, lambda _: np.asarray(True))
+        return _simple(found)
+
+    def _factors(self, t: Term) -> list[Known]:
+        return [self._given[f.operand] for f in t.factors if f.use is not Use.DIVIDED]
+
+    def _not_one(self, t: Term) -> Iterator[Term]:
+        """The products that may be neither zero nor one; operands that are neither have numbers behind the others."""
+        if not _is_plain(t):
+            yield t
+        for k, f in enumerate(t.factors):
+            if self._given[f.operand].binary is not True:
+                other = f._replace(operand=f.operand + len(self._given))
+                yield term(t.out, t.sizes, [*t.factors[:k], other, *t.factors[k + 1 :]], t.brackets)
+
+    @cached_property
+    def _masks(self) -> list[Any]:
+        return self._operands(_mask)
+
+    def _operands(self, mask: Callable[[Known], Any]) -> list[Any]:
+        return [k.value if i in self._places else mask(k) for i, k in enumerate(self._given)]
+
+    def _evaluated(self, terms: Sum, ring: Semiring, mask: Callable[[Known], Any] | None = None) -> Any:
+        return evaluated(terms, self._shape, self._operands(mask) if mask else self._masks, ring)
+
+
+def _mask(k: Known) -> Any:
+    """The support as an array of its value's shape, or of none if it is everywhere or nowhere."""
+    return np.asarray(k.support) if isinstance(k.support, bool) else k.mask
+
+
+def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
+    """Without the brackets that say which case is chosen, if that is not known."""
+    kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
+    return t if len(kept) == len(t.brackets) else term(t.out, t.sizes, t.factors, kept, t.coefficient)
+
+
+def _has_ones(k: Known) -> bool:
+    """Tell whether a value is known to be one somewhere, if it is not zero."""
+    if isinstance(k.binary, bool) or isinstance(k.support, bool):
+        return k.binary is not False and k.support is not False
+    return bool((k.binary & k.support).any())
+
+
+def _is_plain(t: Term) -> bool:
+    return t.coefficient == 1 and all(f.use is not Use.DIVIDED for f in t.factors)
+
+
+@lru_cache(maxsize=4096)
+def _is_sum(t: Term) -> bool:
+    """Tell whether a variable runs over several products for one element, or an array says where to write."""
+    free = {v for a in t.out for v in variables_of(a)}
+    given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
+    return bool(given & free) or any(n > 1 and v not in free | given for v, n in enumerate(t.sizes))

@@ -7,14 +7,25 @@ gives, as in a gather, is replaced by the array of its values: nobody runs over 
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.tracer.terms.affine import Access, Affine, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, variables_of
+from tapeless.tracer.terms.term import (
+    Bracket,
+    IsZero,
+    Lookup,
+    NotNegative,
+    Read,
+    Sum,
+    Term,
+    Use,
+    term,
+    variables_of,
+)
 
 # An array with an axis for every variable of a term, of length 1 if it does not depend on that.
 Grid = Any
@@ -43,7 +54,8 @@ def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semirin
     """The array of `shape` that is the sum of `terms`.
 
     Args:
-      operands: arrays of the semiring; integers or booleans where terms look positions, cases or symbols up.
+      operands: arrays of the semiring, or a scalar for one that is the same everywhere; integers or booleans where
+        terms look positions, cases or symbols up.
     """
     out = np.full(tuple(shape), semiring.zero, semiring.dtype)
     for t in terms:
@@ -54,13 +66,20 @@ def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semirin
 
 def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     """Add the products of one term to `out`."""
+    t, operands = _accumulated(t, operands, ring)
+    used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
+    scale = [np.asarray(t.coefficient).astype(ring.dtype)] if ring.is_numeric and t.coefficient != 1 else []
+    given = [np.asarray(operands[f.operand]) for f in used]
+    if used and t.sizes == out.shape and _is_elementwise(t) and all(x.shape in (t.sizes, ()) for x in given):
+        with np.errstate(all="ignore"):
+            arrays = [_as_used(x, f.use, ring) for f, x in zip(used, given)]
+            out[...] = ring.add(out, reduce(ring.multiply, [*arrays, *scale]))
+        return
     box = _Grids(t.sizes, operands)
     brackets = sorted(t.brackets, key=lambda b: not isinstance(b, Lookup))
     masks = [mask for b in brackets if (mask := box.mask(b)) is not None]
-    used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
-    arrays = [_as_used(box.read(np.asarray(operands[f.operand]), f.access), f.use, ring) for f in used]
-    if ring.is_numeric and t.coefficient != 1:  # -1 of what has no sign wraps
-        arrays.append(np.asarray(t.coefficient).astype(ring.dtype).reshape((1,) * len(box.sizes)))
+    arrays = [_as_used(box.read(x, f.access), f.use, ring) for f, x in zip(used, given)]
+    arrays += [x.reshape((1,) * len(box.sizes)) for x in scale]
     place = box.place(out, t.out)
     at = place if place is not None else box.places(out.shape, t.out)
     total = _summed(arrays, masks, box.sizes, [n > 1 for n in at.shape], ring)
@@ -69,6 +88,70 @@ def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     elif out.size:
         at, total = np.broadcast_arrays(at, total)
         ring.add.at(out.reshape(-1), at, total)
+
+
+@lru_cache(maxsize=4096)
+def _is_elementwise(t: Term) -> bool:
+    """Tell whether all is read and written at the same place, or read at none: NumPy broadcasts the operands."""
+    own = list(range(len(t.sizes)))
+    accesses = [t.out, *[f.access for f in t.factors if f.access]]
+    return not t.brackets and all([a.variable for a in access] == own for access in accesses)
+
+
+def products_of(t: Term) -> int:
+    """Count the products that evaluating a term takes: positions that are looked up and cumulative sums take none."""
+    given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
+    running = _running(t)
+    skipped = given if running is None else {*given, running.summed}
+    return prod([n for v, n in enumerate(t.sizes) if v not in skipped])
+
+
+class _Running(NamedTuple):
+    """Σ j. [i >= j] x[j], or [j >= i] if it is reversed, along an axis of x."""
+
+    axis: int
+    summed: Variable  # j
+    upto: Affine  # i
+    reverse: bool
+
+
+@lru_cache(maxsize=4096)
+def _running(t: Term) -> _Running | None:
+    """Recognize a cumulative sum."""
+    if len(t.brackets) != 1 or len(t.factors) != 1 or not isinstance(t.brackets[0], NotNegative):
+        return None
+    (f,), bound = t.factors, t.brackets[0].index
+    used = [v for a in (*t.out, *f.access) for v in variables_of(a)]
+    for axis, index in enumerate(f.access if f.use is Use.PLAIN else ()):
+        j = index.variable
+        sign = 0 if j is None else bound.coefficient(j)
+        i = (bound - sign * index) * -sign
+        if j is None or i.variable is None or t.sizes[j] != t.sizes[i.variable] or used.count(j) > 1:
+            continue
+        if i.variable not in [v for a in f.access for v in variables_of(a)]:
+            return _Running(axis, j, i, sign > 0)
+    return None
+
+
+def _accumulated(t: Term, operands: Sequence[Any], ring: Semiring) -> tuple[Term, Sequence[Any]]:
+    """Replace a cumulative sum by the read of one that NumPy computes."""
+    running = _running(t)
+    if running is None:
+        return t, operands
+    (f,), (axis, j, i, reverse) = t.factors, running
+    x, access = np.asarray(operands[f.operand]), tuple([i if d == axis else a for d, a in enumerate(f.access)])
+    if not x.ndim:  # the same everywhere
+        x, axis, access = np.broadcast_to(x, (t.sizes[j],)), 0, (i,)
+    if x.shape[axis] != t.sizes[j]:
+        return t, operands
+    total = ring.add.accumulate(_turned(x.astype(ring.dtype), axis, reverse), axis)
+    sizes = {v: n for v, n in enumerate(t.sizes) if v != j}
+    alone = term(t.out, sizes, [Read(len(operands), access)], (), t.coefficient)
+    return alone, [*operands, _turned(total, axis, reverse)]
+
+
+def _turned(x: Any, axis: int, reverse: bool) -> Any:
+    return np.flip(x, axis) if reverse else x
 
 
 def _as_used(x: Grid, use: Use, ring: Semiring) -> Grid:
@@ -142,11 +225,11 @@ class _Grids:
 
     def read(self, x: Any, access: Access) -> Grid:
         """An array at an access; where that is outside, anything."""
-        if not x.size:
-            return np.zeros((1,) * len(self.sizes), x.dtype)
+        if not x.ndim or not x.size:
+            return (x if x.size else np.zeros((), x.dtype)).reshape((1,) * len(self.sizes))
         x = np.ascontiguousarray(x)
-        found = self.view(x, access)
-        return x.reshape(-1)[self.places(x.shape, access)] if found is None else found
+        strides = self.strides(x.shape, access)
+        return x.reshape(-1)[self.places(x.shape, access)] if strides is None else self.view(x, strides)
 
     def places(self, shape: Sequence[int], access: Access) -> Grid:
         """Flat positions of an access in an array; where it is outside, any."""
@@ -155,18 +238,18 @@ class _Grids:
             flat = flat * n + np.clip(self.grid(a), 0, n - 1)
         return flat
 
-    def view(self, x: Any, access: Access) -> Grid | None:
-        """A contiguous array at an access, without copying; None if that is outside somewhere, or was looked up."""
-        strides = self._strides(x.shape, access)
-        if strides is None:
-            return None
+    def view(self, x: Any, strides: tuple[int, list[int]]) -> Grid:
+        """Show a contiguous array without copying it: from a first element on, by what each variable moves it."""
         start, steps = strides
         lengths = [n if step else 1 for n, step in zip(self.sizes, steps)]
         data, width = x.reshape(-1).view(np.uint8), x.dtype.itemsize
         return np.ndarray(lengths, x.dtype, data, start * width, [step * width for step in steps])
 
-    def _strides(self, shape: Sequence[int], access: Access) -> tuple[int, list[int]] | None:
-        """The position of the first element, and by how much each variable moves it."""
+    def strides(self, shape: Sequence[int], access: Access) -> tuple[int, list[int]] | None:
+        """Find the first element of an access, and by how much each variable moves it.
+
+        None if it is outside of the array for some values, or was looked up.
+        """
         start, steps, stride = 0, [0] * len(self.sizes), 1
         for a, n in zip(reversed(access), reversed(shape)):
             index = Affine(self._number(a), a.variables)
@@ -180,13 +263,16 @@ class _Grids:
         return start, steps
 
     def place(self, out: Any, access: Access) -> Grid | None:
-        """`view`, but None if an element of `out` is met twice, too, for all that is known."""
-        reach, strides = 0, self._strides(out.shape, access)
-        for step, n in sorted([(abs(step), n) for step, n in zip(strides[1], self.sizes) if n > 1] if strides else []):
-            if step <= reach and step:
+        """Show what of `out` is written; None if an element is met twice, for all that is known, or not known."""
+        strides = self.strides(out.shape, access)
+        if strides is None:
+            return None
+        reach = 0
+        for step, n in sorted([(abs(step), n) for step, n in zip(strides[1], self.sizes) if n > 1 and step]):
+            if step <= reach:
                 return None
             reach += step * (n - 1)
-        return self.view(out, access)
+        return self.view(out, strides)
 
 
 # ---- sums of products ----------------------------------------------------------------------------------------
@@ -198,7 +284,7 @@ def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: S
     if axes and len(arrays) + len(masks) > 1 and _contracts(arrays, masks, ring):
         return _contracted([*arrays, *masks], sizes, axes, ring)
     with np.errstate(all="ignore"):
-        product: Any = reduce(ring.multiply, arrays, np.ones((1,) * len(sizes), ring.dtype))
+        product: Any = reduce(ring.multiply, arrays or [np.ones((1,) * len(sizes), ring.dtype)])
     if masks:
         product = np.where(reduce(np.logical_and, masks), product, ring.zero)
     lengths = [sizes[v] if v in axes else n for v, n in enumerate(product.shape)]

@@ -12,8 +12,9 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from itertools import islice, permutations, product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from tapeless.tracer.terms.affine import Access, Affine, Variable
 
@@ -136,6 +137,19 @@ def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracke
         access = tuple(map(change, bracket.access))
         return Lookup(change(bracket.index), bracket.operand, access, bracket.limits)
     return type(bracket)(change(bracket.index))
+
+
+def is_case(bracket: Bracket) -> TypeGuard[Lookup]:
+    """Tell whether a bracket is a case of a choice."""
+    return isinstance(bracket, Lookup) and bracket.index.is_constant
+
+
+@lru_cache(maxsize=4096)
+def looked_up(t: Term) -> frozenset[int]:
+    """The operands that are positions, cases or symbols."""
+    indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
+    symbols = {s.operand for a in indices for s, _ in a.symbols}
+    return frozenset(symbols | {b.operand for b in t.brackets if isinstance(b, Lookup)})
 
 
 def _each(access: Access, number: Callable[[int], int]) -> Access:

@@ -8,13 +8,15 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.analysis import cost, operation_counts, sparse_cost, sparsity
+from tapeless.interpreters.analysis import cost, operation_counts, sparse_cost, sparsity, sparsity_rules
 from tapeless.interpreters.analysis.sparsity import Known
+from tapeless.interpreters.index_rows import Combination, rows
+from tapeless.tracer.types import aval_of
 from tests.interpreters import structured_programs
 from tests.interpreters.test_random_programs import dealt
 from tests.samples import SAMPLES
-from tests.samples.sample import Sample, numpys
-from tests.test_primitives import applied, bind, over
+from tests.samples.sample import Sample, numpys, ours
+from tests.test_primitives import applied, bind, expected, over
 
 
 def spec(*shape: int) -> Any:
@@ -148,6 +150,23 @@ def test_of_large_arrays_zeros_are_all_or_none():
     assert counted(lambda x: x + tnp.zeros(large), spec(large)) == 0
 
 
+LONG = 60_000
+
+
+@pytest.mark.parametrize(
+    "f, expected",
+    [
+        (lambda x: tnp.cumsum(tnp.pad(x, 2)), LONG - 1),
+        (lambda x: tnp.pad(x, 2)[np.arange(LONG)[::-1]] * x, LONG - 2),
+        (lambda x: tnp.cumprod(tnp.pad(x, 2)), 0),
+        (lambda x: lax.cummax(tnp.pad(x, 2)), LONG + 3),
+        (lambda x: tnp.zeros(LONG).at[np.arange(LONG) // 2].add(x), LONG // 2),
+    ],
+)
+def test_of_long_arrays_positions_are_not_compared_in_pairs(f, expected):
+    assert counted(f, spec(LONG)) == expected
+
+
 def test_of_long_loops():
     """The first step has its own zeros, the others have none that they do not all have."""
     n = sparse_cost.STEPS + 1
@@ -190,9 +209,12 @@ def test_supports_of_structured_programs(seed):
 
 
 def is_plain(row: Sample) -> bool:
-    numbers = all(np.asarray(x).dtype.kind in "biufc" for x in row.args)
-    some = any(row.primitive in table for table in (sparsity.moves, sparsity.meanings, sparsity.supports))
-    return some and numbers and row.axis is None
+    """Of numbers, with something said of its zeros."""
+    if row.primitive not in rows:
+        return False
+    numbers = {np.asarray(x).dtype.kind for x in (*row.args, *expected(row, row.args))} <= {*"biufc"}
+    combination = rows[row.primitive](row.params, [aval_of(ours(x)) for x in row.args]).combination
+    return numbers and (combination is not Combination.POINTWISE or row.primitive in sparsity_rules.zeros)
 
 
 @over([row for row in SAMPLES if is_plain(row)])
