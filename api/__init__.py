@@ -39,6 +39,7 @@ from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
+from tapeless.interpreters.simplifications import inline as _inline
 from tapeless.late_names import imported_late as _imported_late
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
@@ -73,7 +74,7 @@ from tapeless.tracer.source import named_scope
 from tapeless.tracer.types import aval_of as typeof
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
-_emit.passes.append(_simplify.simplified)
+_emit.passes += [_inline.inlined, _simplify.simplified]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 

@@ -51,7 +51,7 @@ PROGRAMS = {
         lambda x, i: lax.dynamic_update_slice(y := tnp.sin(x), 2 * lax.dynamic_slice(y, (i,), (3,)), (i,)),
         0,
     ),
-    "an argument of a call": (lambda x: written(tnp.sin(x), x[:3]), 1),
+    "an argument of a call": (lambda x: written(tnp.cos(written(tnp.sin(x), x[:3])), x[:3]), 1),
     "a result of a branch": (lambda x: lax.cond(x[0] > 0, tnp.sin, tnp.cos, x).at[2:5].set(x[:3]), 1),
 }
 

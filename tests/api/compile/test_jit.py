@@ -393,7 +393,8 @@ def test_nested_programs_are_compiled_once():
 
     assert functions(tl.jit(thrice).lower(X).as_text()) == 2
     assert functions(tl.jit(tl.grad(thrice)).lower(X).as_text()) == 3  # main, forward, backward
-    assert functions(tl.jit(lambda x: inner(x) + inner(x[:1])).lower(X).as_text()) == 3  # of two types
+    assert functions(tl.jit(lambda x: inner(inner(x)) + inner(inner(x[:1]))).lower(X).as_text()) == 3  # of two types
+    assert functions(tl.jit(lambda x: inner(x) + inner(x[:1])).lower(X).as_text()) == 1  # each called once
 
 
 def test_gradients_of_nested_calls_grow_linearly():
