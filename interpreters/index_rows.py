@@ -62,13 +62,13 @@ class Box:
         self.sizes: list[int] = []
 
     def axes(self, shape: Iterable[int]) -> tuple[Affine, ...]:
-        """A new variable for each size."""
+        """Make a new variable for each size."""
         new, start = tuple(shape), len(self.sizes)
         self.sizes += new
         return variables(new, start)
 
     def axis(self, size: int) -> Affine:
-        """A new variable."""
+        """Make a new variable."""
         return self.axes((size,))[0]
 
     def term(
@@ -78,7 +78,7 @@ class Box:
         brackets: Sequence[Bracket] = (),
         coefficient: Coefficient = 1,
     ) -> Term:
-        """The term with these reads, for all values of the variables."""
+        """Make the term with these reads, for all values of the variables."""
         return term(out, self.sizes, reads, brackets, coefficient)
 
 
@@ -86,22 +86,22 @@ class Box:
 
 
 def terms(*sums: Iterable[Term]) -> IndexRow:
-    """A sum of terms for each result."""
+    """Make the row of a sum of terms for each result."""
     return IndexRow(Combination.TERMS, tuple(map(tuple, sums)))
 
 
 def monoid(operation: str, *found: Term) -> IndexRow:
-    """One result, made by an operation of all that is written to an element."""
+    """Make the row of one result, made by an operation of all that is written to an element."""
     return IndexRow(Combination.MONOID, (tuple(found),), operation)
 
 
 def pointwise(params: Params, avals: Sequence[ShapedArray], results: int = 1) -> IndexRow:
-    """A function of elements at the same place, and of scalars."""
+    """Make the row of a function of elements at the same place, and of scalars."""
     return IndexRow(Combination.POINTWISE, ((elements(avals, range(len(avals))),),) * results)
 
 
 def core(operands: Sequence[tuple[Shape, Mapping[int, int]]], *results: Shape) -> IndexRow:
-    """A function of whole axes.
+    """Make the row of a function of whole axes.
 
     Args:
       operands: shapes, and which axes of operands go with which axes of each result; the others are read whole.
@@ -121,7 +121,7 @@ def _core(operands: Sequence[tuple[Shape, Mapping[int, int]]], shape: Shape) -> 
 
 
 def core_of_matrices(primitive: Primitive) -> Callable[[Params, Sequence[ShapedArray]], IndexRow]:
-    """The row of a function of matrices, the last two axes, for each index of the axes before."""
+    """Make the row of a function of matrices, the last two axes, for each index of the axes before."""
 
     def row(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
         results = primitive.type(tuple(avals), dict(params))
@@ -140,7 +140,7 @@ def elements(
     uses: Sequence[Use] = (),
     coefficient: Coefficient = 1,
 ) -> Term:
-    """The product of elements at the same place of the operands at some positions; scalars are repeated."""
+    """Make the product of elements of some operands at the same place; scalars are repeated."""
     box = Box()
     i = box.axes(joint_shape(avals))
     used = uses or [Use.PLAIN] * len(at)
@@ -149,12 +149,12 @@ def elements(
 
 
 def joint_shape(avals: Sequence[ShapedArray]) -> Shape:
-    """The shape of what is elementwise in operands of one shape and scalars."""
+    """Find the shape of what is elementwise in operands of one shape and scalars."""
     return max([x.shape for x in avals], key=len)
 
 
 def same(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Each operand as a result."""
+    """Make the row of what hands each operand on as a result."""
     return terms(*[(elements([x], [0]).with_operands(lambda _, k=k: k),) for k, x in enumerate(avals)])
 
 

@@ -28,7 +28,7 @@ def _div(params: Params, avals: Avals) -> IndexRow:
 
 
 def _select_n(params: Params, avals: Avals) -> IndexRow:
-    """A term for each case; what is not chosen is not read."""
+    """Make a term for each case; what is not chosen is not read."""
     return terms([_case(avals, k) for k in range(1, len(avals))])
 
 
@@ -46,7 +46,7 @@ def _convert_element_type(params: Params, avals: Avals) -> IndexRow:
 
 
 def is_exact(old: dtypes.DType, new: dtypes.DType) -> bool:
-    """Whether every number of one dtype is one of another, so that sums and products may be of either."""
+    """Tell whether every number of one dtype is one of another, so that sums and products may be of either."""
     if old == new or dtypes.is_bool(old):
         return True
     if dtypes.is_bool(new) or dtypes.is_key(old) or (dtypes.is_complex(old) and not dtypes.is_complex(new)):

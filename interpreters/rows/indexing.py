@@ -20,7 +20,7 @@ Avals = Sequence[ShapedArray]
 
 
 def _starts(first: int, shape: Sequence[int], sizes: Sequence[int]) -> list[Affine]:
-    """The clamped starts, which are operands from number `first` on."""
+    """Make the clamped starts, which are operands from number `first` on."""
     return [symbol(first + d, 0, n - k) for d, (n, k) in enumerate(zip(shape, sizes))]
 
 
@@ -43,7 +43,7 @@ def _dynamic_update_slice(params: Params, avals: Avals) -> IndexRow:
 
 
 def _around(shape: Sequence[int], starts: Sequence[Affine], sizes: Sequence[int]) -> Iterator[Sequence[Bracket]]:
-    """The brackets of the parts of a box that are outside of a window, axis by axis."""
+    """List the brackets of the parts of a box that are outside of a window, axis by axis."""
     inside: list[Bracket] = []
     for v, n, a, k in zip(Box().axes(shape), shape, starts, sizes):
         if k < n:
@@ -86,7 +86,7 @@ class _Windows:
         return tuple(found)
 
     def filled(self, fill: Coefficient) -> Iterator[Term]:
-        """A number where a window is not inside, by the first position that is not; nowhere if windows are moved."""
+        """Write a number where a window is not inside, by the first position that is not; nowhere if they are moved."""
         for k, last in enumerate(self._last if not self._clips else ()):
             for beyond in (-1, last + 1):
                 position = Lookup(Affine(beyond), 1, (*self._batch, Affine(k)), (-1, last + 1))
@@ -104,7 +104,7 @@ def _gather(params: Params, avals: Avals) -> IndexRow:
 
 
 def _fill_value(params: Params, x: ShapedArray) -> Coefficient:
-    """What a gather reads outside of its operand."""
+    """Find what a gather reads outside of its operand."""
     if params["mode"] is not i.GatherScatterMode.FILL_OR_DROP:
         return 0
     if params["fill_value"] is not None:

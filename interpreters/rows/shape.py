@@ -34,7 +34,7 @@ rows[s.broadcast_in_dim_p], rows[s.iota_p] = _broadcast_in_dim, _iota
 
 
 def _reshape(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """The flat position, in mixed radix: with variables for the digits that both shapes have in common.
+    """Write the flat position in mixed radix: with a variable for each digit that both shapes have in common.
 
     Between strides that both have, where the strides of one do not divide those of the other, flat positions are equal.
     """
@@ -56,12 +56,12 @@ def _reshape(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
 
 
 def _strides(shape: Shape) -> set[int]:
-    """By how much the flat position grows along the axes, and the size of the array."""
+    """List by how much the flat position grows along the axes, and the size of the array."""
     return set(accumulate(reversed(shape), mul, initial=1))
 
 
 def _digits(box: Box, strides: Sequence[int]) -> dict[int, Affine]:
-    """A variable for each stride, as large as the next one allows."""
+    """Make a variable for each stride, as large as the next one allows."""
     return {low: box.axis(high // low) for low, high in pairwise(strides)}
 
 
@@ -70,7 +70,7 @@ def _flat(digits: dict[int, Affine]) -> Affine:
 
 
 def _access(shape: Shape, digits: dict[int, Affine]) -> Access:
-    """The indices along axes of a shape: of each the digits between its stride and the next."""
+    """Compute the indices along the axes of a shape, of each the digits between its stride and the next."""
     found, stride = list[Affine](), 1
     for n in reversed(shape):
         found.append(_flat({r // stride: v for r, v in digits.items() if stride <= r < stride * n}))
@@ -116,7 +116,7 @@ def _concatenate(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
 
 
 def _piece(shape: Shape, axis: int, n: int, operand: int, to: int, start: int) -> Term:
-    """n elements along an axis of an operand, from `start` on, written from `to` on."""
+    """Move n elements along an axis of an operand, from `start` on, written from `to` on."""
     box = Box()
     i = box.axes([n if d == axis else size for d, size in enumerate(shape)])
     return box.term(_moved(i, axis, to), Read(operand, _moved(i, axis, start)))
@@ -142,7 +142,7 @@ class _Padded(NamedTuple):
 
 
 def _pad(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """The operand, and the padding value where an axis is the first to be outside of it."""
+    """Write the operand, and the padding value where an axis is the first to be outside of it."""
     axes = [_padded(n, *config) for n, config in zip(avals[0].shape, params["padding_config"])]
     box = Box()
     k = box.axes([a.n for a in axes])
@@ -168,7 +168,7 @@ def _within(axes: Sequence[_Padded], k: Access) -> Access:
 
 
 def _outside(axis: _Padded) -> list[tuple[int, int, int, int]]:
-    """Where an axis is not the operand's, as (first, step, width, n): n runs of a width, a step apart."""
+    """List where an axis is not the operand's, as (first, step, width, n): n runs of a width, a step apart."""
     if not axis.n:
         return [(0, 0, axis.size, 1)]
     end = axis.first + (axis.n - 1) * axis.step + 1

@@ -12,7 +12,7 @@ Avals = Sequence[ShapedArray]
 
 
 def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, list[Bracket]]:
-    """The element at a place of an axis of n elements that are `base` apart, and the brackets of there being one."""
+    """Find the element at a place of an axis of n, `base` apart, and the brackets that say that there is one."""
     if base == 1:
         return place, [NotNegative(place), NotNegative(n - 1 - place)]
     element = box.axis(n)
@@ -20,7 +20,7 @@ def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, li
 
 
 def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Access, list[Bracket]]:
-    """Elements of an array that the windows of elements of the result have."""
+    """Find the elements of an array that the windows of elements of the result have."""
     found, brackets, ones = list[Affine](), list[Bracket](), (1,) * x.ndim
     given = [params["window_dimensions"], params["window_strides"], params["padding"]]
     bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)
@@ -32,7 +32,7 @@ def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Acce
 
 
 def _counts(params: Params, x: ShapedArray) -> list[int]:
-    """How many positions the window has along each axis."""
+    """Count the positions that the window has along each axis."""
     ones = (1,) * x.ndim
     given = [params["window_dimensions"], params["window_strides"], params["padding"]]
     bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)

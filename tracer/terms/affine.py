@@ -54,7 +54,7 @@ class Affine:
 
     @property
     def variable(self) -> Variable | None:
-        """The variable that `self` is, if it is nothing else."""
+        """Return the variable that `self` is, if it is nothing else."""
         if self.constant or self.symbols or len(self.variables) != 1 or self.variables[0][1] != 1:
             return None
         return self.variables[0][0]
@@ -65,14 +65,14 @@ class Affine:
 
     @property
     def gcd(self) -> int:
-        """Greatest common divisor of all coefficients, 0 if there are none."""
+        """Compute the greatest common divisor of all coefficients, 0 if there are none."""
         return reduce(gcd, [c for _, c in (*self.variables, *self.symbols)], 0)
 
     def coefficient(self, v: Variable) -> int:
         return next((c for x, c in self.variables if x == v), 0)
 
     def bounds(self, sizes: Sizes) -> tuple[int, int]:
-        """Least and greatest value that interval arithmetic gives; no size is 0."""
+        """Bound the values by interval arithmetic: the least and the greatest; no size is 0."""
         low = high = self.constant
         for v, c in self.variables:
             far = c * (sizes[v] - 1)
@@ -83,7 +83,7 @@ class Affine:
         return low, high
 
     def divided(self, k: int) -> "Affine":
-        """Every number divided by k, the constant rounded down."""
+        """Divide every number by k, and round the constant down."""
         variables, symbols = (
             tuple([(v, c // k) for v, c in self.variables]),
             tuple([(s, c // k) for s, c in self.symbols]),
@@ -91,12 +91,12 @@ class Affine:
         return Affine(self.constant // k, variables, symbols)
 
     def part(self, keep: Callable[[int], bool]) -> "Affine":
-        """The variables and symbols whose coefficients are such, without the constant."""
+        """Keep the variables and symbols whose coefficients are such, without the constant."""
         variables, symbols = [p for p in self.variables if keep(p[1])], [p for p in self.symbols if keep(p[1])]
         return Affine(0, tuple(variables), tuple(symbols))
 
     def substituted(self, v: Variable, value: "Affine") -> "Affine":
-        """With `value` in place of a variable."""
+        """Substitute `value` for a variable."""
         k = self.coefficient(v)
         if not k:
             return self
@@ -107,13 +107,13 @@ class Affine:
         return Affine(self.constant, rest, self.symbols) + k * value
 
     def renamed(self, name: Callable[[Variable], Variable]) -> "Affine":
-        """With every variable v as name(v); different ones stay different."""
+        """Rename every variable v to name(v); different ones stay different."""
         if len(self.variables) < 2:
             return Affine(self.constant, tuple([(name(v), c) for v, c in self.variables]), self.symbols)
         return Affine(self.constant, tuple(sorted([(name(v), c) for v, c in self.variables])), self.symbols)
 
     def with_operands(self, number: Callable[[int], int]) -> "Affine":
-        """With operand k as operand number(k); two symbols may become one."""
+        """Renumber operand k as number(k); two symbols may become one."""
         if not self.symbols:
             return self
         found = [((s._replace(operand=number(s.operand)), c),) for s, c in self.symbols]
@@ -124,12 +124,12 @@ Access = tuple[Affine, ...]  # an index for each axis of an array
 
 
 def variables(sizes: Sequence[int], start: Variable = 0) -> tuple[Affine, ...]:
-    """Variables with consecutive numbers, one for each size."""
+    """Make variables with consecutive numbers, one for each size."""
     return tuple([Affine(0, ((start + i, 1),)) for i in range(len(sizes))])
 
 
 def symbol(operand: int, low: int, high: int) -> Affine:
-    """clip(operand, low, high)."""
+    """Make the index clip(operand, low, high)."""
     return Affine(0, (), ((Symbol(operand, low, high), 1),)) if low < high else Affine(low)
 
 

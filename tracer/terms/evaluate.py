@@ -42,7 +42,7 @@ class Semiring(NamedTuple):
 
 
 def numbers(dtype: Any) -> Semiring:
-    """Sums of products in a dtype; of booleans, whether one of them is true."""
+    """Make the semiring of sums of products in a dtype; of booleans, whether one of them is true."""
     return BOOLEANS if np.dtype(dtype) == bool else Semiring(np.dtype(dtype), 0, np.add, is_numeric=True)
 
 
@@ -51,7 +51,7 @@ COUNTS = Semiring(np.dtype(np.int64), 0, np.add)  # products that are not zero
 
 
 def evaluated(terms: Sum, shape: Sequence[int], operands: Sequence[Any], semiring: Semiring) -> Any:
-    """The array of `shape` that is the sum of `terms`.
+    """Evaluate the sum of `terms`, an array of `shape`.
 
     Args:
       operands: arrays of the semiring, or a scalar for one that is the same everywhere; integers or booleans where
@@ -175,7 +175,7 @@ class _Grids:
         self._met: set[Variable] = set()  # in lookups: these stay axes
 
     def mask(self, bracket: Bracket) -> Grid | None:
-        """Where a bracket holds; None if it holds everywhere. Lookups come first."""
+        """Find where a bracket holds; None if it holds everywhere. Lookups come first."""
         if not isinstance(bracket, Lookup):
             index = self.grid(bracket.index)
             return index == 0 if isinstance(bracket, IsZero) else index >= 0
@@ -207,7 +207,7 @@ class _Grids:
         return inside
 
     def grid(self, index: Affine) -> Grid:
-        """An index, of all values of its variables."""
+        """Evaluate an index for all values of its variables."""
         total: Any = np.full((1,) * len(self.sizes), self._number(index), np.int64)
         for v, c in index.variables:
             total = total + c * (self._given[v] if v in self._given else self._axis(v))
@@ -219,12 +219,12 @@ class _Grids:
         return np.arange(self.sizes[v]).reshape(shape)
 
     def _number(self, index: Affine) -> int:
-        """What does not depend on variables."""
+        """Sum what does not depend on variables."""
         symbols = [c * min(max(int(self._operands[s.operand]), s.low), s.high) for s, c in index.symbols]
         return index.constant + sum(symbols)
 
     def read(self, x: Any, access: Access) -> Grid:
-        """An array at an access; where that is outside, anything."""
+        """Read an array at an access; where that is outside, anything."""
         if not x.ndim or not x.size:
             return (x if x.size else np.zeros((), x.dtype)).reshape((1,) * len(self.sizes))
         x = np.ascontiguousarray(x)
@@ -232,7 +232,7 @@ class _Grids:
         return x.reshape(-1)[self.places(x.shape, access)] if strides is None else self.view(x, strides)
 
     def places(self, shape: Sequence[int], access: Access) -> Grid:
-        """Flat positions of an access in an array; where it is outside, any."""
+        """Compute the flat positions of an access in an array; where it is outside, any."""
         flat: Any = np.zeros((1,) * len(self.sizes), np.int64)
         for a, n in zip(access, shape):
             flat = flat * n + np.clip(self.grid(a), 0, n - 1)
@@ -279,7 +279,7 @@ class _Grids:
 
 
 def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: Sequence[bool], ring: Semiring) -> Grid:
-    """The sum of products where the masks hold, over all variables but those that are kept."""
+    """Sum products where the masks hold, over all variables but those that are kept."""
     axes = [v for v, n in enumerate(sizes) if n > 1 and not kept[v]]
     if axes and len(arrays) + len(masks) > 1 and _contracts(arrays, masks, ring):
         return _contracted([*arrays, *masks], sizes, axes, ring)
@@ -293,7 +293,7 @@ def _summed(arrays: list[Grid], masks: list[Grid], sizes: Sequence[int], kept: S
 
 
 def _contracts(arrays: Sequence[Grid], masks: Sequence[Grid], ring: Semiring) -> bool:
-    """Whether `einsum` knows the dtype, and what masks keep out is not infinite."""
+    """Tell whether `einsum` knows the dtype, and what masks keep out is not infinite."""
     if ring.add not in (np.add, np.logical_or):
         return False
     kinds = {x.dtype.kind for x in arrays}
@@ -303,7 +303,7 @@ def _contracts(arrays: Sequence[Grid], masks: Sequence[Grid], ring: Semiring) ->
 
 
 def _contracted(arrays: Sequence[Grid], sizes: Sequence[int], axes: Sequence[int], ring: Semiring) -> Grid:
-    """The sum by `einsum`; truth values are counted."""
+    """Sum products by `einsum`; truth values are counted."""
     dtype = ring.dtype if ring.is_numeric else np.dtype(np.float64)
     labels = [[v for v, n in enumerate(x.shape) if n > 1] for x in arrays]
     read = {v for label in labels for v in label}

@@ -12,7 +12,7 @@ _LETTERS = "ijklmnpqruvw"
 
 
 def term_text(t: Term, out: str = "out", operands: Sequence[str] | None = None) -> str:
-    """A term with these names of result and operands, by default `out` and a, b, c, ...
+    """Print a term with these names of result and operands, by default `out` and a, b, c, ...
 
     Variables that the result is not indexed by stand after Σ.
     """

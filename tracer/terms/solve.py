@@ -32,7 +32,7 @@ FALSE = NotNegative(Affine(-1))  # holds nowhere
 
 
 def solved(t: Term) -> Term | None:
-    """A term equal to `t`, with as few brackets and variables as the rules leave; None if it is 0."""
+    """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0."""
     return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()
 
 
@@ -62,13 +62,13 @@ class _Solution:
         self.coefficient = coefficient
 
     def solved(self) -> Term | None:
-        """The term that is left when nothing changes any more; None if it is 0."""
+        """Return the term that is left when nothing changes any more; None if it is 0."""
         while self.step():
             pass
         return self.term()
 
     def step(self) -> bool:
-        """Change something; whether anything was left to change."""
+        """Change something, and tell whether anything was left to change."""
         if FALSE in self.brackets or 0 in self.sizes.values():
             return False
         single = [v for v, n in self.sizes.items() if n == 1]
@@ -113,7 +113,7 @@ class _Solution:
         return self._digits(index) or self._elimination(index) or self._two_variables(index)
 
     def _digits(self, index: Affine) -> _Rewriting | None:
-        """m·H + L = 0 with |L| < m is H = 0 and L = 0."""
+        """Split into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0."""
         for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True):
             multiples, rest = index.part(lambda c, m=m: c % m == 0), index.part(lambda c, m=m: c % m != 0)
             low, high = rest.bounds(self.sizes)
@@ -124,7 +124,7 @@ class _Solution:
         return None
 
     def _elimination(self, index: Affine) -> _Rewriting | None:
-        """A variable with coefficient ±1 as a function of the others; one whose range is implied, if there is any."""
+        """Eliminate a variable with coefficient ±1; one whose range is implied, if there is any."""
         free = {v for a in self.out for v in variables_of(a)}
         found: list[tuple[int, bool, Variable, _Rewriting]] = []
         for v, c in index.variables:
@@ -135,7 +135,7 @@ class _Solution:
         return min(found, key=lambda f: f[:3])[3] if found else None
 
     def _range_of(self, value: Affine, size: int) -> tuple[Bracket, ...]:
-        """The brackets of 0 <= value < size that are not implied."""
+        """List the brackets of 0 <= value < size that are not implied."""
         low, high = value.bounds(self.sizes)
         below, above = (
             (NotNegative(value),) if low < 0 else (),
@@ -144,7 +144,7 @@ class _Solution:
         return (*below, *above)
 
     def _two_variables(self, index: Affine) -> _Rewriting | None:
-        """a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new variable s."""
+        """Parametrize two variables: a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new variable s."""
         if len(index.variables) != 2 or index.symbols:
             return None
         (x, a), (y, b) = index.variables if index.variables[1][1] > 0 else (-index).variables
@@ -195,7 +195,7 @@ class _Solution:
     # the end
 
     def term(self) -> Term | None:
-        """The term, a variable that nothing reads being a factor."""
+        """Make the term; a variable that nothing reads is a factor."""
         if FALSE in self.brackets or 0 in self.sizes.values() or self.coefficient == 0:
             return None
         read = {v for a in self._indices() for v in variables_of(a)}
@@ -216,14 +216,14 @@ def _substituted(b: Bracket, v: Variable, value: Affine) -> Bracket:
 
 
 def _within(start: int, step: int, size: int) -> tuple[int, int]:
-    """The least and greatest s with 0 <= start + step s < size, the least being the greater if there is none."""
+    """Find the least and greatest s with 0 <= start + step s < size, the least being the greater if there is none."""
     if step < 0:
         return _within(size - 1 - start, -step, size)
     return -(start // step), (size - 1 - start) // step
 
 
 def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
-    """What two brackets say together, if it is simpler."""
+    """Join two brackets, if that is simpler."""
     if a == b:
         return (a,)
     if isinstance(a, Lookup) and isinstance(b, Lookup):
@@ -242,7 +242,7 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
 
 
 def composed(reader: Term, at: int, producer: Term) -> Term | None:
-    """`reader` with a term of what its factor number `at` reads in place of that factor, solved; None if it is 0.
+    """Compose `reader` with a term of what its factor number `at` reads, and solve; None if the result is 0.
 
     The operands of both are numbered together.
     Raises: ValueError if the factor divides: 1 / (a + b) is no sum.
@@ -275,7 +275,7 @@ def _conjugated(f: Read) -> Read:
 
 
 def transposed(t: Term, at: int) -> Term:
-    """The transpose in factor number `at`: it is the result, and its operand is now read where the result was written.
+    """Transpose in factor number `at`: it is the result, and its operand is now read where the result was written.
 
     Raises: ValueError if the factor is not plain.
     """
@@ -287,7 +287,7 @@ def transposed(t: Term, at: int) -> Term:
 
 
 def merged(terms: Iterable[Term]) -> Sum:
-    """The sum of `terms`, with one term for those that are alike but in coefficients, and for all cases of a choice."""
+    """Merge terms of a sum: one for those that are alike but in coefficients, and for all cases of a choice."""
     total: dict[Term, Coefficient] = {}
     for t in terms:
         total[t.unit] = total.get(t.unit, 0) + t.coefficient
@@ -296,7 +296,7 @@ def merged(terms: Iterable[Term]) -> Sum:
 
 
 def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
-    """The terms with all cases of a choice as one, for the first choice that has all."""
+    """Merge all cases of a choice into one term, for the first choice that has all."""
     cases: dict[tuple[Term, Lookup], dict[int, Term]] = {}
     for t in terms:
         for b in t.brackets:

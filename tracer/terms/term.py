@@ -84,11 +84,11 @@ class Term:
 
     @property
     def unit(self) -> "Term":
-        """With coefficient 1."""
+        """Return the term with coefficient 1."""
         return _interned(self.out, self.sizes, self.factors, self.brackets, 1)
 
     def with_operands(self, number: Callable[[int], int]) -> "Term":
-        """With operand k as operand number(k)."""
+        """Renumber operand k as number(k)."""
         factors = [f._replace(operand=number(f.operand), access=_each(f.access, number)) for f in self.factors]
         brackets = [_with_operands(b, number) for b in self.brackets]
         return term(_each(self.out, number), self.sizes, factors, brackets, self.coefficient)
@@ -104,7 +104,7 @@ def term(
     brackets: Sequence[Bracket] = (),
     coefficient: Coefficient = 1,
 ) -> Term:
-    """The term that differs from the one given in the names of variables and the order of factors and brackets only.
+    """Make a term in canonical form, which names of variables and the order of factors and brackets do not change.
 
     Variables are numbered in the order of their first use: in `out`, in factors by operand, in brackets. Where this
     leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
@@ -122,17 +122,17 @@ def term(
 
 
 def variables_of(index: Affine) -> Iterator[Variable]:
-    """The variables of an index."""
+    """List the variables of an index."""
     return (v for v, _ in index.variables)
 
 
 def indices_of(bracket: Bracket) -> Access:
-    """All indices in a bracket."""
+    """List all indices in a bracket."""
     return (bracket.index, *bracket.access) if isinstance(bracket, Lookup) else (bracket.index,)
 
 
 def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracket:
-    """A bracket with every index changed."""
+    """Change every index of a bracket."""
     if isinstance(bracket, Lookup):
         access = tuple(map(change, bracket.access))
         return Lookup(change(bracket.index), bracket.operand, access, bracket.limits)
@@ -146,7 +146,7 @@ def is_case(bracket: Bracket) -> TypeGuard[Lookup]:
 
 @lru_cache(maxsize=4096)
 def looked_up(t: Term) -> frozenset[int]:
-    """The operands that are positions, cases or symbols."""
+    """Find the operands that are positions, cases or symbols."""
     indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
     symbols = {s.operand for a in indices for s, _ in a.symbols}
     return frozenset(symbols | {b.operand for b in t.brackets if isinstance(b, Lookup)})
@@ -187,7 +187,7 @@ class _Unordered(NamedTuple):
 
 
 def _only_order(given: _Unordered) -> dict[Variable, int] | None:
-    """The numbers of variables by first use, if nothing leaves an order open; this is so for most terms."""
+    """Number variables by first use, if nothing leaves an order open; this is so for most terms."""
     names: dict[Variable, int] = {}
     keys = [(f.operand, f.use) for f in given.factors]
     if len(set(keys)) < len(keys):
@@ -206,7 +206,7 @@ def _only_order(given: _Unordered) -> dict[Variable, int] | None:
 
 
 def _orders(given: _Unordered) -> Iterator[list[Variable]]:
-    """The orders of variables that their places leave open, one if these tell all of them apart."""
+    """List the orders of variables that their places leave open, one if these tell all of them apart."""
     marks = _marks(given)
     while (finer := _refined(given, marks)) != marks:
         marks = finer
@@ -219,7 +219,7 @@ def _orders(given: _Unordered) -> Iterator[list[Variable]]:
 
 
 def _marks(given: _Unordered) -> dict[Variable, int]:
-    """A number for each variable, by where it occurs, the first places first."""
+    """Rank each variable by where it occurs, the first places first."""
     places: dict[Variable, list[Any]] = {v: [] for v in given.sizes}
     for label, access in _items(given):
         for axis, index in enumerate(access):
@@ -233,7 +233,7 @@ def _first(found: list[Any]) -> Any:
 
 
 def _items(given: _Unordered) -> Iterator[tuple[tuple[int, ...], Access]]:
-    """Result, factors and brackets, with labels that do not depend on names and order."""
+    """List result, factors and brackets, with labels that do not depend on names and order."""
     yield (0, 0, 0), given.out
     for f in given.factors:
         yield (1, f.operand, f.use), f.access
@@ -243,7 +243,7 @@ def _items(given: _Unordered) -> Iterator[tuple[tuple[int, ...], Access]]:
 
 
 def _refined(given: _Unordered, marks: dict[Variable, int]) -> dict[Variable, int]:
-    """Marks that tell variables apart whose neighbours differ."""
+    """Refine marks: tell variables apart whose neighbours differ."""
     if len(set(marks.values())) == len(marks):
         return marks
     near: dict[Variable, list[Any]] = {v: [] for v in marks}
@@ -256,7 +256,7 @@ def _refined(given: _Unordered, marks: dict[Variable, int]) -> dict[Variable, in
 
 
 def _ranked(keys: dict[Variable, Any]) -> dict[Variable, int]:
-    """The rank of each variable's key; equal ones have equal ranks."""
+    """Rank each variable's key; equal ones have equal ranks."""
     order: list[Any] = []
     ranks: dict[Variable, int] = {}
     for v in sorted(keys, key=keys.__getitem__):
@@ -267,7 +267,7 @@ def _ranked(keys: dict[Variable, Any]) -> dict[Variable, int]:
 
 
 def _renamed(given: _Unordered, order: list[Variable]) -> _Unordered:
-    """With variables numbered in this order, then factors and brackets sorted, then numbered by first use."""
+    """Rename: variables numbered in this order, then factors and brackets sorted, then numbered by first use."""
     sorted_form = _sorted(_with_names(given, {v: i for i, v in enumerate(order)}))
     used: dict[Variable, int] = {}
     for _, access in _items(sorted_form):
