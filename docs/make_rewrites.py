@@ -27,7 +27,8 @@ HEAD = """# Rewrites
 
 Written by `python docs/make_rewrites.py` from the table in `interpreters/simplifications/rewrites.py` and the list of
 passes beside it. A program is simplified before it is compiled, a linear one before it is transposed: the rewrites, one
-equation after the other, and the passes over the whole program, in turn, until none finds anything.
+equation after the other, and the passes over the whole program, in turn, until none finds anything,
+each at most four times.
 
 Under each rewrite `pattern -> replacement if condition  # reason; where it holds` stand a program and what it becomes.
 `x` and `y` are operands, `ẋ` is a linear one, `m` and `n` are numbers, params stand in brackets; a number stands for a

@@ -257,7 +257,7 @@ def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
 
 
 def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
-    """Apply the rules and the passes in turn, to a fix-point."""
+    """Apply the rules and the passes in turn, until none finds anything or `ROUNDS` are over."""
     found = jaxpr
     for after in after_passes(jaxpr, steps):
         found = after.program
@@ -272,7 +272,7 @@ class AfterPass(NamedTuple):
 
 
 def after_passes(jaxpr: Jaxpr, steps: Steps = programs) -> Iterator[AfterPass]:
-    """Yield a program after each pass that changes it, the rewrites of single equations first, to a fix-point."""
+    """Yield a program after each pass that changes it, the rewrites of single equations first."""
     every = [_rewritten, *steps]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):

@@ -233,7 +233,10 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
 
 
 def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
-    """Align an operand of an elementwise operation on examples of `shape`; an unmapped scalar stays one."""
+    """Put the mapped axis of an operand first, for an elementwise operation on examples of `shape`.
+
+    What is not mapped is repeated, but for scalars where examples are arrays; mapped scalars get the axes of `shape`.
+    """
     if example_shape(x, d) or not shape:
         return materialized(x, d, size)
     return x if d is None else broadcast_in_dim(x, (size, *shape), (0,))

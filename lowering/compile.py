@@ -27,7 +27,8 @@ from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
-# What we set differently from XLA. An option that the user sets, here or in XLA_FLAGS, is the user's.
+# What we set differently from XLA. An option that the user sets, here or in XLA_FLAGS, is the user's. Never to be among
+# them: xla_cpu_copy_insertion_use_region_analysis, which miscompiles loops in loops (docs/decisions/0008).
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
         # Merges what an optimization barrier keeps apart, and with it the recomputation of `checkpoint`.

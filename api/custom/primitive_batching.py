@@ -52,7 +52,7 @@ def broadcast(x: Any, sz: int, axis: int) -> Any:
 def defvectorized(prim: Any) -> None:
     """Say that a primitive treats all axes alike, and that its operands have their mapped axes in one place.
 
-    Raises: when it is mapped, ValueError if they have not.
+    Raises: when it is mapped, ValueError if they have not, or if only some are mapped: see `defbroadcasting`.
     """
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:

@@ -18,7 +18,7 @@ from tapeless.arguments.checks import (
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, Space
 from tapeless.differentiate.tangents import instantiated, own_array, tangent
 from tapeless.interpreters import jvp as forward
-from tapeless.interpreters import linearize as unzip
+from tapeless.interpreters import linearize as linearization
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.partial_eval import unzip_jaxpr
 from tapeless.tracer import dtypes, pytree
@@ -198,7 +198,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
     residuals = known[len(known) - halves.residuals :]
 
     some = halves.linear_out
-    program = unzip.LinearizedJaxpr(halves.linear, residuals, some, [v.aval for v in linear.outvars])
+    program = linearization.LinearizedJaxpr(halves.linear, residuals, some, [v.aval for v in linear.outvars])
     domain = Space.of_arguments(tree, program.in_avals)
     codomain = Space(f.out_tree, tuple(program.out_avals))
     form = PullBackForm(tree, f"{'adjoint' if adjoint else 'transposed'}_of_{f.__name__}", adjoint)
@@ -290,19 +290,21 @@ def _linearized(
     given, tree = pytree.flatten(tuple(primals))
     flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
     f = _FlatFunction(who, fun, tree, has_aux, function)
-    values, program = unzip.linearize(f, flat, function, who)
+    values, program = linearization.linearize(f, flat, function, who)
     n = f.out_tree.num_leaves
     domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
     codomain = Space(f.out_tree, program.out_avals[:n])
-    results = unzip.LinearizedJaxpr(program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n])
+    results = linearization.LinearizedJaxpr(
+        program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n]
+    )
     return values, f, LinearMap.of(_of_inexact(results), domain, codomain, caller, f.__name__)
 
 
-def _of_inexact(program: unzip.LinearizedJaxpr) -> unzip.LinearizedJaxpr:
+def _of_inexact(program: linearization.LinearizedJaxpr) -> linearization.LinearizedJaxpr:
     """Restrict a linear jaxpr to the results that have tangents."""
     kept = [i for i, aval in enumerate(program.out_avals) if dtypes.is_inexact(aval.dtype)]
     nonzero, avals = [program.nonzero[i] for i in kept], [program.out_avals[i] for i in kept]
-    return unzip.LinearizedJaxpr(program.jaxpr, program.residuals, nonzero, avals)
+    return linearization.LinearizedJaxpr(program.jaxpr, program.residuals, nonzero, avals)
 
 
 def with_arguments(fun: Any, args: Any, kwargs: Any, chosen: tuple[int, ...], *new: Any) -> Any:

@@ -62,7 +62,7 @@ def _in_place(
 
 
 def _gives_back(branch: Jaxpr, homes: Sequence[int | None]) -> bool:
-    """Tell whether a branch changes nothing."""
+    """Tell whether every result of a branch is the operand that it begins as: the one at its place in `homes`."""
     return all(p is not None and v is branch.invars[p] for v, p in zip(branch.outvars, homes))
 
 
@@ -261,7 +261,7 @@ dispatch.inline[c.scan_p] = _run_scan
 
 
 def _order_cond(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """Every branch passes the token on, whether it has effects or not."""
+    """Thread a token through a cond: an operand after the index, the first result of every branch."""
     branches = tuple([ordering.threaded(branch) for branch in eqn.params["branches"]])
     invars = ordering.with_token(eqn.invars, token, 1)
     return eqn.replace(invars=invars, params={**eqn.params, "branches": branches}, outvars=(out, *eqn.outvars))
