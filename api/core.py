@@ -1,4 +1,4 @@
-"""What traced functions are made of: the names of `jax.core`, and `Primitive` of `jax.extend.core`."""
+"""Types of tracing under JAX's names: those of `jax.core`, and `Primitive` of `jax.extend.core`."""
 
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr

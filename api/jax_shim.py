@@ -197,7 +197,7 @@ def _is_shim(x: Any) -> bool:
 
 
 def _is_real(x: Any) -> bool:
-    """Whether something is a part of the real JAX."""
+    """Tell whether a module, or an object's module, is part of the real JAX."""
     name = x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None)
     return isinstance(name, str) and _is_of("jax", name) and not _is_shim(x)
 

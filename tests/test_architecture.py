@@ -249,16 +249,9 @@ HEADLESS = re.compile(
     "(What|That|Those|How|Whether|Where|Which|Who|Whose|When|Of|It|Its|They|Their|These|This|With|Without|For|From|As|By"
     r"|In|On|To|If)\b"
 )
-NOT_YET = (  # modules and folders whose docstrings are still to be rewritten
-    *("interpreters/analysis/linear_a.py", "interpreters/analysis/sparsity", "interpreters/analysis/strict_form.py"),
-    *("interpreters/rows", "interpreters/simplifications/constants.py", "interpreters/simplifications/elementwise.py"),
-    *("interpreters/simplifications/indexing.py", "interpreters/simplifications/matchers.py"),
-    *("interpreters/simplifications/shape.py", "interpreters/simplifications/slicing", "tracer/terms"),
-    *("api/core.py", "api/extend", "api/jax_shim.py", "api/jax_src"),
-)
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if not str(m).startswith(NOT_YET)], ids=str)
+@pytest.mark.parametrize("module", MODULES, ids=str)
 def test_docstrings_begin_with_a_verb_or_a_noun(module: Module):
     """The first line says what comes out of what goes in: "Join two abstract values: the facts that hold for both."."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,4 +1,4 @@
-"""What libraries that extend transformations use: the names of `jax.extend`, and of `jax.interpreters`."""
+"""Modules for libraries that extend transformations: `jax.extend` and `jax.interpreters`."""
 
 from tapeless.extend import core, interpreters
 

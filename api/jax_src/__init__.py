@@ -1,4 +1,4 @@
-"""What libraries use of `jax._src`, as far as it has a meaning here."""
+"""Modules of `jax._src` that libraries use, as far as they have a meaning here."""
 
 from tapeless.jax_src import dispatch, dtypes, traceback_util
 

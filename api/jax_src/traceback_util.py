@@ -1,4 +1,4 @@
-"""Whose lines messages name: what libraries use of `jax._src.traceback_util`."""
+"""Frames that messages name: the functions of `jax._src.traceback_util` that libraries use."""
 
 from tapeless.tracer.source import include_frame, register_exclusion
 

@@ -98,7 +98,7 @@ def transpose(program: Jaxpr) -> Jaxpr:
 
 
 def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """With the programs that are called in the place of the calls."""
+    """Inline the programs of calls; bodies of control flow stay in their equations."""
     to = StrictBuilder()
     env: dict[Var, Atom] = {v: v for v in jaxpr.invars}
     for eqn in jaxpr.eqns:

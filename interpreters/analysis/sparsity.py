@@ -1,4 +1,4 @@
-"""Where arrays may differ from zero: what padding, masks, one-hots and writes into zeros leave.
+"""Sparsity analysis: supersets of the nonzero positions of values, through padding, masks, one-hots and writes.
 
 A program is read once, forwards, and of each value is found a superset of the places where it may not be zero; for
 what is computed from constants alone, as masks and indices are, the elements. Index rows are evaluated over truth
@@ -30,7 +30,7 @@ MOST_PRODUCTS = 1 << 26  # of a term whose products are told apart
 
 
 class Known(NamedTuple):
-    """What is known of a value: where it may not be zero, and its elements if they are.
+    """Abstract value of the sparsity analysis: a superset of the nonzero positions, and the elements if they are known.
 
     static: it depends on no input. binary: where it is zero or one, a bracket and not a factor, as supports are told.
     """
@@ -65,7 +65,7 @@ def hits(support: Support, shape: tuple[int, ...]) -> int:
 
 
 def known(x: Any, static: bool = False) -> Known:
-    """What is known of a value in hand: its elements, if it has few."""
+    """Make the abstract value of a constant: its elements, if it has at most `LIMIT`."""
     aval = aval_of(x)
     value = known_elements(x) if aval.size <= LIMIT and _is_number(aval) else None
     return Known(aval) if value is None else _of_value(aval, value, static)
@@ -87,7 +87,7 @@ def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
 
 
 def join(a: Known, b: Known) -> Known:
-    """What is known of what is one thing or another."""
+    """Join two abstract values: the facts that hold for both."""
     same = a.value is not None and b.value is not None and np.array_equal(a.value, b.value)
     support, value = _simple(a.support | b.support), a.value if same else None
     return Known(a.aval, support, value, a.static and b.static, _simple(a.binary & b.binary))
@@ -279,7 +279,7 @@ def _mask(k: Known) -> Any:
 
 
 def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
-    """Without the brackets that say which case is chosen, if that is not known."""
+    """Drop the brackets of a term that compare the index of a case, if that index is not known."""
     kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
     return t if len(kept) == len(t.brackets) else term(t.out, t.sizes, t.factors, kept, t.coefficient)
 

@@ -1,4 +1,4 @@
-"""What sparsity has to know besides index rows: values and zeros of functions, element by element."""
+"""Sparsity rules besides index rows: values and zeros of functions, element by element."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

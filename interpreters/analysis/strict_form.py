@@ -78,7 +78,7 @@ class StrictBuilder:
 
 
 def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequence[bool]) -> Jaxpr:
-    """With an `lzero` for every zero among linear operands and results."""
+    """Rewrite a program so that every zero among its linear operands and results is made by an `lzero`."""
     env = linearity.facts_of_variables(jaxpr, zero_in)
     to = StrictBuilder()
     for eqn in jaxpr.eqns:
@@ -124,7 +124,7 @@ def _zero_or(v: Atom, to: StrictBuilder, env: dict[Any, Any], source: Source | N
 
 
 def _without_replaced(jaxpr: Jaxpr, before: Counter[Atom]) -> Jaxpr:
-    """Without the equations whose results were read `before`, and are not since `lzero` has taken their place."""
+    """Drop nonlinear equations whose results were read `before` and no longer are: an `lzero` took their place."""
     now, kept = Counter(jaxpr.outvars), list[Equation]()
     for eqn in reversed(jaxpr.eqns):
         replaced = not eqn.linear and any(before[v] for v in eqn.outvars) and not any(now[v] for v in eqn.outvars)
@@ -135,7 +135,7 @@ def _without_replaced(jaxpr: Jaxpr, before: Counter[Atom]) -> Jaxpr:
 
 
 def _readings(jaxpr: Jaxpr) -> Counter[Atom]:
-    """How often every value is read."""
+    """Count the reads of every value, by equations and as a result."""
     found = Counter([v for eqn in jaxpr.eqns for v in eqn.invars])
     found.update(jaxpr.outvars)
     return found
@@ -172,7 +172,7 @@ def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
 
 
 def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
-    """With every linear value read once, by way of dups, and what nobody reads dropped."""
+    """Rewrite a program so that every linear value is read once: `dup` copies values, and `drop` takes unread ones."""
     reads, to = _readings(jaxpr), StrictBuilder()
     copies: dict[Atom, list[Var]] = {}
 
@@ -197,7 +197,7 @@ def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def read(v: Atom, env: dict[Var, Atom]) -> Atom:
-    """What stands for a variable or a literal."""
+    """Look up the atom of a variable in `env`; a literal is its own."""
     return env[v] if isinstance(v, Var) else v
 
 

@@ -20,7 +20,7 @@ def _reduced(params: Params, avals: Avals) -> Term:
 
 
 def _cumulated(params: Params, avals: Avals) -> Term:
-    """Of all elements up to and including each."""
+    """Make the term of a cumulative reduction: elements up to each position on `axis`, or from it on if `reverse`."""
     box, axis = Box(), params["axis"]
     out = box.axes(avals[0].shape)
     k = box.axis(avals[0].shape[axis])
@@ -39,7 +39,7 @@ def _reduce_or(params: Params, avals: Avals) -> IndexRow:
 
 
 def _position(params: Params, avals: Avals) -> IndexRow:
-    """Of an extreme: a function of the whole axis."""
+    """Make the index row of argmax and argmin, which read the whole axis."""
     (x,), axis = avals, params["axis"]
     return core([(x.shape, {d: d - (d > axis) for d in range(x.ndim) if d != axis})], without(x.shape, (axis,)))
 

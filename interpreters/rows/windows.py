@@ -56,7 +56,7 @@ def _select_and_gather_add(params: Params, avals: Avals) -> IndexRow:
 
 
 def _select_and_scatter_add(params: Params, avals: Avals) -> IndexRow:
-    """Of the sources of all windows that an element is in, and the operand in these."""
+    """Make the index row: an element reads the sources of all windows around it, and the operand in these windows."""
     x = avals[1]
     box = Box()
     o = box.axes(_counts(params, x))

@@ -1,4 +1,4 @@
-"""What is known of the elements of a value: that they are all one number; and counts, as numbers to multiply by."""
+"""Constants in programs: the number that fills a value, and counts as numbers to multiply by."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def number(w: Writer, x: Atom) -> Any:
 
 
 def is_zero(w: Writer, x: Atom) -> bool:
-    """Whether a value is known to be 0, of either sign."""
+    """Tell whether a value is known to be 0, of either sign."""
     known = number(w, x)
     return known is not None and not known.any()
 

@@ -55,17 +55,17 @@ def negative(w: Writer, aval: ShapedArray, n: Literal) -> Atom | None:
 
 
 def equality(w: Writer, aval: ShapedArray, m: Literal, n: Literal) -> Atom:
-    """Whether two numbers are equal."""
+    """Compare two literals for equality, as a literal of type `aval`."""
     return literal(np.equal(m.value, n.value), aval)
 
 
 def has_type(x: Atom, dtype: Any, weak_type: bool) -> bool:
-    """Whether converting a value changes nothing."""
+    """Tell whether a value has this dtype and weakness, so that converting it changes nothing."""
     return x.aval.dtype == dtype and x.aval.weak_type == weak_type
 
 
 def is_boolean(x: Atom) -> bool:
-    """Whether a value is of booleans."""
+    """Tell whether a value has boolean elements."""
     return x.aval.dtype == bool
 
 
@@ -81,7 +81,7 @@ def in_dtype(w: Writer, aval: ShapedArray, n: Literal) -> Literal | None:
 
 
 def only_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | None:
-    """What is chosen if all cases are one value, or equal numbers, or in linear programs zeros."""
+    """Return the value that `select_n` gives if all cases are one value or equal numbers, else None."""
     first = cases[0]
     if all(x is first for x in cases):
         return spread(w, first, aval)

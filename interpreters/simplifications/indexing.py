@@ -19,5 +19,5 @@ def known_slice(w: Writer, aval: ShapedArray, x: Atom, starts: Sequence[Atom]) -
 
 
 def same_type(x: Atom, y: Atom) -> bool:
-    """Whether operands have one type."""
+    """Tell whether two operands have the same type."""
     return x.aval is y.aval

@@ -33,7 +33,7 @@ Matcher = Callable[..., Any]  # (writer, *operands, **params) -> the replacement
 
 
 class Licence(Enum):
-    """Where a rewrite holds: its name in print, and the condition that a matcher asks for."""
+    """Condition under which a rewrite holds: its name in print, and its test in a matcher."""
 
     ALWAYS = ("", "")
     FLOATS = ("real floats", "operands[0].aval.dtype.kind == 'f'")
@@ -54,17 +54,17 @@ class Rewrite(NamedTuple):
 
     @property
     def pattern(self) -> ast.expr:
-        """What is looked for."""
+        """The left side of the row, parsed."""
         return _parsed(self.text.split(" -> ")[0])
 
     @property
     def replacement(self) -> ast.expr:
-        """What it is replaced by."""
+        """The right side of the row, parsed, without its condition."""
         return _parsed(self.text.split(" -> ")[1].partition(" if ")[0])
 
     @property
     def condition(self) -> str:
-        """When; empty for always."""
+        """The condition of the row; empty for always."""
         return self.text.partition(" if ")[2]
 
 
@@ -130,7 +130,7 @@ class Rewrites:
 
 
 def _nothing(*_: Any) -> None:
-    """What follows a row that stands alone."""
+    """Match nothing: the fallback of a row that stands alone."""
 
 
 # ---- notation ------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _is_number(node: ast.expr) -> bool:
-    """Whether a pattern asks for a number, one or any."""
+    """Tell whether a pattern is a number: a constant, or `m` or `n` for any."""
     return _constant(node) is not None or (isinstance(node, ast.Name) and node.id in ("m", "n"))
 
 
@@ -225,7 +225,7 @@ def _nested(steps: Sequence[str]) -> Iterator[str]:
 
 
 def _steps(primitive: Primitive, row: Rewrite, order: Sequence[int], elementwise: bool) -> list[str]:
-    """What a row asks, and what it gives."""
+    """Write the Python lines that test one row against the operands and return its replacement."""
     parts, bound = operands_of(row.pattern), set[str]()
     steps = [f"if {row.licence.value[1]}:"] if row.licence.value[1] else []
     if order:

@@ -20,37 +20,37 @@ def picked(items: Sequence[int], places: Iterable[int]) -> Ints:
 
 
 def places(items: Sequence[int], wanted: Iterable[int]) -> Ints:
-    """Where in `items` those are that are wanted."""
+    """Find the positions of `wanted` in `items`."""
     return tuple([items.index(i) for i in wanted])
 
 
 def ordered(items: Iterable[int]) -> Ints:
-    """From the least on."""
+    """Sort integers."""
     return tuple(sorted(items))
 
 
 def is_ordered(permutation: Sequence[int]) -> bool:
-    """Whether a permutation leaves everything where it is."""
+    """Tell whether a permutation is the identity."""
     return permutation == tuple(range(len(permutation)))
 
 
 def are_ones(lengths: Iterable[int]) -> bool:
-    """Whether axes have length 1."""
+    """Tell whether all lengths are 1."""
     return all(n == 1 for n in lengths)
 
 
 def once(some: Iterable[int], others: Iterable[int]) -> Ints:
-    """What is in one of two, and not in both."""
+    """Return the integers in exactly one of two collections, sorted."""
     return tuple(sorted(set(some) ^ set(others)))
 
 
 def stretches(inner: Ints, shape: Ints, dims: Ints) -> bool:
-    """Whether a broadcast repeats along an axis that is there already, with length 1."""
+    """Tell whether a broadcast repeats an axis of length 1 of its operand."""
     return any(n != shape[d] for n, d in zip(inner, dims))
 
 
 def same_but_ones(shape: Ints, other: Ints) -> bool:
-    """Whether shapes are the same but for axes of length 1."""
+    """Tell whether shapes are equal up to axes of length 1."""
     return [n for n in shape if n != 1] == [n for n in other if n != 1]
 
 
@@ -60,13 +60,13 @@ def of_long(dims: Ints, shape: Ints) -> Ints:
 
 
 def after_ones(shape: Ints, new: Ints) -> dict[int, int] | None:
-    """Where axes are after a reshape that adds and drops axes of length 1; None if it does more."""
+    """Map axes longer than 1 through a reshape that adds or drops axes of length 1; None for other reshapes."""
     before, after = ([d for d, n in enumerate(sizes) if n != 1] for sizes in (shape, new))
     return dict(zip(before, after)) if same_but_ones(shape, new) else None
 
 
 def regrouped(dims: Ints, shape: Ints, new: Ints) -> Ints:
-    """Where axes, none of which has length 1, are after such a reshape."""
+    """Apply `after_ones` to `dims`, none of length 1; () for other reshapes."""
     moved = after_ones(shape, new)
     return () if moved is None else tuple([moved[d] for d in dims])
 
@@ -80,7 +80,7 @@ def sizes(starts: Ints, limits: Ints, strides: Ints) -> Ints:
 
 
 def starts_in(starts: Ints, outer: Ints, strides: Ints) -> Ints:
-    """Where a slice of a slice begins in the whole, of which the outer one begins at `outer`, in steps."""
+    """Compose the starts of two slices: `starts` count in the result of the slice with `outer` and `strides`."""
     return tuple([a + i * n for a, i, n in zip(outer, starts, strides)])
 
 
@@ -98,22 +98,22 @@ Config = tuple[tuple[int, int, int], ...]
 
 
 def pads_nothing(config: Config) -> bool:
-    """Whether a pad neither adds nor cuts."""
+    """Tell whether a pad neither adds nor cuts."""
     return all(triple == (0, 0, 0) for triple in config)
 
 
 def only_cuts(config: Config) -> bool:
-    """Whether a pad adds nothing."""
+    """Tell whether a pad adds nothing."""
     return not any(lo > 0 or hi > 0 or between for lo, hi, between in config)
 
 
 def cut_before(config: Config) -> Ints:
-    """How much a pad that only cuts cuts off at the front."""
+    """Return the starts of the slice that equals a pad which only cuts."""
     return tuple([-lo for lo, _, _ in config])
 
 
 def cut_after(shape: Ints, config: Config) -> Ints:
-    """Where such a pad ends."""
+    """Return the limits of the slice that equals a pad which only cuts."""
     return tuple([n + hi for n, (_, hi, _) in zip(shape, config)])
 
 

@@ -32,7 +32,7 @@ Grid = Any
 
 
 class Semiring(NamedTuple):
-    """How products are added: `zero` is what nobody writes."""
+    """A sum of products over other operations: `add`, `multiply`, and `zero` for elements without a product."""
 
     dtype: Any
     zero: Any

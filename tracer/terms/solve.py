@@ -40,7 +40,7 @@ def solved(t: Term) -> Term | None:
 
 
 class _Rewriting(NamedTuple):
-    """What becomes of a bracket: others instead of it, values for variables, sizes of those whose range is another."""
+    """A rewrite of one bracket: new brackets in its place, affine indices for variables, new sizes of variables."""
 
     brackets: tuple[Bracket, ...] = ()
     values: tuple[tuple[Variable, Affine], ...] = ()

@@ -23,7 +23,7 @@ Coefficient = Any  # a Python number
 
 
 class Use(IntEnum):
-    """How a factor takes part in a product."""
+    """Role of a factor in a product: factor, conjugated factor or divisor."""
 
     PLAIN = 0
     CONJUGATED = 1

@@ -1,4 +1,4 @@
-"""Which values say where their elements are: indices along an axis, plus a number."""
+"""Recognise iota-like values: an index along an axis plus an integer."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ class Position(NamedTuple):
 
 
 def position(w: Writer, x: Atom) -> Position | None:
-    """What a value says, if it is one of these."""
+    """Recognise x as an index along an axis plus an integer, or as one integer; None for other values."""
     known, eqn = number(w, x), w.definition(x)
     if known is not None:
         return Position(None, int(known)) if known.dtype.kind in "iu" else None
@@ -37,7 +37,7 @@ def position(w: Writer, x: Atom) -> Position | None:
 
 
 def counts_to(last: int, dtype: Any) -> bool:
-    """Whether a dtype holds each integer from 0 to `last`: others wrap around, or are rounded to the same number."""
+    """Tell whether a dtype holds each integer from 0 to `last`; others wrap around, or are rounded to one number."""
     if dtypes.is_inexact(dtype):
         return last <= 2 ** (dtypes.finfo(dtype).nmant + 1)
     return last <= dtypes.iinfo(dtype).max
@@ -59,7 +59,7 @@ def _shifted(w: Writer, eqn: Equation) -> Position | None:
 
 
 def _axes_after(eqn: Equation) -> Mapping[Any, int]:
-    """Which axes of the operand are axes of the result, of what repeats or reshapes; none of others."""
+    """Map axes of the operand of a reshape or broadcast to axes of its result; {} for other equations."""
     (out,) = eqn.outvars
     if eqn.primitive is s.reshape_p:
         return after_ones(eqn.invars[0].aval.shape, out.aval.shape) or {}

@@ -21,7 +21,7 @@ LEAST = 8  # elements that must be saved
 
 
 class Reads(Enum):
-    """What a part of a result takes of an operand, if it is not a part of it."""
+    """Operand that is read whole, or not at all, for a part of a result."""
 
     ALL = "all"
     NOTHING = "nothing"
@@ -61,7 +61,7 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _promising(jaxpr: Jaxpr) -> bool:
-    """Whether a part is read of something that is computed."""
+    """Tell whether a part is read of a computed value: the quick test before the pass."""
     inputs = set(jaxpr.invars)
     for eqn in jaxpr.eqns:
         if eqn.primitive in views:
@@ -190,5 +190,5 @@ class _Narrowing:
 
 
 def _of_literal(eqn: Equation, p: Parts) -> bool:
-    """Whether a part of a literal array would be read: a rule may hold one."""
+    """Tell whether these parts read a part of a literal array."""
     return any(not isinstance(x, Var) and isinstance(view, View) for x, view in zip(eqn.invars, p.operands))

@@ -143,13 +143,13 @@ def _concatenate(eqn: Equation, view: View) -> Parts | None:
 
 
 def _inside(indices: range, start: int, end: int) -> range:
-    """Those of the indices from start below end, counted from start."""
+    """Restrict indices to the interval from start to end, and count them from start."""
     own = indices[_steps_inside(indices, start, end)]
     return range(own.start - start, own.stop - start, own.step)
 
 
 def _steps_inside(indices: range, start: int, end: int) -> slice:
-    """Which of the indices these are."""
+    """Select the steps at which indices are in the interval from start to end."""
     first = max(-(-(start - indices.start) // indices.step), 0)
     return slice(first, max(min(-(-(end - indices.start) // indices.step), len(indices)), first))
 
@@ -181,7 +181,7 @@ def _pad(eqn: Equation, view: View) -> Parts | None:
 
 
 def _rev(eqn: Equation, view: View) -> Parts | None:
-    """From the other end, in the other order."""
+    """Push a view below `rev`: read the mirrored part of the operand, then reverse it."""
     dimensions = eqn.params["dimensions"]
     moved = view
     for d in dimensions:
@@ -196,7 +196,7 @@ def _rev(eqn: Equation, view: View) -> Parts | None:
 
 
 def _dynamic_update_slice(eqn: Equation, view: View) -> Parts | None:
-    """What is read of the update alone, or of what it is written into alone."""
+    """Push a view below a write: read the update alone, or the array alone; None if neither is known to suffice."""
     x, update, *starts = eqn.invars
     first = views.known_window(starts, x.aval.shape, update.aval.shape)
     if first is None or any(a.base is not None for a in view.axes):
@@ -212,7 +212,7 @@ def _dynamic_update_slice(eqn: Equation, view: View) -> Parts | None:
 
 
 def _misses(view: View, first: Shape, sizes: Shape) -> bool:
-    """Whether a view sees nothing of a window: there is no step at which all axes along one axis of it are inside."""
+    """Tell whether a view reads nothing of a window: no step along some axis is inside on all its axes."""
     hits: dict[int | None, range] = {}
     for axis, a, n in zip(view.axes, first, sizes):
         indices = _range(axis, view.shape)

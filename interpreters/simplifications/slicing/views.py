@@ -40,12 +40,12 @@ class View(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements the result has."""
+        """Number of elements of the result."""
         return prod(self.shape)
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether several axes of the value go along one of the result."""
+        """Tell whether several axes of the value go along one axis of the result."""
         along = [a.along for a in self.axes if a.along is not None]
         return len(set(along)) < len(along)
 
@@ -70,13 +70,13 @@ def of_dynamic_slice(x: ShapedArray, starts: Sequence[Atom], sizes: Shape) -> Vi
 
 
 def known_starts(starts: Sequence[Atom], shape: Shape, sizes: Shape) -> tuple[int | None, ...]:
-    """Where along each axis a window begins, moved inside; None if that is not known."""
+    """Clamp the start of a window along each axis so that it is inside; None for each one not known."""
     rooms = [n - size for n, size in zip(shape, sizes)]
     return tuple([_inside(start, room) for start, room in zip(starts, rooms)])
 
 
 def known_window(starts: Sequence[Atom], shape: Shape, sizes: Shape) -> Shape | None:
-    """Where a window begins, moved inside, if that is known along all axes."""
+    """Clamp the starts of a window so that it is inside; None if any of them is not known."""
     known = tuple([start for start in known_starts(starts, shape, sizes) if start is not None])
     return known if len(known) == len(shape) else None
 
