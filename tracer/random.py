@@ -113,7 +113,7 @@ def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dt
 
 @compound
 def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
-    """minval + (twice as many bits as the dtype has, modulo the number n of integers), which is nearly unbiased.
+    """Draw minval + (random bits, twice the width of the dtype, modulo the number n of integers), nearly unbiased.
 
     With w bits, (high 2**w + low) mod n needs no wider type if 2**w = (2**(w/2))**2 is taken modulo n on the way.
     If all 2**w integers are asked for, n is 0 here, and the remainder by 0 is the number itself.
@@ -131,7 +131,7 @@ def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) 
 
 
 def _clipped(x: Any, dtype: Any) -> Array:
-    """Integers as what they are drawn in, clipped to what `dtype` holds."""
+    """Clip integers to the range of `dtype`, and convert them to the dtype that `dtype` is drawn in."""
     own, out = dtypes.iinfo(x.dtype), dtypes.iinfo(dtype)
     if own.min < out.min or own.max > out.max:
         x = tnp.clip(x, max(int(own.min), int(out.min)), min(int(own.max), int(out.max)))

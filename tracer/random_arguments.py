@@ -61,7 +61,7 @@ def count_of(name: str, x: Any) -> int:
 
 
 def bound(name: str, x: Any, dtype: Any) -> Any:
-    """A bound as an array; a Python integer as what `dtype` is drawn in, unless it is too large for that.
+    """Convert a bound to an array; a Python integer to the dtype that `dtype` is drawn in, or a wider one if needed.
 
     Raises: TypeError if it is no integer, OverflowError if it has more than 64 bits.
     """

@@ -128,7 +128,7 @@ def _remainder(x: Any, y: Any) -> Array:
 
 @core.compound
 def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
-    """The quotient is made of the remainder that has the sign of x, which is exact; then both are corrected."""
+    """Compute the floor quotient and the remainder from the exact `rem`, which has the sign of x, then correct both."""
     r = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, r), y)
     below = bits.bitwise_and(lax.ne(lax.lt(r, 0), lax.lt(y, 0)), lax.ne(r, 0))
@@ -146,7 +146,7 @@ def select(where: Any, x: Any, y: Any) -> Array:
 
 
 def filled(x: Any, shape: tuple[int, ...]) -> Array:
-    """x broadcast to `shape`, which is its own or it is a scalar."""
+    """Broadcast x to `shape`; x has this shape, or rank 0."""
     return x if x.shape == shape else broadcast_in_dim(x, shape, ())
 
 
@@ -292,7 +292,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @core.compound
 def _hypot(x: Any, y: Any) -> Array:
-    """Scaled by the greater one, which is no variable here: the derivatives of all orders are those of the formula."""
+    """Compute sqrt(x*x + y*y), scaled by the larger operand: a constant, so that derivatives follow the formula."""
     x, y = _beside_infinity(x, y), _beside_infinity(y, x)
     high = lax.max(lax.abs(x), lax.abs(y))
     plain = bits.bitwise_or(lax.eq(high, 0), lax.eq(high, np.inf))
@@ -368,7 +368,7 @@ def _round(x: Any, *, decimals: int) -> Array:
 
 @core.compound
 def _round_integers(x: Any, *, decimals: int) -> Array:
-    """0 if even the greatest of the dtype is nearer to that; what leaves the dtype on the way up wraps, as in NumPy."""
+    """Round integers to multiples of 10**-decimals, ties to even; 0 if that exceeds the dtype, whose overflow wraps."""
     if 10**-decimals > dtypes.iinfo(x.dtype).max:
         return full(x.shape, 0, x.dtype)
     scale = np.asarray(10**-decimals, x.dtype)
@@ -425,7 +425,7 @@ def clip(
     a_min: ArrayLike | None = None,
     a_max: ArrayLike | None = None,
 ) -> Array:
-    """arr with elements below `min` set to min, then those above `max` set to max.
+    """Clip `arr`: raise elements below `min` to min, then lower elements above `max` to max.
 
     Raises: TypeError for complex numbers.
     """
@@ -462,7 +462,7 @@ def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
 
 @core.compound
 def _gcd(x: Any, y: Any) -> Array:
-    """Euclid's algorithm; its longest run is that of consecutive Fibonacci numbers, 1.44 steps a bit.
+    """Run Euclid's algorithm, at most 1.44 steps a bit: the longest run is on consecutive Fibonacci numbers.
 
     Without signs: the absolute value of the least integer is none of its dtype.
     """

@@ -57,7 +57,7 @@ def _operator(symbol: str, f: Method, reflected: str) -> Method:
 
 
 def _reflected(symbol: str, f: Method) -> Method:
-    """y op x, where y does not know what to do with x"""
+    """Make the method that computes y op x for a left operand y that has no answer."""
 
     def operate(self: Array, other: ArrayLike) -> Any:
         if type(other) in _NUMBERS or is_arraylike(other := by_protocol(other)):

@@ -85,7 +85,7 @@ class AtIndexer:
         return read(x, plan, positions, default if mode is None else mode, fill_value)
 
     def set(self, values: ArrayLike, **options: Any) -> Array:
-        """The array with the part replaced by `values`; where positions repeat, one of them wins."""
+        """Return the array with the part replaced by `values`; where positions repeat, one value wins."""
         return self._write("set", values, indexing.scatter, _replace, **options)
 
     def add(self, values: ArrayLike, **options: Any) -> Array:
@@ -198,7 +198,7 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
 
 
 def _as_weak_as(x: Array, y: Any) -> Any:
-    """y, which has the dtype of x, without what would make the result strong where x is weak."""
+    """Make y, which has the dtype of x, weak if x is weak, so that the result is weak too."""
     return lax.convert_element_type(y, y.dtype, True) if x.weak_type and not aval_of(y).weak_type else y
 
 
@@ -298,7 +298,7 @@ def _scatter(
 
 
 def _columns(plan: IndexPlan, positions: Sequence[Any]) -> tuple[dict[int, Any], dict[int, int]]:
-    """Components of the index vectors by axis of the array, and axes of the layout that are windows, likewise."""
+    """Map axes of the array to components of the index vectors, and its window axes to axes of the layout."""
     layout_axis, operands = dict(window_axes(plan)), iter(positions)
     windows = {a: layout_axis[a] for a, e in enumerate(plan.entries) if isinstance(e, Cut) and e.step == 1}
     batch = [at for at in range(len(plan.layout)) if at not in windows.values()]

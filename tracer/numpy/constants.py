@@ -1,4 +1,4 @@
-"""Mathematical constants: Python numbers, so that they take the dtype of what they meet."""
+"""Mathematical constants: Python numbers, so that they take the dtype of the other operand."""
 
 import math
 

@@ -124,7 +124,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The sum of the products of all elements, those of a conjugated."""
+    """Sum the products of all elements of conj(a) and b."""
     x, y = _pair("vdot", arithmetic.conjugate(a), b)
     x, y = reshape(x, (math.prod(x.shape),)), reshape(y, (math.prod(y.shape),))
     return _dot("vdot", x, y, (((0,), (0,)), _NO_BATCH), precision, preferred_element_type)
@@ -133,7 +133,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element
 def vecdot(
     x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """The sum over `axis` of the products of elements, those of x1 conjugated.
+    """Sum the products of elements of conj(x1) and x2 over `axis`.
 
     Args:
       x1, x2: numbers or bool; the axes besides `axis` broadcast.

@@ -27,7 +27,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> Array:
-    """Covariances of variables, the rows of m (columns if not `rowvar`), and those of y; n - 1 in the denominator.
+    """Estimate covariances of variables, the rows of m and y (columns if not `rowvar`), with denominator n - 1.
 
     Args:
       bias: n in the denominator instead; ddof: n - ddof.
@@ -104,7 +104,7 @@ def _weighted_cov(x: Array, fweights: Array, aweights: Array, *, ddof: float) ->
 
 
 def _products(x: Array, y: Array) -> Array:
-    """Products of rows, those of y conjugated, summed over columns."""
+    """Multiply x by the conjugate transpose of y."""
     conjugate = lax.conj(y) if dtypes.is_complex(y.dtype) else y
     return dot_general(x, conjugate, (((1,), (1,)), ((), ())))
 

@@ -150,7 +150,7 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = flo
 
 
 def zeros(shape: Shape, dtype: Any = None, **_: Any) -> Array:
-    """An array of zeros, of the default float if no dtype is given; of keys, those whose words are zeros."""
+    """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words."""
     return _constant("zeros", shape, 0, dtype)
 
 
@@ -165,7 +165,7 @@ def empty(shape: Shape, dtype: Any = None, **_: Any) -> Array:
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
-    """An array of copies of `fill_value`, which is broadcast to `shape` and converted to `dtype`.
+    """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
@@ -228,7 +228,7 @@ def _filled(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def _shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """A shape as a tuple. Raises: TypeError for what is not integer, ValueError for negative lengths."""
+    """Convert a shape to a tuple. Raises: TypeError for lengths that are no integers, ValueError for negative ones."""
     return shapes.static_shape((shape,) if not hasattr(shape, "__iter__") else shape, name)
 
 

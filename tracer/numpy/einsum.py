@@ -92,7 +92,7 @@ def _interleaved(items: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _parsed(text: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Labels], Labels]:
-    """Labels of the axes of each operand and of the result; those of "..." are numbers, counted from the end."""
+    """Parse subscripts into labels of the axes of each operand and the result; "..." stands for negative integers."""
     left, arrow, right = text.replace(" ", "").partition("->")
     words = left.split(",")
     if len(words) != len(shapes):

@@ -55,7 +55,7 @@ def _scaled_log(x: Any, *, base: float) -> Array:
 
 
 def _divided(x: Any, divisor: float) -> Array:
-    """x / divisor, of complex numbers by parts: as a complex divisor it would make nan beside what is infinite."""
+    """Divide x by a number, complex x by parts: a complex divisor would make nan beside an infinite part."""
     if not dtypes.is_complex(x.dtype):
         return lax.div(x, divisor)
     return lax.complex(lax.div(lax.real(x), divisor), lax.div(lax.imag(x), divisor))

@@ -24,7 +24,7 @@ def save(file: Any, arr: ArrayLike) -> None:
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Read an array from a file that `save` or `numpy.save` wrote; arguments are those of `numpy.load`.
+    """Read an array from a file that `save` or `numpy.save` wrote; takes the arguments of `numpy.load`.
 
     Returns: an array, of bfloat16 where the file has elements of two bytes without a name; of an archive of several
       arrays, NumPy's object.

@@ -133,6 +133,6 @@ def _frexp(x: Any) -> tuple[Array, Array]:
 
 
 def _following(y: Any, x: Any) -> Array:
-    """y, which is made of the bits of x, with the derivative y/x of what is proportional to it."""
+    """Give y, computed from the bits of x, the derivative y/x of a function proportional to x."""
     slope = lax.stop_gradient(lax.div(y, x))
     return lax.add(y, lax.mul(lax.sub(x, lax.stop_gradient(x)), slope))

@@ -139,7 +139,7 @@ class _MaskPosition(NamedTuple):
 
 
 def _read(item: Any) -> list[Any]:
-    """An item as it is understood: integers as int, lists and NumPy scalars as arrays, masks as positions."""
+    """Normalise an index item: integers to int, lists and NumPy scalars to arrays, masks to positions."""
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
         return [item]
@@ -221,7 +221,7 @@ _WHOLE = slice(None)
 
 
 def _unchecked(item: Any, n: int) -> Any:
-    """A known integer outside of the array as an array: it is up to the mode what it means."""
+    """Convert a known integer that is out of bounds to an array, so that the mode decides its meaning."""
     return np.asarray(item) if type(item) is int and not -n <= item < n else item
 
 

@@ -1,4 +1,4 @@
-"""Reading by index: `x[...]`, take, and relatives. What an index means is in index_plan.py.
+"""Indexed reads: `x[...]`, take, and relatives; index_plan.py gives indices their meaning.
 
 A known integer is a slice and a reshape; while nothing is traced it is an operand, so that `for i in range(n): x[i]`
 is one program. Positions that are traced and outside of the array are moved to its ends, as in JAX.
@@ -63,7 +63,7 @@ def _row(x: Array, i: int) -> Array:
 def read(
     x: Array, plan: IndexPlan, positions: Sequence[Any], mode: Mode = GatherScatterMode.CLIP, fill: Any = None
 ) -> Array:
-    """The elements that a plan names. `mode` is about positions that are not known to be inside."""
+    """Read the elements that a plan names; `mode` treats positions that are not known to be inside."""
     if positions:
         mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
         return _read_positions(x, *positions, plan=plan, mode=mode, fill=fill)

@@ -190,7 +190,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the first axis. Raises: ValueError if there are fewer than two; what `split` raises."""
+    """Split along the first axis. Raises: ValueError if there are fewer than two axes; the errors of `split`."""
     ary = by_protocol(ary)
     if np.ndim(ary) < 2:
         raise ValueError("vsplit: an array is split into rows if it has at least two axes. Use split.")
@@ -367,7 +367,7 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
-    """The array `filt`, known, without what is 0 all through at the front (f) and back (b) of these axes, all if None.
+    """Cut zero margins of the known array `filt`, at the front (f) and back (b) of these axes, of all if None.
 
     Raises: ValueError for another `trim` or an axis out of range; ConcretizationTypeError if `filt` is traced.
     """

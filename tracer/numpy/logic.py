@@ -106,7 +106,7 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Bits set in one of both, elementwise; integers or booleans."""
+    """Bits set in exactly one of x1 and x2, elementwise; integers or booleans."""
     return apply2("bitwise_xor", bits.xor_p, x1, x2)
 
 

@@ -131,7 +131,7 @@ def _squared_size(x: Array) -> Array:
 
 
 def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
-    """Elements that are 0 have powers 0, or infinite if p is negative; so has the sum then."""
+    """Compute (sum of sizes**p)**(1/p) over `axes`; a size of 0 has the power 0, or infinity if p is negative."""
     powers = away_from(0.0, lambda y: lax.pow(y, p), sizes)
     total = reduce_sum(powers, axes)
     return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total)

@@ -171,7 +171,7 @@ def _ramp_of_floats(edge: Array, end: Any, *, axis: int) -> Array:
 
 @core.compound
 def _ramp_of_integers(edge: Array, end: Any, *, axis: int) -> Array:
-    """Rounded down, as by NumPy, but exactly: the distance is an unsigned integer, of which no part is lost."""
+    """Interpolate from `end` to `edge` rounded down, as NumPy does, in unsigned integers, which are exact."""
     unsigned, width = np.dtype("uint64"), max(edge.shape[axis], 1)
     wide_edge, wide_end = (lax.convert_element_type(v, np.int64) for v in (edge, end))
     rises = lax.lt(end, edge)

@@ -80,7 +80,7 @@ def check_operands(name: str, *xs: Any) -> None:
 
 
 def refuse_keys(name: str, *xs: Any) -> None:
-    """Raise TypeError in the name of `name` if one of `xs`, which are arrays or numbers, holds keys."""
+    """Raise TypeError in the name of `name` if any of the arrays or numbers `xs` holds keys."""
     core.refuse_keys(name, *map(aval_of, xs))
 
 
@@ -175,7 +175,7 @@ def _check_weak(name: str, x: Array, y: Array) -> None:
 
 
 def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
-    """x converted to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
+    """Convert x to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
     x = by_protocol(x)
     if not isinstance(x, (Array, np.ndarray)):
         return converted(x, dtype)
@@ -184,7 +184,7 @@ def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def inexact(name: str, x: Any) -> Any:
-    """x with floating-point or complex elements: integers and booleans become what `dtypes.inexact_of` says."""
+    """Convert x to floating-point or complex elements: integers and booleans by `dtypes.inexact_of`."""
     x = x if isinstance(x, Array) else by_protocol(x)
     if isinstance(x, Array):
         aval = x.aval
@@ -247,7 +247,7 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
 
 
 def promoted_all(name: str, *xs: Any) -> list[Any]:
-    """Operands in their common dtype and shape; those of rank 0 stay so."""
+    """Convert operands to their common dtype and broadcast them to their common shape, except those of rank 0."""
     converted = promoted_dtypes(name, *xs)
     check_ranks(name, *converted)
     return broadcast(name, *converted)
@@ -277,7 +277,7 @@ def check_ranks(name: str, *xs: Any) -> None:
 
 
 def broadcast(name: str, *xs: Any) -> list[Any]:
-    """Operands in their common shape; those of rank 0 stay so."""
+    """Broadcast operands to their common shape, except those of rank 0."""
     shape = common_shape(name, *[x.shape for x in xs])
     return [stretched(x, shape) if x.shape else x for x in xs]
 
@@ -307,7 +307,7 @@ def format_shape(shape: tuple[int, ...]) -> str:
 
 
 def stretched(x: Any, shape: tuple[int, ...]) -> Any:
-    """x broadcast to `shape`, its axes the last ones; as it is if it has that shape."""
+    """Broadcast x to `shape`, its axes the last ones; x itself if it has this shape."""
     own = x.shape
     if own == shape:
         return x

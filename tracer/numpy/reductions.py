@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, products, extremes, logic, their cumulative forms, and those that skip nan.
+"""Reductions over axes: sums, products, extremes, logic, their cumulative forms, and variants that skip nan.
 
 All take `axis` (None for all, an integer, or several), `keepdims`, `where` (booleans: the elements that count) and, if
 it has a meaning, `initial` (a number to begin with) and `dtype` (of the sum and the result). `out` is refused.
@@ -101,7 +101,7 @@ def _reduced(
     initial: ArrayLike | None,
     combine: Callable[[Any, Any], Array],
 ) -> Array:
-    """A reduction with NumPy's options; only what is asked for costs anything."""
+    """Reduce over axes with NumPy's options; an option that is not given costs nothing."""
     axes = checked_axes(name, x, axis)
     if where is not None:
         x = choose_between(checked_where(name, x, where), x, cast(neutral, x.dtype))
@@ -113,7 +113,7 @@ def _reduced(
 
 
 def checked_where(name: str, x: Array, where: ArrayLike) -> Any:
-    """`where`, which says what elements count. Raises: TypeError if it is not boolean, ValueError for its shape."""
+    """Return `where`, the mask of elements that count. Raises: TypeError if not boolean, ValueError for its shape."""
     check_operands(name, where)
     aval = aval_of(where)
     if not dtypes.is_bool(aval.dtype):
@@ -124,7 +124,7 @@ def checked_where(name: str, x: Array, where: ArrayLike) -> Any:
 
 
 def _checked_initial(name: str, y: Array, initial: ArrayLike) -> Any:
-    """A value to begin with in the dtype of y, that of the result. Raises: TypeError, ValueError, OverflowError."""
+    """Convert `initial` to the dtype of the result y. Raises: TypeError, ValueError, OverflowError."""
     check_operands(name, initial)
     aval = aval_of(initial)
     if aval.shape:

@@ -210,7 +210,7 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements that are in both, in order.
+    """Return the sorted distinct elements that both arrays hold.
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
@@ -218,7 +218,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> 
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements of the first that are not in the second, in order.
+    """Return the sorted distinct elements of the first array that the second lacks.
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """
@@ -227,7 +227,7 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Ar
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """The distinct elements that are in one of both only, in order.
+    """Return the sorted distinct elements that exactly one of the arrays holds.
 
     `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
     """

@@ -234,7 +234,7 @@ def _integer(what: str, x: Any) -> int:
 
 
 def roll(a: ArrayLike, shift: Any, axis: Any = None) -> Array:
-    """a with its elements moved by `shift` along axes, those that leave at one end entering at the other.
+    """Move the elements of a by `shift` along axes; elements that leave at one end enter at the other.
 
     Along no axis the flat array is moved. One shift goes for all axes, several for one add up. A shift may be an array
     of ours, or several in one; then the elements are read by index.

@@ -95,7 +95,7 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """Mean over axes weighted by `weights`, which have the shape of a, or that of the axes, in their order.
+    """Average over axes with `weights`, of the shape of a or of its averaged axes, in their order.
 
     Returns: the average, and with `returned` the sum of weights too.
     Raises: ValueError if weights have another shape.
@@ -138,7 +138,7 @@ def nanmean(
 
 
 def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Array, Array]:
-    """Floating-point elements with 0 for nan, and which of them count: those that are not nan, and those of `where`."""
+    """Return floating-point elements with 0 for nan, and the mask of elements that count: not nan, and in `where`."""
     x = array_operand(name, a)
     x = cast(x, dtypes.inexact_of(x.dtype))
     valid = lax.eq(x, x)

@@ -156,7 +156,7 @@ def _noise(x: Array) -> float:
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
-    """The x of least norm among those that make the norm of a @ x - b least.
+    """Solve a linear least-squares problem: the x of least norm that minimises the norm of a @ x - b.
 
     Args:
       a: [m, n].
@@ -264,7 +264,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """A number of absolute value 1, or 0, and the logarithm of the absolute value, which is real."""
+    """Sign of a determinant, of absolute value 1 or 0, and the logarithm of its absolute value, which is real."""
 
     sign: Array
     logabsdet: Array
@@ -382,7 +382,7 @@ def _power(x: Array, n: int) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
-    """The product of matrices [m, n], the first and last of which may be vectors, in the order that is cheapest.
+    """Multiply matrices [m, n], of which the first and last may be vectors, in the cheapest order.
 
     Returns: [m, n], without the axis that a vector lacks.
     Raises: ValueError for fewer than two arrays, or others than matrices in between; TypeError if sizes do not fit.

@@ -46,7 +46,7 @@ def _check_sizes(x: Array, wanted: np.dtype[Any]) -> None:
 
 
 def _stored_as(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type, of those whose bits can be read, that one is made of: bytes of booleans, parts of complex numbers."""
+    """Return the dtype whose bits are read for elements of `dtype`: bytes for booleans, real parts for complex."""
     return np.dtype("uint8") if dtypes.is_bool(dtype) else dtypes.real_part_dtype(dtype)
 
 

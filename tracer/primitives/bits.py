@@ -33,7 +33,7 @@ clz_p = _same("clz", kinds.INTEGER)
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Every bit inverted, elementwise; integers, and booleans, of which it is the negation."""
+    """Invert every bit, elementwise; integers, and booleans, which are negated."""
     return not_p.bind(x)[0]
 
 
@@ -48,7 +48,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """Bits that are set in one of them, elementwise; integers or booleans."""
+    """Bits set in exactly one of x and y, elementwise; integers or booleans."""
     return xor_p.bind(*aligned(x, y))[0]
 
 

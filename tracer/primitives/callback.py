@@ -39,7 +39,7 @@ pure_callback_p = Primitive("pure_callback", _pure_callback_type, remember=False
 def io_callback(
     callback: Callback, result_avals: Sequence[ShapedArray], *args: Any, ordered: bool = False
 ) -> tuple[Any, ...]:
-    """The results of a function with effects, which is called once; ordered ones as they stand in the program."""
+    """Call a Python function with effects once, and return its results; ordered calls keep the program's order."""
     return io_callback_p.bind(*args, callback=callback, result_avals=tuple(result_avals), ordered=ordered)
 
 

@@ -41,7 +41,7 @@ name_p = Primitive("name", _name_type, takes_keys=True)
 
 
 def move(x: Any, src: str, dst: str) -> Array:
-    """x, which is in one memory of its device, in another; memories go by their kinds: "device", "pinned_host"."""
+    """Move x from the memory `src` of its device to `dst`; memories go by their kinds: "device", "pinned_host"."""
     return move_p.bind(x, src=src, dst=dst)[0]
 
 
@@ -53,7 +53,7 @@ move_p = Primitive("move", _move_type, takes_keys=True)
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
-    """The operands, for the compiler new values: none is had before all are, none is merged with what made it."""
+    """Return the operands as values new to the compiler: none is had before all are, none is merged with its origin."""
     return optimization_barrier_p.bind(*xs) if xs else ()
 
 

@@ -1,4 +1,4 @@
-"""Operations across the examples of a named axis: what one example receives from the others.
+"""Collectives: operations across the examples of a named axis.
 
 All take one array. `axis_names` says over which axes, `axis_size` how many examples take part, and `groups`, if it is
 not None, which of them with one another: tuples of positions along the one axis, of one length, each position once.
@@ -118,7 +118,7 @@ def _resized(x: ShapedArray, axis: int, n: int) -> ShapedArray:
 
 
 def _part(name: str, x: ShapedArray, axis: int, axis_size: int) -> int:
-    """The length of one of `axis_size` parts of an axis."""
+    """Divide the length of an axis by `axis_size`. Raises: ValueError if there is a remainder."""
     n, rest = divmod(x.shape[axis], axis_size)
     if rest:
         raise ValueError(f"{name}: axis {axis} of {x} is not divisible among {axis_size} examples.")
@@ -129,7 +129,7 @@ def _part(name: str, x: ShapedArray, axis: int, axis_size: int) -> int:
 
 
 def ppermute(x: ArrayLike, axis_names: Names, axis_size: int, perm: tuple[tuple[int, int], ...]) -> Array:
-    """Receive what another example sends: `perm` has pairs (from, to); zeros where nothing arrives."""
+    """Send values between examples by pairs (from, to) in `perm`; zeros where nothing arrives."""
     return ppermute_p.bind(x, axis_names=axis_names, axis_size=axis_size, perm=perm)[0]
 
 

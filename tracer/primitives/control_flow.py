@@ -17,7 +17,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> tuple[Any, ...]:
-    """The results of one of several programs, which take and give the same types.
+    """Run one of several programs, which take and give the same types, and return its results.
 
     Args:
       index: which, int32 [] from 0, clamped to the branches there are; or boolean [], for two: if false, if true.
@@ -89,7 +89,7 @@ def scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, ...]:
-    """The carry after `length` steps, and what each step gave besides, stacked.
+    """Run a program `length` times: the last carry, and the other results of the steps, stacked.
 
     Args:
       jaxpr: constants, carry, one element of each of xs -> carry, one element of each result.
@@ -170,7 +170,7 @@ def _mark_scan(
 def _marked_loop(
     body: Jaxpr, consts: tuple[bool, ...], carry: tuple[bool, ...], xs: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """The body marked, and which of the carry is linear: what is to begin with, or becomes so on the way."""
+    """Mark the linear variables of a loop body up to a fixed point: the marked body, and flags of its carry."""
     while True:
         program = linear_vars.marked(body, (*consts, *carry, *xs))
         after = tuple([before or v.linear for before, v in zip(carry, program.outvars)])

@@ -48,7 +48,7 @@ def exact(name: str, d: Any, kind: type[Any]) -> Any:
 
 
 def named(d: DimensionNumbers) -> str:
-    """The fields that are not empty, for a message."""
+    """List the fields that are not empty, for a message."""
     return ", ".join(f"{name} {dims}" for name, dims in zip(d._fields, d) if dims)
 
 

@@ -95,7 +95,7 @@ def sign(x: ArrayLike) -> Array:
 
 
 def abs(x: ArrayLike) -> Array:
-    """|x|, elementwise; numbers. That of a complex number is real."""
+    """Absolute value, elementwise; numbers. It is real for complex numbers."""
     return abs_p.bind(x)[0]
 
 

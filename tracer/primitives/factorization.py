@@ -1,4 +1,4 @@
-"""Factors of general matrices, and what follows from them: determinants, adjugates, pseudo-inverses."""
+"""Factorizations of general matrices, with determinants, adjugates and pseudo-inverses."""
 
 import numpy as np
 

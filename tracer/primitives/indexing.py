@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays at positions that are computed: slices, gather, scatter.
+"""Reads and writes of parts of arrays at computed positions: slices, gather, scatter.
 
 The primitives' positions count from the front. `dynamic_slice` and its like count negative ones from the end, as
 JAX's do, unless told not to: rules, and the NumPy layer, which has its own way, tell them so.
@@ -135,7 +135,7 @@ def _element(vector: ArrayLike, k: int) -> ArrayLike:
 def _from_front(
     shape: tuple[int, ...], starts: tuple[ArrayLike, ...], allow_negative: bool | Sequence[bool]
 ) -> tuple[ArrayLike, ...]:
-    """`starts`, of which negative ones that are allowed count from the end of their axis."""
+    """Count negative `starts`, where they are allowed, from the end of their axis."""
     allowed = (allow_negative,) * len(shape) if isinstance(allow_negative, bool) else tuple(allow_negative)
     if len(allowed) != len(shape):
         raise ValueError(f"allow_negative_indices {allowed} must be one boolean, or one per axis of shape {shape}.")
@@ -145,7 +145,7 @@ def _from_front(
 
 
 def _counted(start: ArrayLike, n: int) -> ArrayLike:
-    """`start` plus n if it is negative, with no operation if it is known. What is no signed integer is left alone."""
+    """Add n to `start` if it is negative, with no operation if it is known; only signed integers change."""
     aval = aval_of(start)
     if aval.shape or not dtypes.is_integer(aval.dtype) or dtypes.iinfo(aval.dtype).min == 0:
         return start
@@ -328,7 +328,7 @@ def scatter(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with windows replaced by `updates`; where windows overlap, one of them wins.
+    """Replace windows of `operand` by `updates`; where windows overlap, one update wins.
 
     Args:
       operand: [...] of any dtype.
@@ -355,7 +355,7 @@ def scatter_add(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `updates` added to windows; numbers. Arguments and errors are those of `scatter`."""
+    """Add `updates` to windows of `operand`; numbers. Arguments and errors: see `scatter`."""
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_add_p, *given, indices_are_sorted, unique_indices, mode)
 
@@ -370,7 +370,7 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `updates` subtracted from windows; numbers. Arguments and errors are those of `scatter`."""
+    """Subtract `updates` from windows of `operand`; numbers. Arguments and errors: see `scatter`."""
     operand, updates = matched(operand, updates)
     given = (operand, scatter_indices, neg(updates), dimension_numbers)
     return _scatter(scatter_add_p, *given, indices_are_sorted, unique_indices, mode)
@@ -386,7 +386,7 @@ def scatter_mul(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with windows multiplied by `updates`; numbers. Arguments and errors are those of `scatter`.
+    """Multiply windows of `operand` by `updates`; numbers. Arguments and errors: see `scatter`.
 
     It has a derivative in `updates` only with unique_indices.
     """
@@ -404,7 +404,7 @@ def scatter_min(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with windows lowered to `updates` where these are less. Arguments and errors are those of `scatter`."""
+    """Lower windows of `operand` to `updates` where these are less. Arguments and errors: see `scatter`."""
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_min_p, *given, indices_are_sorted, unique_indices, mode)
 
@@ -419,7 +419,7 @@ def scatter_max(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with windows raised to `updates` where these are more. Arguments and errors are those of `scatter`."""
+    """Raise windows of `operand` to `updates` where these are greater. Arguments and errors: see `scatter`."""
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_max_p, *given, indices_are_sorted, unique_indices, mode)
 

@@ -1,4 +1,4 @@
-"""Types of elementwise operations: which dtypes they take, and what the type of the result is.
+"""Types of elementwise operations: the dtypes of operands, and the type of the result.
 
 Operands have one shape, or rank 0 and are broadcast; they have one dtype. `same`, `predicate` and `real_part` make
 typing rules, of which there are few forms.
@@ -70,7 +70,7 @@ def joint_type(name: str, avals: tuple[ShapedArray, ...], kinds: str = ANY) -> S
 
 
 def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
-    """The shape that operands share, those of rank 0 apart. Raises: ValueError if there are two; all are named."""
+    """Find the shape that operands share, apart from rank 0. Raises: ValueError if shapes differ; all are named."""
     shapes = {aval.shape for aval in avals if aval.shape}
     if len(shapes) > 1:
         raise ValueError(f"{name}: operands differ in shape: {listed(avals)}. Broadcast them first.")

@@ -25,7 +25,7 @@ class System(NamedTuple):
 
 
 def linear_solve(system: System, consts: Sequence[Sequence[Any]], b: Sequence[Any]) -> tuple[Any, ...]:
-    """x such that matvec(x) = b, and what else the solver gives.
+    """Solve matvec(x) = b for x, and return the auxiliary results of the solver too.
 
     Args:
       consts: the constants of each program of the system, in order.
@@ -49,7 +49,7 @@ def _linear_solve_type(
 
 
 def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dict[str, Any], list[bool]]:
-    """The solution is linear in the right side; the programs are of values that are not."""
+    """Mark all results linear, as functions of the right side; the programs, of nonlinear values, stay as they are."""
     return {"system": system, "counts": counts}, [True] * len(system[2].outvars)
 
 

@@ -60,7 +60,7 @@ def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def matched(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands, of which a bare number takes the dtype of the other."""
+    """Convert a Python number to the dtype of the other operand; two numbers stay."""
     if type(x) in _PYTHON_SCALARS:
         if type(y) in _PYTHON_SCALARS:
             return x, y
@@ -140,5 +140,5 @@ def argsort(keys: Sequence[int]) -> tuple[int, ...]:
 
 
 def without(items: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
-    """`items` less those at `positions`."""
+    """Drop the items at `positions`."""
     return tuple(x for i, x in enumerate(items) if i not in positions)

@@ -87,7 +87,7 @@ reduce_xor_p = _reduction("reduce_xor", BITS)
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
-    """Position of the maximum along `axis`, which is dropped: of the first nan if there is one, of the first of ties.
+    """Find the position of the maximum along `axis`, which is dropped: the first nan if any, else the first of ties.
 
     Args:
       operand: [..., n, ...], real or boolean.
@@ -100,7 +100,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: Any = np.int32) -> Array:
-    """Position of the minimum along `axis`, which is dropped: see `argmax`."""
+    """Find the position of the minimum along `axis`, which is dropped: see `argmax`."""
     return argmin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), index_dtype=dtypes.canonical(index_dtype))[
         0
     ]

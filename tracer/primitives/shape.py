@@ -106,7 +106,7 @@ def zeros_like(x: ArrayLike) -> Array:
 
 
 def iota(dtype: Any, size: int) -> Array:
-    """The integers from 0 below `size`, as a vector of `dtype`: those that do not fit wrap around."""
+    """Make the vector of integers from 0 below `size`; integers that do not fit `dtype` wrap around."""
     return broadcasted_iota(dtype, (size,), 0)
 
 
@@ -334,7 +334,7 @@ slice_p = Primitive("slice", _slice_type, takes_keys=True)
 def slice_in_dim(
     operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Array:
-    """`slice` along one axis; bounds may be None or count from the end, and are those of Python's slices."""
+    """Slice along one axis, with bounds as in Python: None, or negative to count from the end."""
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
     start, limit, _ = builtin_slice(start_index, limit_index).indices(shape[axis])

@@ -1,4 +1,4 @@
-"""Windows that move over an array: sums and extremes in them, and what the derivative of a maximum needs.
+"""Sliding windows: sums and extremes over windows, and operations for the derivative of a maximum.
 
 A window of n elements, `dilation` apart, moves by `stride` over an axis that is first dilated and padded.
 Source: StableHLO spec, reduce_window and select_and_scatter.
@@ -76,7 +76,7 @@ def padtype_to_pads(
 
 
 def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    """One positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
+    """Check one positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
     exact = (1,) * n if values is None else tuple(map(int, values))
     if len(exact) != n or any(v < 1 for v in exact):
         raise ValueError(f"{name}: {what} {exact} must be positive, one for each of {n} axes.")
