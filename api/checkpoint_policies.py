@@ -25,12 +25,12 @@ _REMEMBERED = 512  # policies: equal ones are one object, so that programs trace
 
 
 def dots_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
-    """Save the results of matrix products and convolutions: what is dear to compute again."""
+    """Save the results of matrix products and convolutions, which are dear to compute again."""
     return primitive in (dot_general_p, conv_general_dilated_p)
 
 
 def dots_with_no_batch_dims_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
-    """Save the results of matrix products without batch axes: those with weights, not those of attention."""
+    """Save the results of matrix products without batch axes: products with weights, not with attention scores."""
     return primitive is dot_general_p and not any(params["dimension_numbers"][1])
 
 
@@ -76,7 +76,7 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
 
 @functools.lru_cache(_REMEMBERED)
 def save_if(predicate: Callable[..., Any]) -> Policy:
-    """Save the results of operations of which `predicate(primitive, *operand_types, **params)` is true.
+    """Save the results of operations for which `predicate(primitive, *operand_types, **params)` is true.
 
     A predicate that is a policy may say where, too.
 

@@ -1,4 +1,4 @@
-"""Exception types: those of `tapeless.tracer.errors`, and `JaxRuntimeError`, which the compiler raises."""
+"""Exception types of `tapeless.tracer.errors`, and `JaxRuntimeError`, which the compiler raises."""
 
 from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
 from tapeless.tracer.errors import (

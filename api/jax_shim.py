@@ -86,7 +86,7 @@ class Namespace(ModuleType):
 
 
 class _JaxConfig:
-    """`jax.config`: our settings by JAX's names, where one width is that of NumPy's arrays, too."""
+    """`jax.config`: our settings by JAX's names; `jax_enable_x64` sets the width of NumPy's arrays, too."""
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process. Raises: AttributeError if there is no such field."""
@@ -121,7 +121,7 @@ def _lacking(name: str) -> str:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules that stand for JAX's, and keeps JAX's own with what was imported with them."""
+    """Import hook: finds the modules that stand for JAX's, and keeps JAX's own aside with packages using them."""
 
     def __init__(self) -> None:
         self._aside: dict[str, ModuleType] = {}
@@ -135,7 +135,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Be asked no more, and leave nothing behind that was imported meanwhile and uses what we stand for."""
+        """Uninstall the hook, drop packages imported meanwhile that use our modules, and put JAX's own back."""
         sys.meta_path.remove(self)
         _taken({"jax"} | _packages_with(_is_shim) | {name.partition(".")[0] for name in self.users}, self._present)
         sys.modules.update(self._aside)
@@ -172,7 +172,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _packages_with(is_one: Callable[[Any], bool]) -> set[str]:
-    """The imported packages of which a module is such a thing, or has one among its attributes."""
+    """Find the imported packages with a module that is one of these, or has one among its attributes."""
     return {name.partition(".")[0] for name, module in list(sys.modules.items()) if any(map(is_one, _held(module)))}
 
 

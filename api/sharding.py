@@ -1,4 +1,4 @@
-"""Placement of arrays: the names of `jax.sharding` for arrays on one device. Those for several are not there yet."""
+"""Placement of arrays on one device, by the names of `jax.sharding`. Several devices are not supported yet."""
 
 from tapeless.lowering.devices import Sharding, SingleDeviceSharding
 

@@ -1,4 +1,4 @@
-"""The stages of compiling a function, and `load`, which reads a compiled one that was saved."""
+"""Stages of compiling a function, and `load`, which reads a saved compiled function."""
 
 from tapeless.compile.stages import Compiled, Lowered, Traced, load
 

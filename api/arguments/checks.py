@@ -59,7 +59,7 @@ def _shown(x: Any) -> str:
 
 
 def check_arrays(what: str, tree: Any, advice: str = "") -> None:
-    """Raises: TypeError naming the first leaf that is not an array; its path goes into the braces of `what`."""
+    """Raise TypeError naming the first leaf that is not an array; its path goes into the braces of `what`."""
     if all(map(is_arraylike, pytree.leaves(tree))):
         return
     path, x = next((path, x) for path, x in pytree.leaves_with_path(tree) if not is_arraylike(x))

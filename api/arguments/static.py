@@ -1,4 +1,4 @@
-"""Arguments of a function chosen by position or name: those that are static, those that are donated."""
+"""Arguments of a function chosen by position or name: static ones and donated ones."""
 
 import inspect
 import operator
@@ -42,7 +42,7 @@ class Arguments:
         return bool(self.numbers or self.names)
 
     def check_apart(self, other: "Arguments", fun: Any) -> None:
-        """Raise ValueError if an argument is among these, which are static, and those, which are donated."""
+        """Raise ValueError if an argument is both one of these, which are static, and of the donated `other`."""
         shared = [*sorted({*self.names} & {*other.names}), *sorted({*self.numbers} & {*other.numbers})]
         if shared:
             raise ValueError(

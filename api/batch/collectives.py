@@ -140,7 +140,7 @@ def all_gather(
 def psum_scatter(
     x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Groups = None, tiled: bool = False
 ) -> Any:
-    """The sum over the examples of a named axis, of which each example gets its part.
+    """Sum over the examples of a named axis, and give each example its part of the sum.
 
     Args:
       x: a pytree of arrays.
@@ -174,7 +174,7 @@ def all_to_all(
     axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> Any:
-    """Every example cuts its value into a part for each, and gets the parts that are for it.
+    """Exchange parts between examples: each cuts its value, sends one part to every example and joins what arrives.
 
     Args:
       x: a pytree of arrays.
@@ -239,7 +239,7 @@ def _check_cut(who: str, x: Any, axis: int, over: _NamedAxes, tiled: bool) -> No
 
 
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Every example gets what another one sends.
+    """Send the value of each example to another example.
 
     Args:
       x: a pytree of arrays.
@@ -276,7 +276,7 @@ def _received(x: Any, over: _NamedAxes, pairs: tuple[tuple[int, int], ...]) -> A
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """Every example i gets what example `perm[i]` has; `perm` is a permutation of all positions: see `ppermute`."""
+    """Send to every example i the value of example `perm[i]`; `perm` is a permutation of positions: see `ppermute`."""
     if sorted(perm) != list(range(axis_size(axis_name))):
         raise ValueError(f"pshuffle: perm must be a permutation of 0 to {axis_size(axis_name) - 1}, not {list(perm)}.")
     return ppermute(x, axis_name, [(start, to) for to, start in enumerate(perm)])

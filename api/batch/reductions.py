@@ -151,7 +151,7 @@ def _initial(name: str, x: Any, init: Any) -> Any:
 
 
 def _combined(name: str, result: Any, tree: Any, wanted: Sequence[ShapedArray]) -> list[Any]:
-    """The leaves of what the function gives. Raises: TypeError if it is not like what it is given."""
+    """Flatten the result of the function. Raises: TypeError unless it is like the operands of the function."""
     check_arrays(f"{name}: the result{{}} of the computation", result)
     found, have = pytree.leaves(result), [aval_of(y) for y in pytree.leaves(result)]
     same = pytree.structure(result) == tree and all(

@@ -1,4 +1,4 @@
-"""vmap, and what NumPy calls vectorize, with JAX's signatures."""
+"""vmap, and vectorize as in NumPy, with JAX's signatures."""
 
 import functools
 import re
@@ -72,7 +72,7 @@ def vmap(
 
 
 class _FlatBatched:
-    """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
+    """Adapter of a function of pytrees to flat arrays, which remembers the structure of its result."""
 
     def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
         self.fun, self._in_tree = fun, in_tree
@@ -239,7 +239,7 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = (
 
 
 def _broadcast_over(f: Callable[..., Any], arrays: list[Any], core_ranks: list[int]) -> Any:
-    """f over the leading axes of all arrays; one of length 1 is not repeated."""
+    """Map f over the leading axes of all arrays; axes of length 1 are not repeated."""
     loops = [shape_of(x)[: aval_of(x).ndim - k] for x, k in zip(arrays, core_ranks)]
     rank = _common_rank(arrays, loops)
     runs = [[False] * (rank - len(loop)) + [n != 1 for n in loop] for loop in loops]

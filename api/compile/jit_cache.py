@@ -1,4 +1,4 @@
-"""The cache of `jit`: another `jit` of the same function finds what was traced and compiled before.
+"""Cache of `jit`: a later `jit` of the same function finds the programs traced and compiled before.
 
 The key is the function itself and the options, as in JAX; types of arguments, devices and settings are keys within.
 Only plain functions are shared: an object that is called has attributes, a bound method or a partial has arguments,
@@ -46,7 +46,7 @@ def remember(table: dict[Any, Any], key: Any, value: Any) -> Any:
 
 
 def programs_of(fun: Any, options: Hashable, make: Callable[[], Programs]) -> Programs:
-    """Find the programs of a function jitted with these options: those of an earlier `jit` of it, else `make()`."""
+    """Find the programs of an earlier `jit` of this function with these options, else `make()` them."""
     if type(fun) is not FunctionType:
         return make()
     key = (fun.__code__, options)  # reloading a module may give a function object other code

@@ -40,7 +40,7 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays are let be.
+    """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays stay.
 
     Raises: what went wrong in computing them.
     """

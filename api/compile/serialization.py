@@ -127,7 +127,7 @@ _FACTORIES: dict[str, Any] = {cls.__name__: cls for cls in (list, dict, set, tup
 
 
 def _tree_text(tree: Any, where: str) -> Any:
-    """Write a structure; `where` it is, in messages. Raises: TypeError if it holds what has no name."""
+    """Write a tree definition as names and lists; messages name `where`. Raises: TypeError for nodes without a name."""
     if tree is pytree.LEAF:
         return "*"
     children = [_tree_text(child, where) for child in tree.children]

@@ -19,7 +19,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class CompiledCall:
-    """A compiled function of flat arguments, with what it needs to be called.
+    """Compiled function of flat arguments, with the constants and types that a call needs.
 
     Args:
       signature: types of arguments and results.

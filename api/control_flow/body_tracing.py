@@ -141,7 +141,7 @@ def unify_carry_types(
 def _guessed(
     traced: Callable[[list[ShapedArray]], TracedBody], avals: list[ShapedArray], first: int, around: TypeProbe
 ) -> tuple[TracedBody, list[ShapedArray]]:
-    """Trace the body once, and take the types that it gives for those of its carry."""
+    """Trace the body once, and guess that its carry has the types that this trace gives."""
     body = traced(avals)
     wider = _wider(body, avals, first)
     if wider == avals:

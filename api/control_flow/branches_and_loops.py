@@ -95,7 +95,7 @@ def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, .
 
 
 def _chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
-    """The results of one of the functions; a boolean index chooses the first if it is true."""
+    """Trace all functions, and return the results of the one that `index` chooses: for a boolean, the first if true."""
     leaves, tree = pytree.flatten(operands)
     avals = [aval_of(x) for x in leaves]
     bodies = [trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals) for f in functions]
@@ -119,7 +119,7 @@ def _predicate(pred: Any) -> Any:
 
 
 def _index(index: Any, n: int) -> Any:
-    """Clamp the index of one of n branches, an int32: masks compare the index that chooses."""
+    """Clamp the index of one of n branches, and convert it to int32: masks compare the index that chooses."""
     aval = _scalar("switch: the index", "an integer", index)
     if not dtypes.is_integer(aval.dtype):
         raise TypeError(f"switch: the index must be an integer, not {aval}.")

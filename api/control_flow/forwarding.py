@@ -16,7 +16,7 @@ from tapeless.tracer.primitives import control_flow as primitives
 
 
 def cond(index: Any, operands: Sequence[Any], branches: Sequence[Jaxpr]) -> list[Any]:
-    """`primitives.cond`, less the results that are the same operand whatever is chosen."""
+    """Bind `cond` without the results that every branch forwards from the same operand."""
     forwards = [xs[0] if len(set(xs)) == 1 else None for xs in zip(*map(forwarded_inputs, branches), strict=True)]
     computed = [i for i, source in enumerate(forwards) if source is None]
     programs = [rearranged(branch, range(len(operands)), computed) for branch in branches]
@@ -35,7 +35,7 @@ def while_loop(condition: TracedBody, body: TracedBody, carry: Sequence[Any]) ->
 
 
 def scan(body: TracedBody, carry: Sequence[Any], xs: Sequence[Any], **params: Any) -> tuple[Any, ...]:
-    """Bind `scan` without unchanged parts of the carry, which become constants, and results that are one of xs."""
+    """Bind `scan` without unchanged parts of the carry, which become constants, and results that copy one of xs."""
     first, n = len(body.consts) + len(carry), len(carry)
     constant = _constant(body, n)
     copied = [None if k is None or k < first else k - first for k in forwarded_inputs(body.jaxpr)[n:]]

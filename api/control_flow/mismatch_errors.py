@@ -101,7 +101,7 @@ def structure_differences(x: Any, y: Any, path: tuple[Any, ...] = ()) -> Iterato
 
 
 def _same_node(x: Any, y: Any) -> bool:
-    """Tell whether two nodes are equal but for what is below them."""
+    """Tell whether two nodes are equal apart from their children."""
     return pytree.structure(x, lambda part: part is not x) == pytree.structure(y, lambda part: part is not y)
 
 

@@ -30,7 +30,7 @@ class TypeProbe:
 
     @staticmethod
     def here() -> "TypeProbe | None":
-        """The type probe that what is written now belongs to."""
+        """Return the type probe that the current trace belongs to, or None."""
         found = _current.get()
         return found if found and core.current_trace() in found._traces[1:] else None
 

@@ -11,12 +11,12 @@ from tapeless.tracer.types import ShapedArray
 
 
 def known(*values: Any) -> bool:
-    """Tell whether this is the way to run what goes by these values: it is asked for, and they are known."""
+    """Tell whether control flow over these values runs in Python: `disable_jit` is on, and the values are known."""
     return config.disable_jit and not any(isinstance(x, Tracer) and x.known() is None for x in values)
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], val: Any, more: Any) -> Any:
-    """Apply `body_fun` for as long as `cond_fun` is true, which is known; `more` is what it gives at first."""
+    """Apply `body_fun` for as long as `cond_fun` is true, which is known; `more` is its first answer."""
     while more:
         val = body_fun(val)
         more = cond_fun(val)
@@ -31,7 +31,7 @@ def fori_loop(lower: int, upper: int, counter: ShapedArray, body_fun: Callable[[
 
 
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Any, length: int, reverse: bool) -> tuple[Any, Any]:
-    """Apply `f` to each element along the leading axis of `xs`, of which there are some, and stack what it gives."""
+    """Apply `f` to each element along the leading axis of `xs`, which is not empty, and stack its results."""
     ys: list[Any] = []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, pytree.tree_map(lambda x, i=i: tnp.asarray(x)[i], xs))

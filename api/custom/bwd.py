@@ -43,7 +43,7 @@ class Backward:
         self.out_avals = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
-        """Accept any types: they are those that the rule was made for."""
+        """Accept any types: the rule was made for these."""
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         """Apply the rule. Raises: TypeError if its result does not fit, or is not linear in the cotangents."""
@@ -70,7 +70,7 @@ class Backward:
     def traced(
         self, avals: tuple[ShapedArray, ...], zeros: Sequence[bool] | None = None
     ) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The rule as a program, and its constants; without the cotangents that are `zeros`."""
+        """Trace the rule into a program and its constants, without the cotangents flagged in `zeros`."""
         n, is_zero = len(avals), zeros or [False] * len(self.out_avals)
 
         def flat(*xs: Any) -> list[Any]:
@@ -135,7 +135,7 @@ class _AskingPull(Pull):
         return custom_linear(there, residuals, [ct for ct in cts if type(ct) is not Zero])
 
     def _program(self, residuals: Sequence[Any], zeros: Sequence[bool]) -> Jaxpr | None:
-        """Trace the rule for these zeros; None if it closes over more than before, which is out of reach now."""
+        """Trace the rule for these zeros; None if it closes over other values than `consts`, or one is traced."""
         if any(isinstance(x, Tracer) for x in self.consts):
             return None
         k = len(self.consts)

@@ -152,7 +152,7 @@ class Nondiff:
         return pytree.unflatten(self._tree, leaves)
 
     def others(self, n: int) -> list[int]:
-        """Positions of n arguments that are differentiated."""
+        """List the positions of the n arguments that are differentiated."""
         return [i for i in range(n + len(self.positions)) if i not in self.positions]
 
     def inserted(self, operands: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -222,7 +222,7 @@ class FlatCall:
         raise NotImplementedError
 
     def check_value(self, value: Any) -> list[Any]:
-        """The leaves of the value that the rule gives. Raises: TypeError if it is not like that of the function."""
+        """Flatten the value that the rule gives. Raises: TypeError if it is not like the value of the function."""
         check_arrays(f"{self.primitive}: the value{{}} of {self.describe_rule()}", value)
         values, self.out_tree = pytree.flatten(value)
         if self._types is not None:

@@ -32,7 +32,7 @@ def check_values(
 
 
 def fitting(t: Any, want: ShapedArray, who: str, of: str) -> Any:
-    """A tangent or cotangent that a rule returned, as one of the type `want`, or `Zero`.
+    """Convert a tangent or cotangent that a rule returned to the type `want`, or to `Zero`.
 
     Where `want` is weak, the type of a Python number, whatever has its shape is converted.
     Raises: TypeError naming both types, in the name of `who`, if it is of another one.

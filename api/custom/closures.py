@@ -66,7 +66,7 @@ def _held_by(x: Any) -> Iterable[Any]:
 
 
 def _is_full(cell: Any) -> bool:
-    """A cell is empty until the variable is assigned, as that of a function that is just being defined is."""
+    """Tell whether a cell has a value; it is empty until its variable is assigned, as during a definition."""
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -97,12 +97,12 @@ class Converted:
         return _apply(self._function, operands)
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The function as a program, and its constants, none of which is traced."""
+        """Return the function as a program, and its constants, none of which is traced."""
         assert self._function is not None
         return self._function
 
     def rule(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The rule. Raises: TypeError if one of the tracers is differentiated."""
+        """Apply the rule. Raises: TypeError if one of the tracers is differentiated."""
         n = len(self.tracers)
         for x, t in zip(primals[:n], tangents[:n]):
             if type(t) is not Zero:
@@ -148,7 +148,7 @@ class Converted:
         return (*function[1], *pushing[1])
 
     def _over(self, program: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """A program of its untraced constants, then the tracers, then its own inputs; and those constants."""
+        """Reorder the inputs of a program: untraced constants, tracers, own inputs; also return these constants."""
         where = {id(x): v for v, x in zip(program.invars, consts)}
         untraced = [x for x in consts if not isinstance(x, Tracer)]
         first = [*[where[id(x)] for x in untraced], *[where.get(id(x)) or Var(x.aval) for x in self.tracers]]
@@ -259,7 +259,7 @@ class ConvertedForm(NamedTuple):
 
 
 class ConvertedFunction:
-    """A function of the arguments that it was converted for, followed by what was hoisted.
+    """Function of the arguments that it was converted for, followed by the hoisted values of its closure.
 
     It is a pytree; its leaves are the arrays of its closure that were not hoisted.
     """

@@ -110,7 +110,7 @@ class _Comparison:
 
 
 def _unbound(f: Any) -> tuple[CustomFunction, tuple[Any, ...]]:
-    """A function with a rule, and arguments that are bound: a method has its object."""
+    """Separate a function with a rule from the arguments that are bound to it: a method has its object."""
     custom, bound = (f.func, f.args) if isinstance(f, functools.partial) and not f.keywords else (f, ())
     if not isinstance(custom, CustomFunction):
         raise TypeError(f"check_custom_rule: {f!r} is not a custom_jvp or custom_vjp function.")

@@ -1,4 +1,4 @@
-"""Truth values of Python among residuals: they stay what they are, since a backward rule may go by them."""
+"""Python booleans among residuals: they stay booleans, since a backward rule may branch on them."""
 
 from typing import Any
 

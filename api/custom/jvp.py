@@ -115,7 +115,7 @@ class _JVPCall(FlatCall):
         return f"the rule of {self.__name__}"
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Apply the rule. Raises: TypeError if what it returns does not fit together."""
+        """Apply the rule. Raises: TypeError if the value and the tangent that it returns do not fit together."""
         value, tangent = self._pair(primals, tangents)
         (pushed, tangent_tree), tree = pytree.flatten(tangent), pytree.structure(value)
         if tangent_tree != tree:
@@ -150,7 +150,7 @@ class _JVPCall(FlatCall):
         return values, [Zero(aval_of(t)) if i in constant and is_known_zero(t) else t for i, t in enumerate(pushed)]
 
     def check_linear(self, avals: tuple[ShapedArray, ...]) -> None:
-        """Raises: LinearityError if the tangent that the rule returns is not linear in those that it is given."""
+        """Raise LinearityError if the tangent that the rule returns is not linear in the tangents that it is given."""
         if not self.custom.is_linear:
             return
         n, differentiable = len(avals), [i >= self.n and dtypes.is_inexact(a.dtype) for i, a in enumerate(avals)]

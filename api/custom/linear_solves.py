@@ -28,7 +28,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """x such that `matvec(x)` is `b`, found by `solve`, which is not differentiated: derivatives solve again.
+    """Solve `matvec(x) = b` for x by `solve`, which is not differentiated: derivatives solve again.
 
     Args:
       matvec: a linear function of pytrees like `b`; it may close over the arrays to differentiate by.
@@ -56,7 +56,7 @@ def _linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve as `custom_linear_solve` does; messages name the argument `given`, which is like b."""
+    """Solve as `custom_linear_solve` does; messages describe the argument like b by `given`."""
     leaves, tree = pytree.flatten(b)
     avals = _types(given, b, (matvec, matvec), (solve, _found_by(given, solve, matvec, has_aux)))
     program, consts = _program(given, matvec, lambda *xs: matvec(pytree.unflatten(tree, xs)), avals, b)
@@ -90,7 +90,7 @@ _OF_GUESS = _Given("custom_root", "initial_guess")
 
 
 def _types(given: _Given, b: Any, *functions: tuple[Any, Any]) -> list[ShapedArray]:
-    """Infer the types of the leaves of a solution: weak where those of `b` are, if each function leaves them so.
+    """Infer the types of the leaves of a solution: weak where `b` is weak, if each function keeps it weak.
 
     Args:
       given: what `b` is.
@@ -140,7 +140,7 @@ def _solver(
 
 
 def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Leaves of what a solver calls its function with. Raises: TypeError if they are not like those of `b`."""
+    """Flatten the argument with which a solver calls its function. Raises: TypeError if it is not like `b`."""
     if pytree.structure(x) != pytree.structure(b):
         raise TypeError(
             f"{who}: the function of a solver takes {pytree.structure(b)}, but was called with {pytree.structure(x)}."
@@ -152,7 +152,7 @@ def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[An
 
 
 def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[ShapedArray]) -> None:
-    """Raises: TypeError if what `fun` found is not of the structure and types of `b`."""
+    """Raise TypeError if the result `found` of `fun` has not the structure and types of `b`."""
     who, want = f"{given.who}: {core.describe_function(fun)}", pytree.structure(b)
     if pytree.structure(found) != want:
         raise TypeError(f"{who} gives {pytree.structure(found)}, but {given.name} has the structure {want}.")
@@ -193,7 +193,7 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """x such that `f(x)` is 0, found by `solve`, which is not differentiated: derivatives are those of the equation.
+    """Solve `f(x) = 0` for x by `solve`, which is not differentiated: derivatives are those of the equation.
 
     Both modes work, of any order, whatever `solve` and `tangent_solve` do: reverse mode asks `tangent_solve` for the
     solution of the transposed system.

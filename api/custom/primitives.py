@@ -53,7 +53,7 @@ class LibraryPrimitive:
         return defined(self).multiple_results
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply to arrays, as the current transformation understands it. `params` are what rules get by name.
+        """Apply the primitive to arrays under the current transformation; rules get `params` by name.
 
         Returns: an array, or a list of them if it has `multiple_results`.
         Raises: TypeError if an argument is no array; NotImplementedError if a rule is missing.
@@ -72,7 +72,7 @@ class LibraryPrimitive:
         return impl
 
     def def_abstract_eval(self, abstract_eval: Function) -> Function:
-        """Define `abstract_eval(*avals, **params)`, ShapedArrays of the results from those of the operands.
+        """Define `abstract_eval(*avals, **params)`: ShapedArrays of the operands -> ShapedArrays of the results.
 
         Returns: `abstract_eval`.
         """

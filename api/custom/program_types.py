@@ -30,7 +30,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """Return the type of `size` examples of type `aval` along an axis at `axis`: what `mapped_aval` undoes."""
+    """Return the type of `size` examples of type `aval` along an axis at `axis`: the inverse of `mapped_aval`."""
     if axis is None:
         return aval
     axis %= aval.ndim + 1

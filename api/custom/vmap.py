@@ -1,4 +1,4 @@
-"""Functions that say themselves what they do to many examples at once."""
+"""Custom batching rules: functions with a rule of their own for many examples at once."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -91,7 +91,7 @@ def _types(body: TracedBody) -> Any:
 
 
 class _Rule:
-    """The user's rule, on flat arrays; what it returns is checked."""
+    """Adapter of the user's rule to flat arrays, which checks its results."""
 
     def __init__(self, custom: custom_vmap, tree: Any, body: TracedBody) -> None:
         self._custom, self._tree, self._wanted = custom, tree, body.result

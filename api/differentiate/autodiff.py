@@ -248,7 +248,7 @@ def zeros_among(consts: Sequence[Any]) -> list[bool]:
 
 
 class _FlatFunction:
-    """A function of pytrees as one of flat arrays, which remembers the structure of its result."""
+    """Adapter of a function of pytrees to flat arrays, which remembers the structure of its result."""
 
     def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
         self._who, self._fun, self.in_tree, self._has_aux = who, fun, in_tree, has_aux
@@ -268,7 +268,7 @@ class _FlatFunction:
         return [*leaves, *[forward.Aux(x) for x in aux if is_arraylike(x)]]
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        """The result, from its leaves (followed by those of aux, which are left out)."""
+        """Unflatten the leaves of the result; the leaves of aux, which follow, are left out."""
         return pytree.unflatten(self.out_tree, [own_array(x) for x in leaves[: self.out_tree.num_leaves]])
 
     def aux(self, leaves: Sequence[Any]) -> Any:

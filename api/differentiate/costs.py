@@ -102,7 +102,7 @@ class ProgramCost:
 
     @property
     def program_size(self) -> int:
-        """Equations and references to variables, in programs that are carried too, each counted once."""
+        """Size of the program: equations and references to variables, inner jaxprs included, each counted once."""
         return self.strict.size
 
     def __eq__(self, other: object) -> bool:

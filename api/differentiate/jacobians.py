@@ -173,7 +173,7 @@ def _nothing(t: ShapedArray, total: int, axis: int) -> Any:
 
 
 def _cut(x: Any, axis: int, shapes: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[Any]:
-    """x cut along `axis`, which runs over one of the shapes of each block, into blocks [*shape, *shape]."""
+    """Cut x along `axis` into blocks [*shape, *shape]; the axis runs over one of the shapes of each block."""
     sizes = tuple(int(np.prod(pair[axis], dtype=np.int64)) for pair in shapes)
     whole = [(*y, *t) for y, t in shapes]
     if aval_of(x).dtype == dtypes.float0:

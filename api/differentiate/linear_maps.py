@@ -1,4 +1,4 @@
-"""Linear maps as values: what `linearize`, `vjp` and `linear_transpose` return.
+"""Linear maps as values: the results of `linearize`, `vjp` and `linear_transpose`.
 
 A map is a linear jaxpr with its residuals. It is a pytree whose leaves are the residuals, so compiled functions, loops
 and `vmap` take and return it; the linear jaxpr is auxiliary data, equal for equivalent programs, so that linearizing
@@ -25,14 +25,14 @@ from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 class Space(NamedTuple):
-    """A space of tangents or cotangents: a pytree with the types of its primals, of which integers have only 0."""
+    """Space of tangents or cotangents: a pytree with the types of its primals; integers have only 0."""
 
     tree: Any
     avals: tuple[ShapedArray, ...]
 
     @classmethod
     def of_arguments(cls, tree: Any, avals: tuple[ShapedArray, ...]) -> "Space":
-        """The space of arguments, given the structure of the tuple of them: that of the only one, or of the tuple."""
+        """Make the space of arguments from the structure of their tuple; a single argument has no tuple around it."""
         return cls(tree.children[0] if len(tree.children) == 1 else tree, avals)
 
     @property
@@ -162,7 +162,7 @@ class LinearMap:
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The linear jaxpr: residuals ; tangents -> tangents, those left out that are zero."""
+        """The linear jaxpr: residuals ; tangents -> tangents, without symbolic zeros."""
         return self.map_type.jaxpr
 
     @property

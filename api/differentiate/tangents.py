@@ -16,7 +16,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 
 def tangent(primal: ShapedArray, t: Any, who: str) -> Any:
-    """Check the tangent `t` of a primal: a value or Zero. Raises: TypeError if its type is not that of tangents."""
+    """Check the tangent `t` of a primal: a value or Zero. Raises: TypeError if its type is not the tangent type."""
     if type(t) is Zero:
         return t
     want = primal.tangent()
@@ -49,7 +49,7 @@ def instantiated(tangents: Sequence[Any]) -> list[Any]:
 
 
 def own_array(x: Any) -> Any:
-    """Make a number or a NumPy array an array of ours, by copy; what is traced, or of dtype float0, stays as it is."""
+    """Copy a number or a NumPy array to an array of ours; x stays while tracing, and if its dtype is float0."""
     if isinstance(x, Array) or not core.is_evaluating() or getattr(x, "dtype", None) == dtypes.float0:
         return x
     return device_put(x)

@@ -84,7 +84,7 @@ def unzip(
 def unzip_program(
     closed: ClosedJaxpr, names: Sequence[str], policy: Policy | None = None, strict: bool = False
 ) -> Unzipped:
-    """Unzip the program of a function; `names` are for its inputs that are not constants."""
+    """Unzip the program of a function; `names` are for its inputs other than constants."""
     if strict:
         halves, consts = _strict_halves(closed), closed.consts
     else:
@@ -220,7 +220,7 @@ def residual_bytes(unzipped: Any) -> int:
 
 
 def check_policy(who: str, policy: Any) -> None:
-    """Raises: TypeError if it is neither None nor one of `tl.checkpoint_policies` nor a function."""
+    """Raise TypeError unless `policy` is None, one of `tl.checkpoint_policies` or a function."""
     if policy is not None and not callable(policy) and not isinstance(policy, ProgramPolicy):
         raise TypeError(f"{who}: expected a policy of tl.checkpoint_policies, or a function, not {policy!r}.")
 

@@ -1,4 +1,4 @@
-"""A gradient explained: its three programs side by side, with what each equation costs and where it comes from."""
+"""Explanation of a gradient: its three programs side by side, with the cost and the origin of each equation."""
 
 from collections.abc import Callable
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The way of a linear jaxpr through the simplifier: the program as it is written, and after each pass."""
+"""Passes of the simplifier over a linear jaxpr: the program as it is written, and after each pass."""
 
 from tapeless.interpreters import partial_eval, simplify
 from tapeless.interpreters.jvp import jvp_jaxpr

@@ -57,7 +57,7 @@ class InnerProgram(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """One of the three programs, as rows. `unread`: the cost of dropping what nobody reads, part of `cost`."""
+    """One of the three programs, as rows. `unread`: the cost of dropping unread values, part of `cost`."""
 
     name: str
     program: Jaxpr
@@ -77,16 +77,16 @@ class Phase(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the results of all equations, those in programs that they carry excepted."""
+        """Bytes of the results of all equations, without equations of inner jaxprs."""
         return sum(row.nbytes for row in self.rows)
 
     def walk(self) -> Iterator[Row]:
-        """All rows, those of programs inside after those that carry them."""
+        """Walk all rows; rows of inner jaxprs follow the row that carries them."""
         return _walk(self.rows)
 
 
 class Saved(NamedTuple):
-    """A residual: its variable, the rows of the primal that compute it, and those that read it later."""
+    """A residual: its variable, the rows of the primal that compute it, and the rows that read it later."""
 
     key: str
     text: str

@@ -14,7 +14,7 @@ KINDS = {"nonlinear": "nonlinear", "adds": "adds", "multiplies": "muls", "drops"
 
 
 class _TableLine(NamedTuple):
-    """One line of a table: number cells align to the right, the text in the middle takes what is left."""
+    """One line of a table: number cells align to the right, the text in the middle takes the rest."""
 
     key: str = ""
     text: str = ""

@@ -1,4 +1,4 @@
-"""Programs while they are traced, and without what nothing needs: the names of `jax.interpreters.partial_eval`."""
+"""Tracers of programs, and dead code elimination: the names of `jax.interpreters.partial_eval`."""
 
 from tapeless.custom.program_types import dce_jaxpr
 from tapeless.tracer.staging import StagedTracer as DynamicJaxprTracer

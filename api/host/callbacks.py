@@ -28,7 +28,7 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """The result of a Python function, which is called when the program runs.
+    """Call a Python function when the program runs, and return its result.
 
     It is taken for pure: it may be called more than once, or not at all if nothing needs its result. It has no
     derivative: call it in a function that has one of its own (`tl.custom_jvp`).
@@ -71,7 +71,7 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """The result of a Python function with side effects, which is called once whenever the program gets there.
+    """Call a Python function with side effects once whenever the program gets there, and return its result.
 
     Arguments, result and errors are as in `pure_callback`; under vmap it is called for each example.
 

@@ -1,4 +1,4 @@
-"""Running programs: what libraries use of `jax._src.dispatch`."""
+"""Running programs: the names of `jax._src.dispatch` that libraries use."""
 
 from tapeless.custom.primitives import apply_primitive
 from tapeless.host.callbacks import effects_barrier as wait_for_tokens

@@ -1,4 +1,4 @@
-"""Element types: what libraries use of `jax._src.dtypes`."""
+"""Element types: the names of `jax._src.dtypes` that libraries use."""
 
 from tapeless.dtypes import canonicalize_dtype, finfo, float0, iinfo, issubdtype, result_type
 from tapeless.tracer.errors import TypePromotionError

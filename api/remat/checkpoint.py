@@ -25,7 +25,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Any:
-    """`fun`, of which reverse mode keeps the arguments, and computes again what else it needs of it.
+    """Wrap `fun` so that reverse mode saves its arguments, and computes the other residuals again.
 
     Args:
       fun: a pure function of pytrees of arrays. Left out, the result is a decorator.
@@ -66,7 +66,7 @@ remat = checkpoint
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """x, a pytree of arrays, under a name by which policies choose what to save.
+    """Name x, a pytree of arrays, so that policies can choose by name which values to save.
 
     Raises: TypeError if `name` is not a string, or a leaf of `x` not an array.
 
@@ -78,7 +78,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def optimization_barrier(operand: Any) -> Any:
-    """A pytree of arrays as new values for the compiler: none is had before all are, none is merged with what made it.
+    """Return arrays as values new to the compiler: none is had before all are, none is merged with its origin.
 
     Raises: TypeError if a leaf is not an array.
     """

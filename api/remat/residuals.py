@@ -100,7 +100,7 @@ def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
 
 
 def check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequence[str]) -> None:
-    """Raises: TypeError if there is no argument that `fun` can be differentiated in; `names` are those of all."""
+    """Raise TypeError if `fun` can be differentiated in no argument; `names` are the names of all."""
     if any(differentiated(closed)):
         return
     name = getattr(fun, "__name__", type(fun).__name__)
@@ -125,7 +125,7 @@ def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], polic
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what `saved_residuals` finds."""
+    """Print the residuals that `saved_residuals` finds."""
     print(saved_residuals(fun, *args, **kwargs))  # noqa: T201  # what it is for
 
 
@@ -211,7 +211,7 @@ def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
 
 
 def _positional(fun: Any) -> tuple[list[str], str]:
-    """Names of the positional arguments, and of the one that takes the rest."""
+    """List the names of the positional parameters, and name the variadic one."""
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
