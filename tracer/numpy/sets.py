@@ -218,9 +218,9 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> 
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """Return the sorted distinct elements of the first array that the second lacks.
+    """Return the distinct elements of the first array that the second lacks, sorted unless `assume_unique`.
 
-    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    `assume_unique` is a promise; elements then keep their order. Raises: ConcretizationTypeError if one is traced.
     """
     found = _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
     return lax.convert_element_type(found, aval_of(by_protocol(ar1)).dtype)
