@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
-from tapeless.tracer import core, source
+from tapeless.tracer import core
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
@@ -64,18 +64,15 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        outside, line = core.current_trace(), source.override.get()
-        try:  # as `core.under` and `source.at`: a rule's equations come from one line, looked up once
+        outside = core.current_trace()
+        try:  # as `core.under`
             core.current.set(self.parent)
             if not some:
                 return self.parent.process(primitive, args, params)
-            if not primitive.carries_programs:  # which may have lines of their own
-                source.override.set(line or source.current())
             zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
             outs, out_tangents = rules[primitive](primals, zeros, **params)
         finally:
             core.current.set(outside)
-            source.override.set(line)
         return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
 
     def split(self, x: Any) -> tuple[Any, Any]:
