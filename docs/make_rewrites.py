@@ -236,7 +236,7 @@ PASSES: dict[str, Callable[[], Jaxpr]] = {
     "select_of_update": _written,
     "masks.analysis": _chosen,
     "slicing.pushdown": lambda: tl.make_jaxpr(lambda x: tnp.exp(x)[:2])(_spec(100)).jaxpr,
-    "einsum.factoring": lambda: tl.make_jaxpr(lambda x, y, z: tnp.outer(x, y) @ z)(*[_spec(9)] * 3).jaxpr,
+    "fusion.fuse": lambda: tl.make_jaxpr(lambda x, y, z: tnp.outer(x, y) @ z)(*[_spec(9)] * 3).jaxpr,
     "mask_before_product": _bracketed,
 }
 

@@ -1,6 +1,6 @@
 """Simplification rules of primitives, by family, and the passes. Importing this package fills the tables."""
 
-from tapeless.interpreters import simplify
+from tapeless.interpreters import rows, simplify
 from tapeless.interpreters.simplifications import (
     control_flow,
     dead_operands,
@@ -9,15 +9,14 @@ from tapeless.interpreters.simplifications import (
     rewrites,
     select_of_update,
 )
-from tapeless.interpreters.simplifications.einsum import factoring, plans
-from tapeless.interpreters.simplifications.einsum import rules as einsum_rules
+from tapeless.interpreters.simplifications.fusion import fuse
 from tapeless.interpreters.simplifications.masks import analysis as mask_analysis
 from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
 from tapeless.interpreters.simplifications.masks import rules as mask_rules
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplifications.slicing import rules as slicing_rules
 
-_RULES = rewrites, control_flow, plans, einsum_rules
+_RULES = rewrites, control_flow, rows
 _RULES_OF_PASSES = masks_in_control_flow, mask_rules, slicing_rules
 
 for _steps, _sink in (
@@ -25,4 +24,4 @@ for _steps, _sink in (
     (simplify.bodies, mask_analysis.sink_masks_in_body),
 ):
     _steps += [licm.hoisted, dead_operands.remove_dead_operands, select_of_update.select_before_update, _sink]
-    _steps += [pushdown.narrowed, factoring.factor_contractions, mask_before_product.mask_factors]
+    _steps += [pushdown.narrowed, fuse.fuse_contractions, mask_before_product.mask_factors]

@@ -8,6 +8,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
 
@@ -114,6 +115,31 @@ def test_bands():
     assert largest(exact) == 256
 
 
+@pytest.mark.parametrize(
+    "f", [lambda a, b: (a @ b) * eye(16), lambda a, b: tnp.where(tnp.eye(16, dtype=bool), a @ b, 0)]
+)
+def test_a_masked_product(f):
+    """The diagonal of a product is no product; what is off the diagonal is 0, not -0."""
+    jaxpr = simplified(tl.make_jaxpr(f)(A, B).jaxpr)
+    (dot,) = [eqn for eqn in jaxpr.eqns if str(eqn.primitive) == "dot_general"]
+    assert dot.outvars[0].aval.shape == (16,)
+    np.testing.assert_allclose(tl.jit(f)(A, B), np.diag(np.diag(A @ B)), rtol=1e-12)
+
+
+def test_values_that_are_read_twice():
+    """It is decided for both readers: the product of two matrices is computed for neither, or for both."""
+    both = after(lambda a, b: [(p @ X, X @ p) for p in [a @ b]], A, B)
+    assert largest(both) == 16
+    one = after(lambda a, b: [(p @ X, tnp.sin(p)) for p in [a @ b]], A, B)
+    assert names(one).count("dot_general") == 2 and largest(one) == 256
+
+
+def test_zeros_stay_where_they_are_written():
+    """0 times infinity is nan; that a product is 0 is seen by who reads it."""
+    f = tl.jit(lambda x: tnp.zeros((3, 3)) @ x + tnp.sum(tnp.outer(x, 0.0 * x), 1))
+    assert np.isnan(f(np.array([1, np.inf, 2]))).all()
+
+
 def test_what_was_rounded_is_not_made_wider():
     """A third of float32 is no third of float64; 2 in float16 is 2."""
     third = tl.jit(lambda x: (tnp.eye(3) / 3 + tnp.eye(3, k=1)) @ x)(np.ones(3))
@@ -192,6 +218,18 @@ def test_exact_differences_are_not_torn_apart():
     f = tl.jit(lambda a, b: tnp.sum(a[:, None] - b[None, :], 1))
     np.testing.assert_array_equal(f(a, b), [0, 250])
     assert largest(after(lambda x: tnp.sum(tnp.outer(x, x) - tnp.outer(x, tnp.sin(x)), 1), X)) == 16
+
+
+def test_what_rounding_lost_is_not_left_out():
+    """(x + y) - x is what is left of y: nothing, if it is much less than x. Of integers it is y."""
+
+    def f(x, y, z):
+        repeated = tnp.broadcast_to(x, (16, 16))
+        return (((repeated + tnp.outer(y, z)) - repeated) - tnp.outer(y, z)) @ z
+
+    big, small = np.full(16, 1e17), np.full(16, 1.0)
+    np.testing.assert_array_equal(tl.jit(f)(big, small, small), -16.0)
+    assert largest(after(f, *[np.arange(16)] * 3)) == 16
 
 
 @pytest.mark.parametrize(("dtype", "n"), [("bfloat16", 300), (np.float16, 2100), (np.int8, 300)])

@@ -1,0 +1,66 @@
+"""Affine accesses as array operations: the view of an array that an access reads, the place where one writes.
+
+Search terms: strided view, layout, mixed radix. Along each axis an access is a start plus digits, each a variable times
+a step: a slice, split by a reshape into an axis for each digit. A variable that several axes move along reads a
+diagonal. Left out: digits that overlap, as in windows `x[i + j]`.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from tapeless.tracer.terms.affine import Access, Affine, Variable
+
+Shape = tuple[int, ...]
+
+
+class Digit(NamedTuple):
+    """A variable that moves along an axis by steps, from the end if `turned`, as one digit of so many values."""
+
+    variable: Variable
+    step: int
+    radix: int
+    turned: bool
+
+
+class DigitAxis(NamedTuple):
+    """Elements start + Σ step v along an axis of `size` elements; the digit with the largest step comes first."""
+
+    size: int
+    start: int
+    digits: tuple[Digit, ...]
+
+    @property
+    def step(self) -> int:
+        """Between neighbours of the least digit."""
+        return self.digits[-1].step if self.digits else 1
+
+    @property
+    def length(self) -> int:
+        """Elements of the axis at the step of the least digit, all combinations of digits."""
+        return self.digits[0].radix * self.digits[0].step // self.step if self.digits else 1
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.step * (self.length - 1) + 1
+
+
+def axes_of(access: Access, shape: Shape, sizes: Sequence[int]) -> tuple[DigitAxis, ...] | None:
+    """An axis with digits for each index; None if one has symbols, digits that overlap, or leaves the array."""
+    found = [_axis(a, n, sizes) for a, n in zip(access, shape, strict=True)]
+    return None if None in found else tuple(found)  # type: ignore[arg-type]
+
+
+def _axis(a: Affine, size: int, sizes: Sequence[int]) -> DigitAxis | None:
+    if a.symbols:
+        return None
+    steps = sorted(a.variables, key=lambda pair: -abs(pair[1]))
+    start = a.constant + sum(k * (sizes[v] - 1) for v, k in steps if k < 0)
+    radices = [sizes[v] for v, _ in steps[:1]]
+    for (_, high), (v, low) in pairwise(steps):
+        if high % low or abs(high // low) < sizes[v]:
+            return None
+        radices.append(abs(high // low))
+    digits = [Digit(v, abs(k), radix, k < 0) for (v, k), radix in zip(steps, radices)]
+    axis = DigitAxis(size, start, tuple(digits))
+    return axis if start >= 0 and axis.stop <= size else None

@@ -1,0 +1,258 @@
+"""Sum-product optimisation: values that only sums and products read are written into their readers, or kept.
+
+Search terms: producer-consumer fusion, factoring of einsums, distributive law. A value is a sum of products at affine
+indices, a `Statement`. For all of its readers together it is decided whether it is written into each of them and
+dropped, or kept, the dearest value first: it is dropped if that is less work, or as much and less is held. So what both
+value and gradient read is not computed for one of them. Groups of values that were written into one another stay as
+they were unless that is less work, and half of it or of what is held, or one contraction: for less, who wrote the
+program may have had a reason.
+
+Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at; so ordinary
+networks are left after a glance. Source: Bernstein et al. 2020, for the rewriting.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+
+from tapeless.interpreters.simplifications.fusion import licence
+from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
+from tapeless.interpreters.simplifications.fusion.promising import roots
+from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, statement
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.terms.solve import merged
+from tapeless.tracer.terms.term import Sum
+
+# Caps: what is larger is left alone.
+READERS = 4  # of one value
+TERMS = 8  # of one statement
+FACTORS = 8  # of one term
+COMPOSITIONS = 32  # for one value and reader
+
+
+def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
+    """The pass: a program with values written into their readers where that is less work."""
+    begin = roots(jaxpr)
+    return _Fusion(jaxpr).run(begin) if begin else jaxpr
+
+
+class _Fusion:
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self._jaxpr, self._linear = jaxpr, any(jaxpr.linear_in)
+        self._made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+        self._read_by: dict[Var, list[Equation]] = {}  # values to look at
+        self._kept = set(jaxpr.outvars)
+        self._numbers: dict[Atom, int] = {}
+        self._atoms: list[Atom] = []
+        self._first: dict[Var, Statement | None] = {}  # as the program has them
+        self._now: dict[Var, Statement] = {}  # of values that are left
+        self._readers: dict[int, dict[Var, None]] = {}
+        self._groups: dict[Var, Var] = {}  # of values that were written into one another
+
+    def run(self, begin: Sequence[Equation]) -> Jaxpr:
+        """The program that is left when nothing is gained any more."""
+        todo = _Queue(self._dearest)
+        todo.update(self._near(begin))
+        while (v := todo.pop()) is not None:
+            todo.update(self._inline(v))
+        changed = self._worth_it()
+        return self._written(changed) if changed else self._jaxpr
+
+    # statements
+
+    def _near(self, begin: Sequence[Equation]) -> set[Var]:
+        """Statements for the equations that a search begins at and what they are made of; the values to look at."""
+        todo, found = list(begin), set[Var]()
+        while todo:
+            (v,) = todo.pop().outvars
+            if v in found or self._statement(v) is None:
+                continue
+            found.add(v)
+            todo += [self._made[x] for x in self._operands(v) if self._made[x].primitive in FOLLOWED]
+        for eqn in self._jaxpr.eqns if len(found) > 1 else ():
+            for x in found.intersection(eqn.invars) if not found.isdisjoint(eqn.invars) else ():  # type: ignore[arg-type]
+                self._read_by.setdefault(x, []).append(eqn)
+        return found
+
+    def _statement(self, v: Var) -> Statement | None:
+        """Find the statement of a value; None if it has no terms that operations are known for."""
+        if v not in self._first:
+            found = statement(self._made[v], self._definition, self._number) if v in self._made else None
+            if found is not None and self._cost(v, found) is None:
+                found = None
+            self._first[v] = found
+            if found is not None:
+                self._set(v, found)
+        return self._now.get(v)
+
+    def _set(self, v: Var, found: Statement) -> None:
+        self._unset(v)
+        self._now[v] = found
+        for k in _reads(found):
+            self._readers.setdefault(k, {})[v] = None
+
+    def _unset(self, v: Var) -> None:
+        if v in self._now:
+            for k in _reads(self._now.pop(v)):
+                self._readers[k].pop(v, None)
+
+    def _operands(self, v: Var) -> Iterator[Var]:
+        """The values that a statement reads, which equations compute."""
+        for k in _reads(self._now[v]):
+            x = self._atoms[k]
+            if type(x) is Var and x in self._made:
+                yield x
+
+    def _definition(self, x: Atom) -> Equation | None:
+        return self._made.get(x) if type(x) is Var else None
+
+    def _number(self, x: Atom) -> int:
+        if x not in self._numbers:
+            self._numbers[x] = len(self._atoms)
+            self._atoms.append(x)
+        return self._numbers[x]
+
+    def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
+        shapes = tuple([tuple([self._atoms[f.operand].aval.shape for f in t.factors]) for t in found.terms])
+        return cost_of(found.terms, shapes, v.aval.shape)
+
+    def _dearest(self, v: Var) -> tuple[int, int, int]:
+        cost = self._cost(v, self._now[v]) if v in self._now else None
+        return (-cost.work, -cost.held, self._number(v)) if cost is not None else (0, 0, self._number(v))
+
+    # one value
+
+    def _inline(self, v: Var) -> list[Var]:
+        """Write a value into all of its readers, if that is a gain; the values to look at again."""
+        if not self._is_read_by_statements(v):
+            return []
+        readers = list(self._readers.get(self._number(v), ()))
+        if not readers or len(readers) > READERS:
+            return []
+        new = {r: self._with(r, v) for r in readers}
+        before, after = self._cost(v, self._now[v]) or NOTHING, NOTHING
+        for r, found in new.items():
+            old, cost = self._cost(r, self._now[r]), self._cost(r, found) if found is not None else None
+            if cost is None or old is None:
+                return []
+            before, after = before.plus(old), after.plus(cost)
+        if not after < before:
+            return []
+        self._unset(v)
+        for r, found in new.items():
+            self._set(r, found)  # type: ignore[arg-type]
+            self._join(v, r)
+        near = [*readers, *[x for r in readers for x in self._operands(r)]]
+        return [x for x in near if x in self._now and x in self._read_by]
+
+    def _is_read_by_statements(self, v: Var) -> bool:
+        if v in self._kept or v not in self._read_by or self._statement(v) is None:
+            return False
+        return all(
+            len(eqn.outvars) == 1 and self._first_statement(eqn.outvars[0]) is not None for eqn in self._read_by[v]
+        )
+
+    def _first_statement(self, v: Var) -> Statement | None:
+        self._statement(v)
+        return self._first[v]
+
+    def _with(self, r: Var, v: Var) -> Statement | None:
+        """A reader with a value written into it; None if that is not permitted, or is too large."""
+        reader, producer = self._now[r], self._now[v]
+        if None not in (reader.precision, producer.precision) and reader.precision != producer.precision:
+            return None
+        if r.aval.dtype != v.aval.dtype and not licence.is_unrounded(producer.terms, v.aval.dtype):
+            return None
+        if len(producer.terms) > 1 and not licence.only_moves(reader.terms) and not self._may_tear(v, producer):
+            return None
+        found = inlined(reader.terms, self._number(v), producer.terms, COMPOSITIONS)
+        joint = () if found is None else merged(found)
+        if found is None or len(joint) > TERMS or any(len(t.factors) > FACTORS for t in joint):
+            return None
+        if _cancel(found, joint) and not licence.may_cancel(self._linear, r.aval.dtype):
+            return None
+        return Statement(joint, reader.precision or producer.precision)
+
+    def _may_tear(self, v: Var, producer: Statement) -> bool:
+        literals = [k for k in _reads(producer) if type(self._atoms[k]) is Literal]
+        return licence.may_be_torn(producer.terms, literals, self._linear, v.aval.dtype)
+
+    # what was gained
+
+    def _group(self, v: Var) -> Var:
+        while v in self._groups:
+            v = self._groups[v]
+        return v
+
+    def _join(self, v: Var, r: Var) -> None:
+        a, b = self._group(v), self._group(r)
+        if a is not b:
+            self._groups[a] = b
+
+    def _worth_it(self) -> dict[Var, Statement]:
+        """The statements that changed, of groups where the work is halved, or where one contraction is left."""
+        before, after = dict[Var, ContractionCost](), dict[Var, ContractionCost]()
+        for v, first in self._first.items():
+            if first is None or (first is self._now.get(v) and v not in self._groups):
+                continue
+            group, now = self._group(v), self._now.get(v)
+            before[group] = before.get(group, NOTHING).plus(self._cost(v, first) or NOTHING)
+            own = self._cost(v, now) if now is not None else None
+            after[group] = after.get(group, NOTHING).plus(own or NOTHING)
+        worth = {group for group, old in before.items() if _is_worth_it(old, after[group])}
+        return {v: found for v, found in self._now.items() if found is not self._first[v] and self._group(v) in worth}
+
+    def _written(self, changed: dict[Var, Statement]) -> Jaxpr:
+        w = Writer(self._jaxpr)
+        for eqn in self._jaxpr.eqns:
+            found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
+            if found is not None:
+                w.place, aval = eqn.source, eqn.outvars[0].aval
+                atom = lowered(w, found.terms, lambda k: w.now(self._atoms[k]), aval, found.precision)
+                if atom is not None and w.replace(eqn, atom):
+                    continue
+            w.keep(w.renamed(eqn))
+        return w.finish()
+
+
+class _Queue:
+    """Values to look at, the least by a key first, which may change while they wait."""
+
+    def __init__(self, key: Callable[[Var], tuple[int, int, int]]) -> None:
+        self._key = key
+        self._heap: list[tuple[tuple[int, int, int], Var]] = []
+        self._waiting: set[Var] = set()
+
+    def update(self, found: Iterable[Var]) -> None:
+        """Let values wait, if they do not yet."""
+        for v in found:
+            if v not in self._waiting:
+                self._waiting.add(v)
+                heappush(self._heap, (self._key(v), v))
+
+    def pop(self) -> Var | None:
+        """Take the least one; None if none waits."""
+        while self._heap:
+            key, v = heappop(self._heap)
+            now = self._key(v)
+            if now == key:
+                self._waiting.discard(v)
+                return v
+            heappush(self._heap, (now, v))
+        return None
+
+
+def _is_worth_it(old: ContractionCost, new: ContractionCost) -> bool:
+    halved = 2 * new.work <= old.work or 2 * new.held <= old.held
+    return new.work < old.work and (halved or new.steps == 1)
+
+
+def _cancel(terms: Sum, joint: Sum) -> bool:
+    """Tell whether some of the terms have opposite signs and are alike, when they are merged to `joint`."""
+    return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
+
+
+def _reads(found: Statement) -> dict[int, None]:
+    """The operands of a statement, in order."""
+    return dict.fromkeys([f.operand for t in found.terms for f in t.factors])

@@ -1,0 +1,226 @@
+"""Lowering of sums of terms to library primitives: views of factors, contractions in the planned order, masks, places.
+
+Search terms: code generation of tensor comprehensions. A view is a slice, a reverse, a reshape and a diagonal; a place
+is a transpose, a broadcast, a reshape and a pad; a bracket is a choice by a comparison of iotas; a factor that two
+others do not need any more is contracted by `dot_general`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters.simplifications.constants import count
+from tapeless.interpreters.simplifications.fusion.plan import Labels, Plan, Tree, planned
+from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.contraction import Precision, dot_general_p
+from tapeless.tracer.primitives.operands import argsort
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.term import Bracket, IsZero, Sum, Term
+from tapeless.tracer.types import ShapedArray
+
+_FULL = Precision.HIGHEST, Precision.HIGHEST
+Order = tuple[Variable, ...]  # the variables of the axes of a value
+
+
+def lowered(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom | None:
+    """Write the sum of terms as an array of type `aval`; None if a factor in front is no number of its dtype.
+
+    Args:
+      atoms: the value of each operand.
+      precision: that of contractions, None for the full one.
+    """
+    if not terms:
+        return filled(w, 0, aval)
+    ordered = sorted(terms, key=lambda t: t.coefficient < 0)  # so that they are subtracted, not negated
+    negative = ordered[0].coefficient < 0
+    total: Atom | None = None
+    for t in ordered:
+        first = total is None
+        positive = t.scaled(-1) if t.coefficient < 0 and not (first and negative) else t
+        found = _Lowering(w, positive, atoms, aval, precision or _FULL).result()
+        if found is None:
+            return None
+        total = found if total is None else w.write(e.sub_p if t.coefficient < 0 else e.add_p, total, found)
+    return _typed(w, total, aval)
+
+
+def _typed(w: Writer, x: Atom | None, aval: ShapedArray) -> Atom | None:
+    """A value in a dtype and weakness."""
+    if x is None or (x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type):
+        return x
+    return w.write(e.convert_element_type_p, x, dtype=aval.dtype, weak_type=aval.weak_type)
+
+
+class _Lowering:
+    """The operations of one term."""
+
+    def __init__(
+        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: tuple[Any, Any]
+    ) -> None:
+        self._w, self._aval, self._precision = w, aval, precision
+        given = [atoms(f.operand) for f in t.factors]
+        plan = planned(t, tuple([x.aval.shape for x in given]), aval.shape)
+        if plan is None:
+            raise ValueError(f"lowered: no operations are known for {t}.")
+        self._plan: Plan = plan
+        self._wanted: Order = tuple([d.variable for a in plan.out for d in a.digits])
+        self._coefficient = t.coefficient
+        one: tuple[Atom, Order] = literal(1, aval), ()
+        self._factors = [self._read(k, x) for k, x in enumerate(given)] or [one]
+
+    def result(self) -> Atom | None:
+        """The value of the term, in its place."""
+        if self._coefficient != 1 and not self._scale():
+            return None
+        return self._put(*self._joined(self._plan.tree, frozenset(self._wanted)))
+
+    def _scale(self) -> bool:
+        """Multiply the least factor by the number in front; whether the dtype has the number."""
+        k = min(range(len(self._factors)), key=lambda k: self._factors[k][0].aval.size)
+        x, order = self._factors[k]
+        if self._coefficient == -1:
+            self._factors[k] = self._w.write(e.neg_p, x), order
+            return True
+        number = count(self._w, self._coefficient, self._aval)
+        if number is not None:
+            self._factors[k] = self._w.write(e.mul_p, number, x), order
+        return number is not None
+
+    # factors
+
+    def _read(self, k: int, x: Atom) -> tuple[Atom, Order]:
+        """A factor as it is read, with an axis for each of its variables."""
+        w, axes, sizes = self._w, self._plan.factors[k], self._plan.sizes
+        x = _typed(w, x, self._aval) if x.aval.dtype != self._aval.dtype else x  # type: ignore[assignment]
+        x = _sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
+        digits = [d for a in axes for d in a.digits]
+        x = w.write(s.reshape_p, x, shape=tuple([d.radix for d in digits]))
+        x = _sliced(w, x, [(0, sizes[d.variable], 1) for d in digits])
+        turned = tuple([k for k, d in enumerate(digits) if d.turned])
+        x = w.write(s.rev_p, x, dimensions=turned) if turned else x
+        x, order = _diagonals(w, x, tuple([d.variable for d in digits]))
+        for mask in self._plan.masks:
+            x = self._masked(x, order, mask.bracket) if mask.factor == k else x
+        return x, order
+
+    def _masked(self, x: Atom, order: Order, bracket: Bracket) -> Atom:
+        """A value where a bracket holds, else 0."""
+        left, right = _sides(bracket.index)
+        aval = x.aval.update(dtype=np.dtype(np.int32), weak_type=False)
+        one, other = self._index(left, order, aval), self._index(right, order, aval)
+        holds = self._w.write(e.eq_p if isinstance(bracket, IsZero) else e.ge_p, one, other)
+        return self._w.write(e.select_n_p, holds, literal(0, x.aval), x)
+
+    def _index(self, a: Affine, order: Order, aval: ShapedArray) -> Atom:
+        """An index as an array over these variables."""
+        parts: list[Atom] = []
+        for v, k in a.variables:
+            i = self._w.write(s.iota_p, dtype=aval.dtype, shape=aval.shape, dimension=order.index(v))
+            parts.append(i if k == 1 else self._w.write(e.mul_p, literal(k, aval), i))
+        if a.constant or not parts:
+            parts.append(literal(a.constant, aval))
+        total = reduce(lambda x, y: self._w.write(e.add_p, x, y), parts)
+        return total if total.aval.shape else filled(self._w, a.constant, aval)
+
+    # products
+
+    def _joined(self, tree: Tree, needed: Labels) -> tuple[Atom, Order]:
+        """The product of the factors of a tree, summed over what is not needed outside."""
+        if isinstance(tree, int):
+            return self._summed(*self._factors[tree], needed)
+        of_a, of_b = self._labels(tree[0]), self._labels(tree[1])
+        a, b = self._joined(tree[0], needed | of_b), self._joined(tree[1], needed | of_a)
+        over = [v for v in a[1] if v in b[1] and v not in needed]
+        return self._contracted(a, b, over) if over else self._multiplied(a, b)
+
+    def _labels(self, tree: Tree) -> Labels:
+        if isinstance(tree, int):
+            return frozenset(self._factors[tree][1])
+        return self._labels(tree[0]) | self._labels(tree[1])
+
+    def _summed(self, x: Atom, order: Order, needed: Labels) -> tuple[Atom, Order]:
+        axes = tuple([d for d, v in enumerate(order) if v not in needed])
+        if not axes:
+            return x, order
+        return self._w.write(reduce_sum_p, x, axes=axes), tuple([v for v in order if v in needed])
+
+    def _contracted(self, a: tuple[Atom, Order], b: tuple[Atom, Order], over: Sequence[Variable]) -> tuple[Atom, Order]:
+        (x, of_x), (y, of_y) = a, b
+        batch = [v for v in of_x if v in of_y and v not in over]
+        gone = {*over, *batch}
+        order = (*batch, *[v for v in of_x if v not in gone], *[v for v in of_y if v not in gone])
+        dims = tuple([tuple([tuple([own.index(v) for v in some]) for own in (of_x, of_y)]) for some in (over, batch)])
+        params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
+        return self._w.write(dot_general_p, x, y, **params), order
+
+    def _multiplied(self, a: tuple[Atom, Order], b: tuple[Atom, Order]) -> tuple[Atom, Order]:
+        (x, of_x), (y, of_y) = a, b
+        every = {*of_x, *of_y}
+        first = of_x if len(of_x) >= len(of_y) else of_y
+        known = [v for v in self._wanted if v in every]
+        order = first if len(first) == len(every) else (*known, *sorted(every.difference(known)))
+        x, y = [self._arranged(z, own, order) if own else z for z, own in ((x, of_x), (y, of_y))]
+        return self._w.write(e.mul_p, x, y), order
+
+    def _arranged(self, x: Atom, order: Order, wanted: Order) -> Atom:
+        """A value broadcast along the variables that it lacks, in another order."""
+        shape = tuple([self._plan.sizes[v] for v in wanted])
+        x = self._w.write(s.transpose_p, x, permutation=argsort([wanted.index(v) for v in order]))
+        if prod(shape) == x.aval.size:
+            return self._w.write(s.reshape_p, x, shape=shape)
+        dims = tuple(sorted([wanted.index(v) for v in order]))
+        return self._w.write(s.broadcast_in_dim_p, x, shape=shape, dims=dims)
+
+    # the place
+
+    def _put(self, x: Atom, order: Order) -> Atom:
+        """A value in its place in the result, zeros around."""
+        x = self._arranged(x, order, self._wanted)
+        for mask in self._plan.masks:
+            x = self._masked(x, self._wanted, mask.bracket) if mask.factor is None else x
+        digits = [d for a in self._plan.out for d in a.digits]
+        turned = tuple([k for k, d in enumerate(digits) if d.turned])
+        x = self._w.write(s.rev_p, x, dimensions=turned) if turned else x
+        x = _padded(self._w, x, [(0, d.radix - self._plan.sizes[d.variable], 0) for d in digits])
+        x = self._w.write(s.reshape_p, x, shape=tuple([a.length for a in self._plan.out]))
+        return _padded(self._w, x, [(a.start, a.size - a.stop, a.step - 1) for a in self._plan.out])
+
+
+def _sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
+    if all(cut == (0, n, 1) for cut, n in zip(cuts, x.aval.shape)):
+        return x
+    starts, limits, strides = zip(*cuts)
+    return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=strides)
+
+
+def _padded(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]]) -> Atom:
+    if not any(any(c) for c in config):
+        return x
+    return w.write(s.pad_p, x, literal(0, x.aval), padding_config=tuple(config))
+
+
+def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
+    """Axes of one variable made one axis."""
+    for shared in [v for v in dict.fromkeys(order) if order.count(v) > 1]:
+        group = [k for k, v in enumerate(order) if v == shared]
+        others = [k for k in range(len(order)) if k not in group]
+        x = w.write(s.transpose_p, x, permutation=(*others, *group))
+        n, shape = x.aval.shape[-1], x.aval.shape[: len(others)]
+        x = w.write(s.reshape_p, x, shape=(*shape, n ** len(group)))
+        step = sum(n**p for p in range(len(group)))
+        x = _sliced(w, x, [*[(0, size, 1) for size in shape], (0, step * (n - 1) + 1, step)])
+        order = (*[order[k] for k in others], shared)
+    return x, order
+
+
+def _sides(a: Affine) -> tuple[Affine, Affine]:
+    """(l, r) with a = l - r and no number in them negative."""
+    left = a.part(lambda c: c > 0) + max(a.constant, 0)
+    return left, left - a

@@ -1,0 +1,206 @@
+"""Contraction order of a term (contraction path): in which order its factors are summed and multiplied, at which cost.
+
+Search terms: einsum path, matrix chain order. Of at most `EXACT` factors the cheapest order is found by dynamic
+programming over subsets, of more the pair with the least result comes first. Brackets that indices do not take up are
+masks: on the least factor that has their variables, else on the result. They are not counted, being comparisons of
+indices, which no array holds. Source: Smith and Gray 2018, "opt_einsum".
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
+from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, NotNegative, Sum, Term, Use, indices_of, variables_of
+
+EXACT = 6  # factors whose best order is searched for
+Labels = frozenset[Variable]
+Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the product of two
+
+
+class ContractionCost(NamedTuple):
+    """Operations; elements of what is held on the way, the result included; steps. Compared in this order."""
+
+    work: int
+    held: int
+    steps: int
+
+    def plus(self, other: "ContractionCost") -> "ContractionCost":
+        return ContractionCost(self.work + other.work, self.held + other.held, self.steps + other.steps)
+
+    def minus(self, other: "ContractionCost") -> "ContractionCost":
+        return ContractionCost(self.work - other.work, self.held - other.held, self.steps - other.steps)
+
+
+NOTHING = ContractionCost(0, 0, 0)
+
+
+class PlacedBracket(NamedTuple):
+    """A bracket that is written as a comparison of iotas, on a factor, or on the result if that is None."""
+
+    bracket: Bracket
+    factor: int | None
+
+
+class Plan(NamedTuple):
+    """A contraction path of a term: views of its factors, masks, an order, and the place of the result.
+
+    `sizes` has a size for each variable, those that only the result is indexed by included.
+    """
+
+    sizes: tuple[int, ...]
+    factors: tuple[tuple[DigitAxis, ...], ...]
+    masks: tuple[PlacedBracket, ...]
+    tree: Tree
+    out: tuple[DigitAxis, ...]
+    cost: ContractionCost
+
+
+@lru_cache(maxsize=4096)
+def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
+    """The cheapest plan of a term; None if it has accesses or brackets that no operation is known for.
+
+    Args:
+      shapes: those of its factors, in order.
+      shape: that of the result.
+    """
+    if any(f.use is not Use.PLAIN for f in t.factors) or any(isinstance(b, Lookup) for b in t.brackets):
+        return None
+    placed = _placed(t, shape)
+    factors = [axes_of(f.access, n, placed.sizes) for f, n in zip(t.factors, shapes, strict=True)]
+    if placed.out is None or None in factors:
+        return None
+    labels = [frozenset([d.variable for a in axes for d in a.digits]) for axes in factors if axes is not None]
+    kept = frozenset([d.variable for a in placed.out for d in a.digits])
+    masks = [_mask(b, labels, kept, placed.sizes) for b in placed.brackets]
+    if None in masks:
+        return None
+    tree, cost = _ordered(labels, kept, placed.sizes)
+    size = prod(shape)
+    if t.coefficient != 1:
+        least = min([size, *[_size(x, placed.sizes) for x in labels]])
+        cost = cost.plus(ContractionCost(least, 0, 1))
+    return Plan(placed.sizes, tuple(factors), tuple(masks), tree, placed.out, cost.plus(ContractionCost(0, size, 0)))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def cost_of(terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape) -> ContractionCost | None:
+    """The cost of a sum of terms; None if one of them has no plan."""
+    found = [planned(t, of_factors, shape) for t, of_factors in zip(terms, shapes, strict=True)]
+    total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
+    for plan in found:
+        if plan is None:
+            return None
+        total = total.plus(plan.cost)
+    return total
+
+
+# ---- where the result is written -----------------------------------------------------------------------------
+
+
+class _Placed(NamedTuple):
+    sizes: tuple[int, ...]
+    out: tuple[DigitAxis, ...] | None
+    brackets: tuple[Bracket, ...]
+
+
+def _placed(t: Term, shape: Shape) -> _Placed:
+    """The axes of the result; one that moves along a variable of an axis before is a new variable that is equal."""
+    sizes, out, brackets, used = list(t.sizes), list[Affine](), list(t.brackets), set[Variable]()
+    for a, n in zip(t.out, shape):
+        own = set(variables_of(a))
+        if own & used:
+            new = Affine(0, ((len(sizes), 1),))
+            sizes.append(n)
+            brackets.append(IsZero(a - new))
+            a, own = new, set(variables_of(new))
+        used |= own
+        out.append(a)
+    return _Placed(tuple(sizes), axes_of(tuple(out), shape, sizes), tuple(brackets))
+
+
+def _mask(bracket: Bracket, labels: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> PlacedBracket | None:
+    """Place a mask: on the least factor that has its variables, or on the result."""
+    if any(a.symbols for a in indices_of(bracket)) or not isinstance(bracket, (IsZero, NotNegative)):
+        return None
+    needed = frozenset(variables_of(bracket.index))
+    having = [k for k, own in enumerate(labels) if needed <= own]
+    if having:
+        return PlacedBracket(bracket, min(having, key=lambda k: _size(labels[k], sizes)))
+    return PlacedBracket(bracket, None) if needed <= kept else None
+
+
+# ---- order ---------------------------------------------------------------------------------------------------
+
+
+def _size(labels: Labels, sizes: Sequence[int]) -> int:
+    return prod([sizes[v] for v in labels])
+
+
+class _Subset(NamedTuple):
+    cost: ContractionCost
+    tree: Tree
+    labels: Labels
+
+
+def _ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tuple[Tree, ContractionCost]:
+    """The order, and what it takes; of no factors as of the number 1."""
+    if not factors:
+        return 0, NOTHING
+    parts = {1 << k: _leaf(factors, k, kept, sizes) for k in range(len(factors))}
+    while len(parts) > EXACT:
+        a, b = min(combinations(parts, 2), key=lambda pair: _greed(parts, pair, factors, kept, sizes))
+        parts[a | b] = _joined(parts.pop(a), parts.pop(b), _needed(factors, a | b, kept), sizes)
+    best = _best(parts, factors, kept, sizes)
+    last = _size(best.labels, sizes) if best.cost.steps else 0  # which is the result, and counted as that
+    return best.tree, best.cost.minus(ContractionCost(0, last, 0))
+
+
+def _leaf(factors: Sequence[Labels], k: int, kept: Labels, sizes: Sequence[int]) -> _Subset:
+    """A factor, summed over what it alone is indexed by."""
+    left = factors[k] & _needed(factors, 1 << k, kept)
+    if left == factors[k]:
+        return _Subset(NOTHING, k, left)
+    return _Subset(ContractionCost(_size(factors[k], sizes), _size(left, sizes), 1), k, left)
+
+
+def _needed(factors: Sequence[Labels], subset: int, kept: Labels) -> Labels:
+    """The variables that the result or factors outside of a subset are indexed by."""
+    return kept.union(*[own for k, own in enumerate(factors) if not subset >> k & 1])
+
+
+def _joined(a: _Subset, b: _Subset, needed: Labels, sizes: Sequence[int]) -> _Subset:
+    every = a.labels | b.labels
+    left = every & needed
+    work = _size(every, sizes) * (1 if left == every else 2)  # a contraction multiplies and adds
+    cost = a.cost.plus(b.cost).plus(ContractionCost(work, _size(left, sizes), 1))
+    return _Subset(cost, (a.tree, b.tree), left)
+
+
+def _greed(
+    parts: dict[int, _Subset], pair: tuple[int, int], factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]
+) -> tuple[int, int]:
+    a, b = parts[pair[0]], parts[pair[1]]
+    every = a.labels | b.labels
+    return _size(every & _needed(factors, pair[0] | pair[1], kept), sizes), _size(every, sizes)
+
+
+def _best(parts: dict[int, _Subset], factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> _Subset:
+    """The cheapest way to join all parts, by dynamic programming over their subsets."""
+    single, n = list(parts), len(parts)
+    found: dict[int, _Subset] = {1 << k: parts[s] for k, s in enumerate(single)}
+    for subset in range(1, 1 << n):
+        if subset in found:
+            continue
+        needed = _needed(factors, sum(s for k, s in enumerate(single) if subset >> k & 1), kept)
+        part, low = (subset - 1) & subset, subset & -subset
+        while part:
+            if part & low:  # each split once
+                joint = _joined(found[part], found[subset ^ part], needed, sizes)
+                if subset not in found or joint.cost < found[subset].cost:
+                    found[subset] = joint
+            part = (part - 1) & subset
+    return found[(1 << n) - 1]

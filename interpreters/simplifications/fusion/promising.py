@@ -1,0 +1,119 @@
+"""Roots of fusion: sums and masks of structured values, found by a glance at each equation, forwards."""
+
+from collections.abc import Sequence
+from enum import Enum
+
+from tapeless.interpreters.simplifications.fusion.affine_values import comparisons
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.bits import and_p
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.rules import Rules
+
+
+class Kind(Enum):
+    """The structure for which a value is worth following."""
+
+    SPREAD = "some of its factors lack an index, or have two that must be equal"
+    SUM = "it is a sum of products itself"
+    INDEX = "its elements may be an affine function of their indices"
+    MASK = "it may compare such values"
+
+
+Kinds = Sequence[Kind | None]
+_SUMS = frozenset((reduce_sum_p, dot_general_p))
+kinds = Rules(
+    "fusion kinds",
+    "rule(eqn, kind of each operand) -> kind of the result, or None",
+    absent="its result is not worth following",
+)
+_BEGINNINGS = frozenset((*_SUMS, s.iota_p, s.broadcast_in_dim_p, s.pad_p))
+
+
+def roots(jaxpr: Jaxpr) -> list[Equation]:
+    """The equations that sum, or mask, values of such structure."""
+    found: list[Equation] = []
+    known: dict[Atom, Kind] = {}
+    for eqn in jaxpr.eqns:
+        primitive, operands = eqn.primitive, eqn.invars
+        rule = kinds.get(primitive)
+        if rule is None or (primitive not in _BEGINNINGS and known.keys().isdisjoint(operands)):
+            continue
+        given = [known.get(x) for x in operands]
+        kind = rule(eqn, given)
+        if kind is not None:
+            known[eqn.outvars[0]] = kind
+        if _is_root(eqn, given):
+            found.append(eqn)
+    return found
+
+
+def _is_root(eqn: Equation, given: Kinds) -> bool:
+    if eqn.primitive in _SUMS:
+        return any(given)
+    if eqn.primitive is e.select_n_p:
+        return given[0] is Kind.MASK and Kind.SUM in given
+    return eqn.primitive is e.mul_p and set(given) == {Kind.SPREAD, Kind.SUM}
+
+
+def _same(eqn: Equation, given: Kinds) -> Kind | None:
+    return given[0]
+
+
+def _of_broadcast(eqn: Equation, given: Kinds) -> Kind:
+    return given[0] if given[0] in (Kind.INDEX, Kind.MASK) else Kind.SPREAD  # type: ignore[return-value]
+
+
+def _of_product(eqn: Equation, given: Kinds) -> Kind | None:
+    """Structure of a product: it is worth following if it is of a scalar that is computed, too."""
+    x, y = eqn.invars
+    scalar = any(given) and (not x.aval.shape or not y.aval.shape) and type(x) is type(y) is Var
+    return Kind.SPREAD if scalar or Kind.SPREAD in given else None
+
+
+def _of_sum(eqn: Equation, given: Kinds) -> Kind | None:
+    if Kind.INDEX in given and any(type(x) is Literal for x in eqn.invars):
+        return Kind.INDEX
+    return Kind.SPREAD if all(kind is Kind.SPREAD for kind in given) else None
+
+
+def _of_comparison(eqn: Equation, given: Kinds) -> Kind | None:
+    indices = [kind is Kind.INDEX or type(x) is Literal for kind, x in zip(given, eqn.invars)]
+    return Kind.MASK if all(indices) else None
+
+
+def _of_choice(eqn: Equation, given: Kinds) -> Kind | None:
+    return Kind.SPREAD if given[0] is Kind.MASK else None
+
+
+def _of_conversion(eqn: Equation, given: Kinds) -> Kind | None:
+    return Kind.SPREAD if given[0] is Kind.MASK else given[0] if given[0] is not Kind.SUM else None
+
+
+def _of_concatenation(eqn: Equation, given: Kinds) -> Kind | None:
+    return Kind.SPREAD if Kind.SPREAD in given else None
+
+
+def _of_conjunction(eqn: Equation, given: Kinds) -> Kind | None:
+    return Kind.MASK if all(kind is Kind.MASK for kind in given) else None
+
+
+def _of_pad(eqn: Equation, given: Kinds) -> Kind | None:
+    mostly_zeros = 2 * eqn.invars[0].aval.size <= eqn.outvars[0].aval.size
+    return Kind.SPREAD if mostly_zeros else given[0]
+
+
+for _primitive in (s.transpose_p, s.reshape_p, s.rev_p, s.slice_p, e.neg_p):
+    kinds[_primitive] = _same
+for _primitive in (e.add_p, e.sub_p):
+    kinds[_primitive] = _of_sum
+for _primitive in comparisons:
+    kinds[_primitive] = _of_comparison
+for _primitive in _SUMS:
+    kinds[_primitive] = lambda eqn, given: Kind.SUM
+kinds[s.iota_p] = lambda eqn, given: Kind.INDEX
+kinds[s.broadcast_in_dim_p], kinds[s.pad_p], kinds[s.concatenate_p] = _of_broadcast, _of_pad, _of_concatenation
+kinds[e.mul_p], kinds[e.convert_element_type_p], kinds[e.select_n_p] = _of_product, _of_conversion, _of_choice
+kinds[and_p] = _of_conjunction

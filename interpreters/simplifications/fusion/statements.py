@@ -1,0 +1,141 @@
+"""Terms of equations: the sum of products that an equation computes, with what is known of its operands.
+
+The row of the primitive gives terms; masks that compare affine values become brackets, zeros around are left out, and
+factors of 1. An equation has no terms here if no operations are known for them, or its dtype permits no other order.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import Combination, rows
+from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
+from tapeless.interpreters.simplifications.fusion.licence import sums_in_any_order
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Atom, Equation, Literal
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.terms.affine import variables
+from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.term import Bracket, Sum, Term, term
+
+_JOINS = frozenset((s.pad_p, s.concatenate_p))  # zeros in them are left out
+_MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
+FOLLOWED = frozenset((
+    e.neg_p, e.add_p, e.sub_p, e.mul_p, e.square_p, e.convert_element_type_p, e.select_n_p,
+    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p,
+))  # fmt: skip
+
+
+class Statement(NamedTuple):
+    """A value as a sum of terms over numbered operands, and the precision of its contractions, if any is given."""
+
+    terms: Sum
+    precision: Any = None
+
+
+def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], int]) -> Statement | None:
+    """Express what an equation computes as terms, or return None.
+
+    Args:
+      definition: the equation that computes a variable, None for inputs and literals.
+      number: that of an operand.
+    """
+    if eqn.primitive not in FOLLOWED or not _permitted(eqn):
+        return None
+    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
+    if row.combination is not Combination.TERMS:
+        return None
+    found = _chosen(eqn, row.results[0], definition) if eqn.primitive is e.select_n_p else row.results[0]
+    if found is None:
+        return None
+    if eqn.primitive in _JOINS:
+        found = tuple([t for t in found if not _is_zero(eqn.invars[t.factors[0].operand], definition)])
+    if any(_vanishes(eqn.invars[f.operand], definition) for t in found for f in t.factors):
+        return None  # that a product is 0 is best seen where it is written
+    terms = [after for t in found if (after := _known(eqn, t, definition, number)) is not None]
+    return Statement(tuple(terms), eqn.params.get("precision"))
+
+
+def _permitted(eqn: Equation) -> bool:
+    (out,) = [v.aval for v in eqn.outvars]
+    if dtypes.is_bool(out.dtype) or not sums_in_any_order(out.dtype) or eqn.params.get("preferred_element_type"):
+        return False
+    return not any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
+
+
+def _chosen(eqn: Equation, terms: Sum, definition: Definition) -> Sum | None:
+    """[brackets] x, for a choice between zeros and x by a mask of positions."""
+    mask, *cases = eqn.invars
+    if len(cases) != 2 or not mask.aval.shape or not _is_zero(cases[0], definition):
+        return None
+    brackets = brackets_where(mask, definition)
+    if brackets is None:
+        return None
+    t = terms[1]
+    return (term(t.out, t.sizes, t.factors, brackets, t.coefficient),)
+
+
+def _is_zero(x: Atom, definition: Definition) -> bool:
+    """Tell whether a value is known to be 0, of either sign."""
+    eqn = definition(x)
+    found = eqn.invars[0] if eqn is not None and eqn.primitive is s.broadcast_in_dim_p else x
+    return type(found) is Literal and not np.asarray(found.value).any()
+
+
+def _vanishes(x: Atom, definition: Definition) -> bool:
+    """Tell whether a value is 0 where nothing is infinite: zeros, products with them, and what moves either."""
+    eqn = definition(x)
+    while eqn is not None and eqn.primitive in _MOVES:
+        x, eqn = eqn.invars[0], definition(eqn.invars[0])
+    if eqn is not None and eqn.primitive is e.mul_p:
+        return any(_is_zero(v, definition) for v in eqn.invars)
+    return _is_zero(x, definition)
+
+
+def _known(eqn: Equation, t: Term, definition: Definition, number: Callable[[Atom], int]) -> Term | None:
+    """A term with operands numbered as in the program, without those that are 1, masks of positions as brackets."""
+    factors = [f for f in t.factors if not _is_one(eqn.invars[f.operand])]
+    found = t if len(factors) == len(t.factors) else term(t.out, t.sizes, factors, t.brackets, t.coefficient)
+    found = solved(found.with_operands(lambda k: number(eqn.invars[k])))
+    for x in eqn.invars if found is not None else ():
+        brackets = brackets_where(x, definition) if dtypes.is_bool(x.aval.dtype) else None
+        if brackets is not None and found is not None:
+            found = _with_mask(found, number(x), x.aval.shape, brackets)
+    return found
+
+
+def _is_one(x: Atom) -> bool:
+    return type(x) is Literal and not x.aval.shape and bool(np.asarray(x.value) == 1)
+
+
+def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Bracket, ...]) -> Term | None:
+    """A term with brackets in the place of a factor that is a mask."""
+    found: Term | None = t
+    while found is not None and (at := next(_reading(found, operand), None)) is not None:
+        found = composed(found, at, term(variables(shape), shape, (), brackets))
+    return found
+
+
+def _reading(t: Term, operand: int) -> Iterator[int]:
+    """The factors that read an operand."""
+    return (k for k, f in enumerate(t.factors) if f.operand == operand)
+
+
+def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:
+    """The terms of a reader with those of an operand in its place, not merged; None if these are too many."""
+    todo, done, compositions = list(reader), list[Term](), 0
+    while todo:
+        t = todo.pop()
+        at = next(_reading(t, operand), None)
+        if at is None:
+            done.append(t)
+            continue
+        compositions += len(producer)
+        if compositions > most:
+            return None
+        todo += [after for p in producer if (after := composed(t, at, p)) is not None]
+    return tuple(reversed(done))

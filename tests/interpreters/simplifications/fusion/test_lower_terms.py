@@ -1,0 +1,94 @@
+"""Lowered terms against their values: random accesses and brackets, of all that operations are known for."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.plan import planned
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.evaluate import evaluated, numbers
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Read, Sum, Term, term
+from tests.stepping import by_steps
+
+SIZES = (2, 3, 4, 2)  # of variables
+
+
+def index(random: np.random.Generator, free: list[int]) -> tuple[Affine, int]:
+    """An index of one or two digits, or a number, and the length of an axis that it stays inside of."""
+    digits = [free.pop() for _ in range(min(int(random.integers(3)), len(free)))]
+    found, step = Affine(), int(random.integers(1, 3))
+    for v in digits:
+        found = found + Affine(0, ((v, step * int(random.choice([1, -1]))),))
+        step *= SIZES[v] + int(random.integers(2))
+    low, high = found.bounds(SIZES)
+    return found + (int(random.integers(2)) - low), high - low + 3
+
+
+def access(random: np.random.Generator, rank: int) -> tuple[tuple[Affine, ...], tuple[int, ...]]:
+    free = [int(v) for v in random.permutation(len(SIZES))]
+    found = [index(random, free) for _ in range(rank)]
+    return tuple([a for a, _ in found]), tuple([n for _, n in found])
+
+
+def repeated(random: np.random.Generator, a: tuple[Affine, ...], n: tuple[int, ...]) -> Any:
+    """An access with an index more that moves along with one of the others, sometimes."""
+    if random.integers(3) or not a:
+        return a, n
+    k = int(random.integers(len(a)))
+    return (*a, a[k]), (*n, n[k])
+
+
+def drawn(seed: int) -> tuple[Term | None, tuple[int, ...], list[tuple[int, ...]]]:
+    """A term, the shape of its result, and those of its operands."""
+    random = np.random.default_rng(seed)
+    out, shape = repeated(random, *access(random, 2))
+    reads = [repeated(random, *access(random, 2)) for _ in range(int(random.integers(1, 4)))]
+    brackets: list[Bracket] = []
+    if random.integers(2):
+        difference = Affine(int(random.integers(-1, 2)), ((0, 1), (2, -1)))
+        brackets.append(IsZero(difference) if random.integers(2) else NotNegative(difference))
+    factors = [Read(k, a) for k, (a, _) in enumerate(reads)]
+    found = solved(term(out, SIZES, factors, brackets, int(random.choice([1, -1, 3]))))
+    return found, shape, [n for _, n in reads]
+
+
+def written(terms: Sum, shape: tuple[int, ...], operands: list[Any]) -> Any:
+    """The sum of terms by the operations that it is lowered to."""
+    jaxpr = tl.make_jaxpr(lambda *xs: xs)(*operands).jaxpr
+    w, aval = Writer(jaxpr), jaxpr.invars[0].aval.update(shape=shape)
+    found = lowered(w, terms, jaxpr.invars.__getitem__, aval, None)
+    assert found is not None
+    return by_steps(jaxpr.replace(eqns=w.eqns, outvars=[found]), operands)[0]
+
+
+def test_random_terms():
+    known = 0
+    for seed in range(36):
+        t, shape, shapes = drawn(seed)
+        if t is None or planned(t, tuple([shapes[f.operand] for f in t.factors]), shape) is None:
+            continue
+        known += 1
+        random = np.random.default_rng(seed)
+        operands = [random.integers(-9, 9, n).astype(np.int32) for n in shapes]
+        expected = evaluated((t,), shape, operands, numbers(np.int32))
+        np.testing.assert_array_equal(written((t,), shape, operands), expected, err_msg=str(seed))
+    assert known > 10
+
+
+@pytest.mark.parametrize("coefficients", [(1, -2), (-1, -3), (-1, 2), (3, 3)])
+def test_sums(coefficients: tuple[int, int]):
+    """What is negative is subtracted."""
+    i, j = Affine(0, ((0, 1),)), Affine(0, ((1, 1),))
+    terms = [term((i, j), (3, 3), [Read(k, a)], (), c) for k, (a, c) in enumerate(zip([(i, j), (j, i)], coefficients))]
+    operands = [np.arange(9.0).reshape(3, 3), np.ones((3, 3)).cumsum(0)]
+    expected = coefficients[0] * operands[0] + coefficients[1] * operands[1].T
+    np.testing.assert_array_equal(written(tuple(terms), (3, 3), operands), expected)
+
+
+def test_nothing():
+    np.testing.assert_array_equal(written((), (2, 3), [np.ones(2)]), np.zeros((2, 3)))
