@@ -229,5 +229,8 @@ WITHOUT = {
     "linalg": "a namespace, whose functions have rows of their own",
     "vectorize": "a function of functions: tests/api/batch/test_vmap.py",
     **dict.fromkeys(["load", "save"], "reads or writes a file: tests/tracer/numpy/test_files.py"),
-    **dict.fromkeys(["get_printoptions", "printoptions", "set_printoptions"], "prints: tests/tracer/numpy/test_jax_array_protocol.py"),
+    **dict.fromkeys(
+        ["get_printoptions", "printoptions", "set_printoptions"],
+        "prints: tests/tracer/numpy/test_jax_array_protocol.py",
+    ),
 }
