@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tapeless.interpreters.index_rows import Box, IndexRow, Params, elements, monoid, rows, terms
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import indexing as i
-from tapeless.tracer.primitives.dimension_numbers import DimensionNumbers, window_sizes
+from tapeless.tracer.primitives.dimension_numbers import DimensionNumbers, window_sizes, windows_shape
 from tapeless.tracer.terms.affine import Access, Affine, symbol
 from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, NotNegative, Read, Term, term
 from tapeless.tracer.types import ShapedArray
@@ -96,7 +96,7 @@ class _Windows:
 
 def _gather(params: Params, avals: Avals) -> IndexRow:
     (x, indices), sizes = avals, params["slice_sizes"]
-    shape = i.windows_shape(indices, params["dimension_numbers"], sizes)
+    shape = windows_shape(indices, params["dimension_numbers"], sizes)
     w = _Windows(params, x, shape, sizes)
     found = [w.box.term(w.access, Read(0, w.places), brackets=w.brackets)]
     fill = _fill_value(params, x)
