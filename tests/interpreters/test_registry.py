@@ -42,7 +42,9 @@ GIVEN = ["custom_linear"]  # a map by a user's rule for its transpose, which is 
 
 
 def names(primitives: Any) -> list[str]:
-    return sorted(p.name for p in primitives)
+    """The names of primitives of ours: those that tests define have no place in the registry of names."""
+    ours = {*all_primitives()}
+    return sorted(p.name for p in primitives if p in ours)
 
 
 def test_n_rules_push_forward():
@@ -63,7 +65,7 @@ def test_l_rules_transpose():
 def test_others_have_the_rule_of_forward_mode_only():
     """Of N, most: the derivative of sin is stated once."""
     others = set(all_primitives()) - set(transpose.rules)
-    assert len(others) == len(jvp.rules) - len(HIGHER) - len(LINEAR) - len(GIVEN) > len(all_primitives()) / 2
+    assert len(others) == len(names(jvp.rules)) - len(HIGHER) - len(LINEAR) - len(GIVEN) > len(all_primitives()) / 2
 
 
 def test_no_other_table_is_of_derivatives():

@@ -123,7 +123,9 @@ OTHERS = {
 @pytest.mark.parametrize("transform", FIRST_ORDER.values(), ids=FIRST_ORDER)
 @each_program
 def test_gradients_are_the_same(f, transform, policy):
-    assert_same(transform(tl.checkpoint(f, policy=policy))(W, X), transform(f)(W, X))
+    """Bit for bit, but for gradients of batches: a checkpoint is a fence around which sums are not reordered."""
+    compare = assert_close if transform is FIRST_ORDER["grad of vmap"] else assert_same
+    compare(transform(tl.checkpoint(f, policy=policy))(W, X), transform(f)(W, X))
 
 
 @pytest.mark.parametrize("transform", OTHERS.values(), ids=OTHERS)
