@@ -24,6 +24,7 @@ from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
@@ -227,9 +228,17 @@ def uses(jaxpr: Jaxpr) -> dict[Var, int]:
     return found
 
 
+class CyclicEquationsError(InternalError):
+    """Raised where equations need one another's results: a pass that wrote them leaves its program as it was."""
+
+
 def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:
-    """Build the program of these equations in topological order, near to the given one, without dead code."""
+    """Build the program of these equations in topological order, near to the given one, without dead code.
+
+    Raises: CyclicEquationsError if there is no such order.
+    """
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
+    begun: set[Equation] = set()
     done: set[Equation] = set()
     ordered: list[Equation] = []
     for eqn in eqns:
@@ -238,6 +247,9 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
             last = todo[-1]
             missing = [made[v] for v in last.invars if v in made and made[v] not in done]
             if missing:
+                begun.add(last)
+                if not begun.isdisjoint(missing):
+                    raise CyclicEquationsError(f"the equations of {jaxpr.name} form a cycle")
                 todo += missing
                 continue
             todo.pop()

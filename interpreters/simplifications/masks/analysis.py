@@ -17,7 +17,7 @@ from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region
-from tapeless.interpreters.simplify import Writer, in_order
+from tapeless.interpreters.simplify import CyclicEquationsError, Writer, in_order
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives import elementwise as e
@@ -58,7 +58,10 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run() if chooses(jaxpr) else jaxpr
+    try:
+        return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run() if chooses(jaxpr) else jaxpr
+    except CyclicEquationsError:  # a mask that depends on what it masks
+        return jaxpr
 
 
 def chooses(jaxpr: Jaxpr) -> bool:
