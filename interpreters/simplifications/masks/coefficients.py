@@ -82,17 +82,18 @@ class Coefficients:
         exact = [region for (region, number), exactly in before.items() if exactly and number == other]
         return any(all(mask in a for a in region) for region in exact) or self._chosen_by(x, mask, other)
 
-    def _chosen_by(self, x: Atom, mask: Mask, other: float) -> bool:
-        """Tell whether a coefficient was chosen by a mask: there may be others around it."""
+    def _chosen_by(self, x: Atom, mask: Mask, other: float, depth: int = NESTED) -> bool:
+        """Tell whether a coefficient was chosen by a mask, or every case that it was chosen from."""
+        known = number(self._w, x)
+        if known is not None:
+            return bool(known == other)
         eqn = self._w.made_by(x, e.select_n_p)
-        for _ in range(NESTED):
-            if eqn is None or mask.moves:
-                return False
-            others = [number(self._w, x) for k, x in enumerate(eqn.invars[1:]) if k != mask.case]
-            if eqn.invars[0] is mask.which and all(c is not None and c == other for c in others):
-                return True
-            eqn = next(filter(None, [self._w.made_by(c, e.select_n_p) for c in eqn.invars[1:]]), None)
-        return False
+        if eqn is None or mask.moves or not depth:
+            return False
+        cases = list(enumerate(eqn.invars[1:]))
+        if eqn.invars[0] is mask.which:
+            cases = [(k, case) for k, case in cases if k != mask.case]
+        return all(self._chosen_by(case, mask, other, depth - 1) for _, case in cases)
 
     # ---- masks as arrays ---------------------------------------------------------------------------------------
 

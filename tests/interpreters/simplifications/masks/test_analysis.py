@@ -131,6 +131,17 @@ def test_a_choice_of_something_else_stays():
     np.testing.assert_array_equal(tl.jacrev(f)(x, x), [[3, 0], [0, 0]])
 
 
+def test_a_choice_around_a_choice_of_something_else_stays():
+    """The coefficient is chosen by the mask only where another mask chooses that."""
+
+    def f(x: Any, a: Any, p: Any) -> Any:
+        q = a > 0
+        return tnp.where(q, tnp.where(p, 7.0, tnp.where(q, a, 0.0)) * x, 0)
+
+    x, a, p = np.ones(4), np.array([1.0, -1.0, 1.0, -1.0]), np.array([True, True, False, False])
+    np.testing.assert_array_equal(tl.grad(lambda x: tnp.sum(f(x, a, p)))(x), [7, 0, 1, 0])
+
+
 def test_what_is_smaller_than_the_mask_stays_so():
     """The mask of every element, the norms of rows: what is kept is these."""
 
