@@ -150,10 +150,13 @@ class Writer:
         if any(v.aval is not found.aval for v, found in zip(eqn.outvars, atoms, strict=True)):
             return False
         for v, found in zip(eqn.outvars, atoms):
-            self._same[v] = found
-            self.sparser |= v.linear and not found.linear
-        self.changed = True
+            self.substitute(v, found)
         return True
+
+    def substitute(self, v: Var, found: Atom) -> None:
+        """Let an atom of the same type stand for a variable of the old program."""
+        self._same[v], self.changed = found, True
+        self.sparser |= v.linear and not found.linear
 
     def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
         """Apply a primitive with one result, by its rule if it knows better."""

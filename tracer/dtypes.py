@@ -297,6 +297,14 @@ def check_fits(value: int, dtype: DType) -> None:
         )
 
 
+def holds_integers(dtype: DType, low: int, high: int) -> bool:
+    """Tell whether a number type holds all integers from `low` to `high` exactly."""
+    if is_integer(dtype):
+        limits = iinfo(dtype)
+        return int(limits.min) <= low and high <= int(limits.max)
+    return is_inexact(dtype) and max(-low, high) <= 2 ** (finfo(dtype).nmant + 1)
+
+
 def holds(dtype: DType, other: DType) -> bool:
     """Tell whether `dtype` has room for all integers of `other`; true if either is no integer type."""
     ours, theirs = _RANGES.get(dtype), _RANGES.get(other)

@@ -1,5 +1,6 @@
 """Ahead-of-time compilation in stages: traced, lowered, compiled; saved and loaded."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from tapeless.arguments.signatures import Signature
 from tapeless.compile import serialization
 from tapeless.compile.placement import check_device
+from tapeless.interpreters.structured_constants import with_structure
 from tapeless.lowering import devices, dispatch, emit
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, check_distinct, check_live
@@ -46,7 +48,7 @@ class CompiledCall:
     @classmethod
     def compiled(cls, traced: "Traced", device: Any) -> "CompiledCall":
         """Compile a traced function for a device."""
-        jaxpr, consts = traced.jaxpr.jaxpr, traced.jaxpr.consts
+        jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
         # With debug_nans nothing is donated: nan is looked for once more.
         donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
@@ -128,6 +130,11 @@ class Traced:
     def __repr__(self) -> str:
         return f"<Traced {self.type}>"
 
+    @functools.cached_property
+    def to_compile(self) -> ClosedJaxpr:
+        """The program as it is compiled: constants that are functions of their indices are equations."""
+        return with_structure(self.jaxpr)
+
     def signature(self) -> str:
         """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
         return str(self.type)
@@ -177,8 +184,8 @@ class Lowered(_Stage):
     def as_text(self) -> str:
         """The module's text."""
         traced = self._traced
-        donated = tuple(len(traced.jaxpr.consts) + i for i in traced.donated)
-        return emit.module_text(traced.jaxpr.jaxpr, donated, traced.jaxpr.jaxpr.name)
+        donated = tuple(len(traced.to_compile.consts) + i for i in traced.donated)
+        return emit.module_text(traced.to_compile.jaxpr, donated, traced.to_compile.jaxpr.name)
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
         """The module, compiled for the default device."""

@@ -6,14 +6,12 @@ others do not need any more is contracted by `dot_general`.
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion.plan import Labels, Plan, Tree, planned
+from tapeless.interpreters.simplifications.index_arrays import where
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
@@ -21,8 +19,8 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import Precision, dot_general_p
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum_p
-from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Sum, Term
+from tapeless.tracer.terms.affine import Variable
+from tapeless.tracer.terms.term import Bracket, Sum, Term
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
@@ -112,22 +110,8 @@ class _Lowering:
 
     def _masked(self, x: Atom, order: Order, bracket: Bracket) -> Atom:
         """A value where a bracket holds, else 0."""
-        left, right = _sides(bracket.index)
-        aval = x.aval.update(dtype=np.dtype(np.int32), weak_type=False)
-        one, other = self._index(left, order, aval), self._index(right, order, aval)
-        holds = self._w.write(e.eq_p if isinstance(bracket, IsZero) else e.ge_p, one, other)
+        holds = where(self._w, bracket, order, x.aval.shape)
         return self._w.write(e.select_n_p, holds, literal(0, x.aval), x)
-
-    def _index(self, a: Affine, order: Order, aval: ShapedArray) -> Atom:
-        """An index as an array over these variables."""
-        parts: list[Atom] = []
-        for v, k in a.variables:
-            i = self._w.write(s.iota_p, dtype=aval.dtype, shape=aval.shape, dimension=order.index(v))
-            parts.append(i if k == 1 else self._w.write(e.mul_p, literal(k, aval), i))
-        if a.constant or not parts:
-            parts.append(literal(a.constant, aval))
-        total = reduce(lambda x, y: self._w.write(e.add_p, x, y), parts)
-        return total if total.aval.shape else filled(self._w, a.constant, aval)
 
     # products
 
@@ -218,9 +202,3 @@ def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
         x = _sliced(w, x, [*[(0, size, 1) for size in shape], (0, step * (n - 1) + 1, step)])
         order = (*[order[k] for k in others], shared)
     return x, order
-
-
-def _sides(a: Affine) -> tuple[Affine, Affine]:
-    """(l, r) with a = l - r and no number in them negative."""
-    left = a.part(lambda c: c > 0) + max(a.constant, 0)
-    return left, left - a
