@@ -7,10 +7,12 @@ os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which size
 os.environ.setdefault("TAPELESS_PLATFORM", "cpu")  # where there is a GPU, too: tests/gpu asks for it
 os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
 # Programs are compiled to run once, so without LLVM's dear passes and without the emitters of fusions, which take half
-# of the time of compiling, but for tests that use the fixture `optimized`. `XLA_FLAGS= python -m pytest` has them all.
+# of the time of compiling, and as one piece; but for tests that use the fixture `optimized`. `XLA_FLAGS= python -m
+# pytest` compiles all of them as users do.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1",
 )
 
 from collections.abc import Callable, Iterator
@@ -42,6 +44,7 @@ def optimized() -> Iterator[None]:
         "xla_backend_optimization_level": 3,
         "xla_llvm_disable_expensive_passes": False,
         "xla_cpu_use_fusion_emitters": True,
+        "xla_cpu_parallel_codegen_split_count": 32,
     }
     with pytest.MonkeyPatch.context() as patched:
         patched.delenv("XLA_FLAGS", raising=False)  # what it names is not set

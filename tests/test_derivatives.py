@@ -154,9 +154,11 @@ def assert_products(d: Derivative, special: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize(("name", "special"), DEGENERATE)
 def test_exceptions_are_needed(name: str, special: Callable[[Any], Any]):
+    """There is no derivative: it is nan where the factor is singular exactly, else as large as rounding is small."""
     (row,) = [row for row in SAMPLES if str(row) == name]
-    with pytest.raises(AssertionError):
-        assert_products(Derivative(row, differentiable_at(row)), special)
+    d = Derivative(row, differentiable_at(row))
+    pushed = d.at([special(x) for x in d.primals]).forwards
+    assert not all(np.abs(t).max() < 1e12 for t in pushed)
 
 
 # ---- helpers -------------------------------------------------------------------------------------------------
