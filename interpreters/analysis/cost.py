@@ -234,7 +234,7 @@ _move(
 )
 _move(i.dynamic_slice_p, i.dynamic_update_slice_p, i.gather_p, i.scatter_p, windows.select_and_gather_add_p)
 _move(e.copy_p, e.stop_gradient_p, e.convert_element_type_p, bits.reduce_precision_p, e.real_p, e.complex_p)
-_move(checkpoint.name_p, checkpoint.move_p, checkpoint.optimization_barrier_p)
+_move(checkpoint.name_p, checkpoint.move_p, checkpoint.materialize_p, checkpoint.optimization_barrier_p)
 _move(random.random_wrap_p, random.random_unwrap_p)
 _move(collective.all_gather_p, collective.all_to_all_p, collective.ppermute_p, collective.axis_index_p)
 for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_form.drop):

@@ -81,6 +81,14 @@ jvp.linear(c.move_p)
 transpose.unary(c.move_p, lambda ct, x, *, src, dst: c.move(ct, dst, src))
 vmap.elementwise(c.move_p)
 
+# ---- materialize ---------------------------------------------------------------------------------------------
+
+# Nothing is compared with tangents.
+jvp.rules[c.materialize_p] = lambda primals, tangents: ((c.materialize(*primals),), tangents)
+jvp.structurally_linear[c.materialize_p] = jvp.All.JOINTLY
+transpose.unary(c.materialize_p, lambda ct, x: ct)
+vmap.elementwise(c.materialize_p)
+
 # ---- optimization_barrier ------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import collective as c
+from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.elementwise import convert_element_type, div, eq, mul
 from tapeless.tracer.primitives.indexing import index_take
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
@@ -46,14 +47,20 @@ for _primitive, _row in {
     transpose.unary(_primitive, _row)
 
 
-def _extreme_jvp(t: Any, y: Any, x: Any, **params: Any) -> Any:
-    """Average the tangents of the examples that attain the extreme."""
-    at = convert_element_type(eq(x, y), aval_of(x).dtype)
-    return div(c.psum(mul(t, at), **params), c.psum(at, **params))
+def _extreme_jvp(primitive: Primitive) -> None:
+    """Register the rule of pmax and pmin: it averages the tangents of the examples that attain the extreme."""
+
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        x, t = materialize(primals[0]), tangents[0]
+        (y,) = primitive.bind(x, **params)
+        at = convert_element_type(eq(x, y), aval_of(x).dtype)
+        return (y,), (div(c.psum(mul(t, at), **params), c.psum(at, **params)),)
+
+    jvp.rules[primitive] = rule
 
 
-jvp.partials_of_result(c.pmax_p, _extreme_jvp)
-jvp.partials_of_result(c.pmin_p, _extreme_jvp)
+_extreme_jvp(c.pmax_p)
+_extreme_jvp(c.pmin_p)
 jvp.zero(c.axis_index_p)
 
 # ---- vmap over another axis ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ At a kink: half to each side of a tie of max and min, nothing at a bound of clam
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -113,19 +114,31 @@ jvp.partials_of_result(
 )
 
 
-def _share(extreme: Any, x: Any, other: Any) -> Any:
-    """Compute the partial derivative of max or min by x: 1, 1/2 in a tie, or 0."""
-    aval = aval_of(extreme)
-    of_tie = select_n(eq(other, extreme), constant(1, aval), constant(0.5, aval))
-    return select_n(eq(x, extreme), constant(0, aval), of_tie)
+def _extreme(primitive: Primitive, wins: Callable[[Any, Any], Any]) -> None:
+    """Register the rule of max or min: 1 for the operand that wins, 1/2 for each in a tie, 0 where there is nan.
+
+    Operands are compared with one another, not with the result: an operand that is computed again may be rounded in
+    another way than that of which the result was made, and equal it no more.
+    """
+
+    def share(x: Any, other: Any) -> Any:
+        aval = max(aval_of(x), aval_of(other), key=lambda aval: len(aval.shape))
+        of_tie = select_n(eq(x, other), constant(0, aval), constant(0.5, aval))
+        return select_n(_first(wins, x, other), of_tie, constant(1, aval))
+
+    jvp.partials(primitive, lambda t, x, y: mul(t, share(x, y)), lambda t, x, y: mul(t, share(y, x)))
 
 
-for _extreme in (e.max_p, e.min_p):
-    jvp.partials_of_result(
-        _extreme,
-        lambda t, m, x, y: mul(t, _share(m, x, y)),
-        lambda t, m, x, y: mul(t, _share(m, y, x)),
-    )
+def _first(wins: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """Tell where x wins over y; complex numbers are compared by their real parts, then by the others."""
+    if not dtypes.is_complex(aval_of(x).dtype):
+        return wins(x, y)
+    of_tie = bitwise_and(eq(real(x), real(y)), wins(imag(x), imag(y)))
+    return bitwise_or(wins(real(x), real(y)), of_tie)
+
+
+_extreme(e.max_p, gt)
+_extreme(e.min_p, lt)
 
 
 def _sign_of_complex(t: Any, s: Any, z: Any) -> Any:

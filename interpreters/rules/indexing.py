@@ -17,6 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.bits import bitwise_and
+from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, lt, mul, ne, select_n
 from tapeless.tracer.primitives.shape import full, full_like, iota, reshape, zeros_like
@@ -232,11 +233,12 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
-        operand, indices, updates = primals
         t, _, t_updates = tangents
-        (out,) = primitive.bind(*primals, **params)
         if type(t) is Zero and type(t_updates) is Zero:
+            (out,) = primitive.bind(*primals, **params)
             return (out,), (zero_of(out),)
+        operand, indices, updates = primals = [materialize(primals[0]), primals[1], materialize(primals[2])]
+        (out,) = primitive.bind(*primals, **params)
         if params["unique_indices"]:
             return (out,), (_extreme_tangent(primals, tangents, out, loses, params),)
         wins = _one_where_not(loses(operand, out), out)

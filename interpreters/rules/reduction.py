@@ -13,6 +13,7 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
+from tapeless.tracer.primitives.checkpoint import materialize
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, div, eq, exp, mul, select_n, sub
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import cummax, linear_recurrence, reduce_sum
@@ -103,7 +104,18 @@ jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp
 # ---- extremes ------------------------------------------------------------------------------------------------
 
 
-def _extreme_jvp(t: Any, y: Any, x: Any, *, axes: Axes) -> Any:
+def _extreme_jvp(primitive: Primitive) -> None:
+    """Register the rule of reduce_max and reduce_min, whose result is compared with the elements that it is one of."""
+
+    def rule(primals: Any, tangents: Any, *, axes: Axes) -> Any:
+        x = materialize(primals[0])
+        (y,) = primitive.bind(x, axes=axes)
+        return (y,), (_extreme_tangent(tangents[0], y, x, axes),)
+
+    jvp.rules[primitive] = rule
+
+
+def _extreme_tangent(t: Any, y: Any, x: Any, axes: Axes) -> Any:
     """Average the tangents of the elements that attain the extreme; 0 if it is nan, which equals none."""
     if not axes or not aval_of(x).size:
         return reduce_sum(t, axes)
@@ -111,8 +123,8 @@ def _extreme_jvp(t: Any, y: Any, x: Any, *, axes: Axes) -> Any:
     return div(reduce_sum(mul(t, at), axes), e.max(reduce_sum(at, axes), constant(1, aval_of(y))))
 
 
-jvp.partials_of_result(r.reduce_max_p, _extreme_jvp)
-jvp.partials_of_result(r.reduce_min_p, _extreme_jvp)
+_extreme_jvp(r.reduce_max_p)
+_extreme_jvp(r.reduce_min_p)
 
 for _primitive in (r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p, r.argmax_p, r.argmin_p):
     jvp.zero(_primitive)

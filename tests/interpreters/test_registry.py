@@ -31,7 +31,7 @@ HIGHER = """
 jit checkpoint custom_jvp custom_vjp custom_vmap cond while scan linear_solve optimization_barrier
 """.split()
 LINEAR = """
-add sub neg mul div real imag conj complex copy convert_element_type reduce_precision name move select_n
+add sub neg mul div real imag conj complex copy convert_element_type reduce_precision name move materialize select_n
 broadcast_in_dim reshape transpose rev concatenate pad slice split
 dynamic_slice dynamic_update_slice gather scatter scatter_add scatter_mul
 reduce_sum cumsum linear_recurrence reduce_window_sum select_and_gather_add select_and_scatter_add

@@ -1,4 +1,4 @@
-"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barrier."""
+"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barriers."""
 
 from typing import Any
 
@@ -50,6 +50,22 @@ def _move_type(x: ShapedArray, *, src: str, dst: str) -> tuple[ShapedArray, ...]
 
 
 move_p = Primitive("move", _move_type, takes_keys=True)
+
+
+def materialize(x: Any) -> Array:
+    """Return x, computed once and stored: all that read the result see the same bits.
+
+    Compilers compute a cheap value again in each kernel that reads it, and contract `a * b + c` to one rounding in some
+    of them. So a value need not equal itself; what compares it with something made of it has to read one stored copy.
+    """
+    return materialize_p.bind(x)[0]
+
+
+def _materialize_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return (x,)
+
+
+materialize_p = Primitive("materialize", _materialize_type, takes_keys=True)
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
