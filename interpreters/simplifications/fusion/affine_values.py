@@ -1,24 +1,27 @@
-"""Affine values: numbers that are an affine function of their own indices, and brackets that compare them.
+"""Affine values: numbers that are an affine function of their own indices, in pieces, and brackets that compare them.
 
-Search terms: iota, induction variable, scalar evolution. Iotas, their sums and multiples are such values, and what
-moves them, as far as their dtype holds every number exactly: others wrap around, or are rounded to their neighbours. A
-comparison of two of them is a bracket of indices, and so are conjunctions of comparisons.
+Search terms: iota, induction variable, scalar evolution, index set splitting. Iotas, their sums and multiples are such
+values, and what moves and joins them, as far as their dtype holds every number exactly: others wrap around, or are
+rounded to their neighbours. Choices, clamps and remainders, as indexing writes them, have a piece for each case. A
+comparison is 1 where a bracket of indices holds, else 0. Left out: quotients.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.interpreters.index_rows import Combination, rows
 from tapeless.tracer import dtypes
-from tapeless.tracer.jaxpr import Atom, Equation, Literal
+from tapeless.tracer.jaxpr import Atom, Equation, Literal, Var
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
-from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Term, with_indices
+from tapeless.tracer.terms.affine import Access, Affine, variables
+from tapeless.tracer.terms.solve import FALSE, solved
+from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Term, term, with_indices
+from tapeless.tracer.types import ShapedArray
 
 Definition = Callable[[Atom], Equation | None]
 comparisons: Table[Callable[[Affine, Affine], Bracket]] = Table(
@@ -31,7 +34,27 @@ comparisons[e.lt_p] = lambda a, b: NotNegative(b - a - 1)
 comparisons[e.le_p] = lambda a, b: NotNegative(b - a)
 comparisons[e.gt_p] = lambda a, b: NotNegative(a - b - 1)
 comparisons[e.ge_p] = lambda a, b: NotNegative(a - b)
-_MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p, e.convert_element_type_p))
+
+# Caps: what is larger is not known.
+PIECES = 12
+DEPTH = 32  # of equations
+QUOTIENTS = 4  # that a remainder has pieces for
+
+
+class Piece(NamedTuple):
+    """An affine function of indices, where brackets hold, variable d being the index along axis d; None if unknown."""
+
+    value: Affine | None
+    brackets: tuple[Bracket, ...] = ()
+
+    def where(self, *brackets: Bracket) -> "Piece":
+        """The piece where these brackets hold, too."""
+        return Piece(self.value, (*self.brackets, *brackets))
+
+
+_TRUE, _FALSE = Affine(1), Affine(0)
+Pieces = tuple[Piece, ...]  # disjoint; one of them is everywhere
+UNKNOWN: Pieces = (Piece(None),)
 
 
 def affine_value(x: Atom, definition: Definition) -> Affine | None:
@@ -40,111 +63,296 @@ def affine_value(x: Atom, definition: Definition) -> Affine | None:
     Args:
       definition: the equation that computes a variable, None for inputs and literals.
     """
-    found = _affine(x, definition)
-    return found if found is not None and _holds(x, found) else None
+    found = affine_pieces(x, definition)
+    return found[0].value if len(found) == 1 and not found[0].brackets else None
 
 
-def _affine(x: Atom, definition: Definition) -> Affine | None:
-    if type(x) is Literal:
-        value = np.asarray(x.value)
-        return Affine(int(value)) if not value.shape and _is_integral(value) else None
-    eqn = definition(x)
-    if eqn is None:
+def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | None:
+    """The brackets that hold where a boolean value is true, of variable d along axis d; None if these are not known."""
+    found = affine_pieces(x, definition)
+    true = [p.brackets for p in found if p.value != Affine()]
+    if any(p.value is None for p in found) or len(true) > 1:
         return None
-    if eqn.primitive is s.iota_p:
-        return Affine(0, ((eqn.params["dimension"], 1),))
-    if eqn.primitive in _MOVES:
-        inner = affine_value(eqn.invars[0], definition)
-        return None if inner is None else _moved(eqn, inner)
-    return _combined(eqn, definition)
+    return true[0] if true else (FALSE,)
+
+
+def affine_pieces(x: Atom, definition: Definition) -> Pieces:
+    """A value as affine functions of its indices, each where brackets hold; truth values are 1 and 0."""
+    return Values(definition, {}).pieces(x)
+
+
+class Values:
+    """Values of one program, each looked at once; what is `known` of them grows."""
+
+    def __init__(self, definition: Definition, known: dict[Var, Pieces]) -> None:
+        self._definition, self._known = definition, known
+        self._depth = 0
+
+    def pieces(self, x: Atom) -> Pieces:
+        """A value in pieces."""
+        if type(x) is Literal:
+            return _number(np.asarray(x.value))
+        assert isinstance(x, Var)
+        found = self._known.get(x)
+        if found is None:
+            self._depth += 1
+            found = self._known[x] = self._found(x)
+            self._depth -= 1
+        return found
+
+    def _found(self, x: Var) -> Pieces:
+        eqn = self._definition(x)
+        rule = _rules.get(eqn.primitive) if eqn is not None else None
+        if eqn is None or rule is None or self._depth > DEPTH or 0 in x.aval.shape:
+            return UNKNOWN
+        found = tuple([p for piece in rule(self, eqn) if (p := _known(piece, x.aval)) is not None])
+        return found if len(found) <= PIECES and any(p.value is not None for p in found) else UNKNOWN
+
+
+def _number(value: Any) -> Pieces:
+    return (Piece(Affine(int(value))),) if not value.shape and _is_integral(value) else UNKNOWN
 
 
 def _is_integral(value: Any) -> bool:
-    if value.dtype.kind in "iu":
+    if value.dtype.kind in "iub":
         return True
     return dtypes.is_inexact(value.dtype) and value.dtype.kind != "c" and float(value).is_integer()
 
 
-def _combined(eqn: Equation, definition: Definition) -> Affine | None:
-    """Sums, differences, and products with numbers."""
-    if eqn.primitive not in (e.add_p, e.sub_p, e.mul_p, e.neg_p):
+# ---- pieces --------------------------------------------------------------------------------------------------
+
+
+def _known(p: Piece, aval: ShapedArray) -> Piece | None:
+    """A piece with the brackets that are not implied, unknown if the dtype does not hold it; None if it is nowhere."""
+    brackets = tuple(dict.fromkeys([b for b in p.brackets if not _is_implied(b, aval.shape)]))
+    bounds = _bounds(p.value or Affine(), brackets, aval.shape)
+    if bounds is None:
         return None
-    operands = [a for x in eqn.invars if (a := affine_value(x, definition)) is not None]
-    if len(operands) < len(eqn.invars):
-        return None
-    if eqn.primitive is e.neg_p:
-        return -operands[0]
-    a, b = operands
-    if eqn.primitive is e.mul_p:
-        a, b = (b, a) if a.is_constant else (a, b)
-        return a * b.constant if b.is_constant else None
-    return a + b if eqn.primitive is e.add_p else a - b
+    return Piece(p.value if p.value is not None and _holds(aval.dtype, *bounds) else None, brackets)
 
 
-def _moved(eqn: Equation, inner: Affine) -> Affine | None:
-    """The affine value of what moves another: the index that it reads, as a function of the place where it is put."""
-    (t,) = _terms(eqn)
-    if t is None or t.brackets:
-        return None
-    place: dict[int, Affine] = {}  # of each variable, that it is put where it is
-    for d, a in enumerate(t.out):
-        if len(a.variables) == 1 and abs(a.variables[0][1]) == 1:
-            ((v, k),) = a.variables
-            place[v] = (Affine(0, ((d, 1),)) - a.constant) * k
-    if len(place) < len(t.sizes) or len(t.factors) != 1:
-        return None
-    found = Affine(inner.constant)
-    for d, k in inner.variables:
-        index = t.factors[0].access[d]
-        found = found + k * sum((c * place[v] for v, c in index.variables), Affine(index.constant))
-    return found
+def _is_implied(b: Bracket, shape: tuple[int, ...]) -> bool:
+    low, high = b.index.bounds(shape)
+    return low >= 0 if isinstance(b, NotNegative) else low == high == 0
 
 
-def _terms(eqn: Equation) -> tuple[Term | None]:
-    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
-    return row.results[0] if row.combination is Combination.TERMS and len(row.results[0]) == 1 else (None,)
+def _bounds(value: Affine, brackets: tuple[Bracket, ...], shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """The least and the greatest number where brackets hold; None if they hold nowhere."""
+    if not brackets:
+        return value.bounds(shape)
+    t = solved(term((value,), shape, (), brackets))
+    return None if t is None else t.out[0].bounds(t.sizes)
 
 
-def _holds(x: Atom, found: Affine) -> bool:
-    """Tell whether the dtype of a value holds every number that it is exactly."""
-    if 0 in x.aval.shape:
-        return False
-    (low, high), dtype = found.bounds(x.aval.shape), x.aval.dtype
+def _holds(dtype: Any, low: int, high: int) -> bool:
+    """Tell whether a dtype holds every number from one to another exactly."""
+    if dtypes.is_bool(dtype):
+        return low >= 0 and high <= 1
     if dtypes.is_integer(dtype):
         limits = dtypes.iinfo(dtype)
         return int(limits.min) <= low and high <= int(limits.max)
     return dtypes.is_inexact(dtype) and max(-low, high) <= 2 ** (dtypes.finfo(dtype).nmant + 1)
 
 
-# ---- comparisons ---------------------------------------------------------------------------------------------
+def _complement(brackets: tuple[Bracket, ...]) -> Iterator[tuple[Bracket, ...]]:
+    """Disjoint conjunctions that hold where not all of these brackets do."""
+    for k, b in enumerate(brackets):
+        others = (NotNegative(b.index - 1), NotNegative(-b.index - 1))
+        for other in others if isinstance(b, IsZero) else others[1:]:
+            yield (*brackets[:k], other)
 
 
-def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | None:
-    """The brackets that hold where a boolean value is true, of variable d along axis d; None if these are not known."""
-    eqn = definition(x)
-    if eqn is None or 0 in x.aval.shape:
-        return None
-    if eqn.primitive in _MOVES:
-        return _moved_brackets(eqn, definition)
-    if eqn.primitive is bits.and_p:
-        both = [brackets_where(v, definition) for v in eqn.invars]
-        return None if None in both else (*both[0], *both[1])  # type: ignore[misc]
-    if eqn.primitive not in comparisons:
-        return None
-    a, b = [affine_value(v, definition) for v in eqn.invars]
-    return None if a is None or b is None else (comparisons[eqn.primitive](a, b),)
+def _together(f: Callable[[Affine, Affine], Iterable[Piece]], values: Values, x: Atom, y: Atom) -> Iterator[Piece]:
+    """A function of two values, piece by piece."""
+    of_x = values.pieces(x)
+    for p in of_x:
+        for q in values.pieces(y) if of_x is not UNKNOWN else UNKNOWN:
+            if p.value is None or q.value is None:
+                yield Piece(None).where(*p.brackets, *q.brackets)
+            else:
+                yield from [found.where(*p.brackets, *q.brackets) for found in f(p.value, q.value)]
 
 
-def _moved_brackets(eqn: Equation, definition: Definition) -> tuple[Bracket, ...] | None:
-    if not dtypes.is_bool(eqn.invars[0].aval.dtype):
-        return None
-    inner = brackets_where(eqn.invars[0], definition)
-    if inner is None:
-        return None
-    found: list[Bracket] = []
-    for bracket in inner:
-        moved = _moved(eqn, bracket.index)
-        if moved is None:
+# ---- rules ---------------------------------------------------------------------------------------------------
+
+_rules: Table[Callable[[Values, Equation], Iterable[Piece]]] = Table(
+    "affine values",
+    "rule(values, eqn) -> the result in pieces, disjoint, one of them everywhere",
+    absent="it is no affine function of indices that is known",
+)
+_rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"], 1),)))]
+
+
+def _pairwise(f: Callable[[Affine, Affine], Iterable[Piece]]) -> Callable[[Values, Equation], Iterable[Piece]]:
+    return lambda values, eqn: _together(f, values, *eqn.invars)
+
+
+def _times(a: Affine, b: Affine) -> Iterator[Piece]:
+    a, b = (b, a) if a.is_constant else (a, b)
+    yield Piece(a * b.constant if b.is_constant else None)
+
+
+def _greater(a: Affine, b: Affine) -> tuple[Piece, Piece]:
+    return Piece(a, (NotNegative(a - b),)), Piece(b, (NotNegative(b - a - 1),))
+
+
+def _less(a: Affine, b: Affine) -> tuple[Piece, Piece]:
+    return Piece(a, (NotNegative(b - a),)), Piece(b, (NotNegative(a - b - 1),))
+
+
+def _negative(values: Values, eqn: Equation) -> Iterator[Piece]:
+    for value, brackets in values.pieces(eqn.invars[0]):
+        yield Piece(None if value is None else -value, brackets)
+
+
+def _clamp(values: Values, eqn: Equation) -> Iterator[Piece]:
+    low, x, high = eqn.invars
+    for p in values.pieces(high):
+        for q in _together(_greater, values, x, low):
+            if p.value is None or q.value is None:
+                yield Piece(None).where(*p.brackets, *q.brackets)
+            else:
+                yield from [found.where(*p.brackets, *q.brackets) for found in _less(q.value, p.value)]
+
+
+def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
+    """The rest of a quotient rounded towards 0."""
+    x, y = eqn.invars
+    divisors = values.pieces(y)
+    n = divisors[0].value if len(divisors) == 1 else None
+    for p in values.pieces(x):
+        bounds = None if p.value is None else _bounds(p.value, p.brackets, x.aval.shape)
+        if n is None or not n.is_constant or not n.constant or p.value is None or bounds is None:
+            yield Piece(None, p.brackets)
+            continue
+        found = list(_remainders(p.value, abs(n.constant), *bounds))
+        yield from [q.where(*p.brackets) for q in found] if found else [Piece(None, p.brackets)]
+
+
+def _remainders(a: Affine, n: int, low: int, high: int) -> Iterator[Piece]:
+    """A piece for each quotient; none if they are too many."""
+    first, last = [abs(end) // n * (1 if end >= 0 else -1) for end in (low, high)]
+    for q in range(first, last + 1) if last - first < QUOTIENTS else ():
+        least, most = q * n - (n - 1 if q <= 0 else 0), q * n + (n - 1 if q >= 0 else 0)
+        yield Piece(a - q * n, (NotNegative(a - least), NotNegative(most - a)))
+
+
+def _select_n(values: Values, eqn: Equation) -> Iterator[Piece]:
+    which, *cases = eqn.invars
+    for value, brackets in values.pieces(which):
+        if value is None:
+            yield Piece(None, brackets)
+        for k, case in enumerate(cases if value is not None else ()):
+            here = Piece(None, (*brackets, *_is_case(value or _FALSE, k, len(cases) - 1)))
+            if _known(here, which.aval) is not None:  # others are not looked at
+                yield from [q.where(*here.brackets) for q in values.pieces(case)]
+
+
+def _is_case(value: Affine, k: int, last: int) -> tuple[Bracket, ...]:
+    """Brackets that hold where a value, moved into the range from 0 to the last, is k."""
+    if 0 < k < last:
+        return (IsZero(value - k),)
+    low, high = () if k == 0 else (NotNegative(value - k),), () if k == last else (NotNegative(k - value),)
+    return (*low, *high)
+
+
+def _convert_element_type(values: Values, eqn: Equation) -> Pieces:
+    """Numbers stay what they are where the new dtype holds them; what is no 0 is true."""
+    x = eqn.invars[0]
+    to_bool = dtypes.is_bool(eqn.params["dtype"]) and not dtypes.is_bool(x.aval.dtype)
+    return UNKNOWN if to_bool else values.pieces(x)
+
+
+for _primitive, _of_pair in (
+    (e.add_p, lambda a, b: [Piece(a + b)]),
+    (e.sub_p, lambda a, b: [Piece(a - b)]),
+    (e.mul_p, _times), (e.max_p, _greater), (e.min_p, _less),
+):  # fmt: skip
+    _rules[_primitive] = _pairwise(_of_pair)
+_rules[e.neg_p], _rules[e.clamp_p], _rules[e.rem_p] = _negative, _clamp, _rem
+_rules[e.select_n_p], _rules[e.convert_element_type_p] = _select_n, _convert_element_type
+
+# ---- truth values --------------------------------------------------------------------------------------------
+
+
+def _comparison(bracket: Callable[[Affine, Affine], Bracket], true: Affine, false: Affine) -> Any:
+    def pieces(a: Affine, b: Affine) -> Iterator[Piece]:
+        holds = (bracket(a, b),)
+        yield Piece(true, holds)
+        yield from [Piece(false, brackets) for brackets in _complement(holds)]
+
+    return _pairwise(pieces)
+
+
+for _primitive in comparisons:
+    _rules[_primitive] = _comparison(comparisons[_primitive], _TRUE, _FALSE)
+_rules[e.ne_p] = _comparison(comparisons[e.eq_p], _FALSE, _TRUE)
+
+
+def _deciding(value: Affine) -> Callable[[Values, Equation], Iterable[Piece]]:
+    """Rule of what has a truth value where the first operand has it, else what the second is."""
+
+    def rule(values: Values, eqn: Equation) -> Iterator[Piece]:
+        x, y = eqn.invars
+        for p in values.pieces(x) if dtypes.is_bool(x.aval.dtype) else UNKNOWN:
+            yield from [p] if p.value in (value, None) else [q.where(*p.brackets) for q in values.pieces(y)]
+
+    return rule
+
+
+def _not(values: Values, eqn: Equation) -> Iterator[Piece]:
+    x = eqn.invars[0]
+    for value, brackets in values.pieces(x) if dtypes.is_bool(x.aval.dtype) else UNKNOWN:
+        yield Piece(None if value is None else _TRUE - value, brackets)
+
+
+_rules[bits.and_p], _rules[bits.or_p], _rules[bits.not_p] = _deciding(_FALSE), _deciding(_TRUE), _not
+
+# ---- what moves and joins ------------------------------------------------------------------------------------
+
+
+def _moves(values: Values, eqn: Equation) -> Iterator[Piece]:
+    """The index that is read, as a function of the place where it is put; by the row of the primitive."""
+    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
+    (results,) = row.results if row.combination is Combination.TERMS else ((),)
+    shape = eqn.outvars[0].aval.shape
+    for t in [found for t in results if (found := solved(t)) is not None]:
+        (f,) = t.factors
+        placed = None if t.brackets else _placed(t, shape)
+        if placed is None:
+            yield from UNKNOWN
+            return
+        at, inside = placed
+        read = tuple([_at(a, at) for a in f.access])
+        yield from [at_access(p, read).where(*inside) for p in values.pieces(eqn.invars[f.operand])]
+
+
+def _placed(t: Term, shape: tuple[int, ...]) -> tuple[dict[int, Affine], tuple[Bracket, ...]] | None:
+    """Each variable of a term as a function of the place that it writes, and where it writes; None if unknown."""
+    place, inside = dict[int, Affine](), list[Bracket]()
+    for own, a in zip(variables(shape), t.out, strict=True):
+        if not a.variables:
+            inside.append(IsZero(own - a))
+        elif len(a.variables) == 1 and abs(a.variables[0][1]) == 1:
+            ((v, k),) = a.variables
+            place[v] = (own - a.constant) * k
+            inside += [NotNegative(place[v]), NotNegative(t.sizes[v] - 1 - place[v])]
+        else:
             return None
-        found.append(with_indices(bracket, lambda _, moved=moved: moved))
-    return tuple(found)
+    return (place, tuple(inside)) if len(place) == len(t.sizes) else None
+
+
+def _at(a: Affine, values: dict[int, Affine]) -> Affine:
+    """An index with functions in the place of its variables, all at once."""
+    return sum([k * values[v] for v, k in a.variables], Affine(a.constant))
+
+
+def at_access(p: Piece, access: Access) -> Piece:
+    """A piece as it is read at an access, over the variables of that."""
+    values = dict(enumerate(access))
+    brackets = [with_indices(b, lambda a: _at(a, values)) for b in p.brackets]
+    return Piece(None if p.value is None else _at(p.value, values), tuple(brackets))
+
+
+for _primitive in (s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p, s.concatenate_p, s.pad_p):
+    _rules[_primitive] = _moves

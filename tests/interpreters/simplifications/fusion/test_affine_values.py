@@ -9,7 +9,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplifications.fusion.affine_values import affine_value, brackets_where
+from tapeless.interpreters.simplifications.fusion.affine_values import affine_pieces, affine_value, brackets_where
 from tapeless.tracer.jaxpr import Jaxpr, Var
 
 N, M = 4, 6
@@ -33,6 +33,11 @@ AFFINE: dict[str, Callable[[], Any]] = {
     "split": lambda: tnp.arange(12).reshape(3, 4),
     "of floats": lambda: rows("float32") * 2.0 - columns("float32"),
     "wider": lambda: rows("int8").astype("float64"),
+    "narrower": lambda: (rows("int64") - 4).astype("int8"),
+    "clamped where bounds decide": lambda: lax.clamp(-3, rows() - 3, 0),
+    "chosen where bounds decide": lambda: tnp.where(columns() < 0, columns() * columns(), columns()),
+    "greater where bounds decide": lambda: lax.max(rows(), columns() + N),
+    "rest where bounds decide": lambda: lax.rem(rows() + M, tnp.full_like(rows(), 10)) + M,
 }
 OTHERS: dict[str, Callable[[], Any]] = {
     "squares": lambda: rows() * rows(),
@@ -42,6 +47,36 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "that is rounded": lambda: lax.iota("bfloat16", 300),
     "fractions": lambda: rows("float32") * 0.5,
     "empty": lambda: lax.iota("int32", 0),
+    "narrowed to what does not hold it": lambda: (100 * columns()).astype("int8"),
+    "less than nothing": lambda: lax.sub(columns("uint8"), np.uint8(1)),
+    "truth of numbers": lambda: columns().astype(bool),
+    "clamped": lambda: lax.clamp(0, rows(), 2),
+}
+PIECES: dict[str, tuple[Callable[[], Any], int]] = {
+    "clamped": (lambda: lax.clamp(1, rows(), 2), 3),
+    "bounds in the wrong order": (lambda: lax.clamp(2, rows(), 1), 2),
+    "clamped to what moves": (lambda: lax.clamp(rows(), columns(), rows() + 1), 3),
+    "greater": (lambda: lax.max(rows(), columns()), 2),
+    "less": (lambda: lax.min(rows() - 1, 0 * rows()), 2),
+    "modulo": (lambda: (columns() + 5) % 4, 2),
+    "modulo of less than nothing": (lambda: (columns() - 3) % 4, 2),
+    "modulo a negative number": (lambda: columns() % -4, 4),
+    "rest": (lambda: lax.rem(columns() - 3, tnp.full_like(rows(), 2)), 3),
+    "chosen": (lambda: tnp.where(rows() < 2, columns(), -rows()), 2),
+    "of many": (lambda: lax.select_n(tnp.minimum(columns(), 2), rows(), columns(), 0 * rows()), 4),
+    "all but one": (lambda: tnp.where(columns() != 2, 1, rows()), 3),
+    "comparison": (lambda: rows() <= columns(), 2),
+    "equality": (lambda: rows() == columns(), 3),
+    "conjunction": (lambda: (rows() < 2) & (columns() > 3) & (columns() < 5), 4),
+    "disjunction": (lambda: (rows() < 2) | ~(columns() > 3), 3),
+    "truth values as numbers": (lambda: (rows() < 2).astype("int8") * np.int8(5), 2),
+    "truth values that differ": (lambda: (rows() < 2) != (columns() < 3), 4),
+    "joined": (lambda: tnp.concatenate([rows(), columns() + 9], 1), 2),
+    "padded": (lambda: lax.pad(rows(), np.int32(7), [(1, 2, 0), (0, 1, 0)]), 4),
+    "wrapping where it is not chosen": (
+        lambda: tnp.where(columns("int8") < 0, columns("int8") + np.int8(125), columns("int8")),
+        1,
+    ),
 }
 
 
@@ -64,6 +99,38 @@ def test_affine_values(name: str):
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_values(name: str):
     _, x, definition = traced(OTHERS[name])
+    assert affine_value(x, definition) is None
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces(name: str):
+    """Each element is in one piece."""
+    f, count = PIECES[name]
+    _, x, definition = traced(f)
+    found, places = affine_pieces(x, definition), np.indices(x.aval.shape)
+
+    def at(a: Any) -> Any:
+        return a.constant + sum(k * places[d] for d, k in a.variables)
+
+    total, number = np.zeros(x.aval.shape, int), np.zeros(x.aval.shape, int)
+    for p in found:
+        assert p.value is not None
+        holds = np.ones(x.aval.shape, bool)
+        for b in p.brackets:
+            holds &= at(b.index) == 0 if type(b).__name__ == "IsZero" else at(b.index) >= 0
+        total, number = total + holds * at(p.value), number + holds
+    np.testing.assert_array_equal(total, np.asarray(f()).astype(int))
+    assert (number == 1).all() and len(found) == count
+
+
+def test_long_chains_are_not_followed():
+    def f() -> Any:
+        x = rows()
+        for _ in range(2000):
+            x = x + x - x
+        return x
+
+    _, x, definition = traced(f)
     assert affine_value(x, definition) is None
 
 
