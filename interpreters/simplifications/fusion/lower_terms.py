@@ -9,10 +9,14 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion.plan import Labels, Plan, Tree, planned
+from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling
 from tapeless.interpreters.simplifications.index_arrays import where
 from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
@@ -20,7 +24,7 @@ from tapeless.tracer.primitives.contraction import Precision, dot_general_p
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.terms.affine import Variable
-from tapeless.tracer.terms.term import Bracket, Sum, Term
+from tapeless.tracer.terms.term import Bracket, Coefficient, Sum, Term
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
@@ -36,17 +40,44 @@ def lowered(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArr
     """
     if not terms:
         return filled(w, 0, aval)
-    ordered = sorted(terms, key=lambda t: t.coefficient < 0)  # so that they are subtracted, not negated
-    negative = ordered[0].coefficient < 0
+    lowerings = [_Lowering(w, t, atoms, aval, precision or _FULL) for t in terms]
+    whole = tuple([(0, n) for n in aval.shape])
+    return _typed(w, _tiled(w, tiling([each.box for each in lowerings]), whole, lowerings, aval), aval)
+
+
+def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_Lowering]", aval: ShapedArray) -> Atom | None:
+    """The value of tiles in a box, zeros around."""
+    if isinstance(tiles, Tile):
+        if not tiles.terms:
+            return filled(w, 0, aval.update(shape=tuple([high - low for low, high in box])))
+        return _added(w, [lowerings[k] for k in tiles.terms], tiles.box, box)
+    parts: list[Atom] = []
+    for own, inner in tiles.parts:
+        part = _tiled(w, inner, own, lowerings, aval)
+        if part is None:
+            return None
+        parts.append(part)
+    return _within(w, w.write(s.concatenate_p, *parts, dimension=tiles.axis), tiles.box, box)
+
+
+def _added(w: Writer, lowerings: "Sequence[_Lowering]", inner: Box, box: Box) -> Atom | None:
+    """The sum of terms, added in the box around all of them; those with a minus are subtracted, not negated."""
+    ordered = sorted(lowerings, key=lambda each: each.is_negative)
+    if len(ordered) == 1:
+        return ordered[0].result(1, box)
     total: Atom | None = None
-    for t in ordered:
-        first = total is None
-        positive = t.scaled(-1) if t.coefficient < 0 and not (first and negative) else t
-        found = _Lowering(w, positive, atoms, aval, precision or _FULL).result()
+    for each in ordered:
+        subtracted = each.is_negative and (total is not None or not ordered[0].is_negative)
+        found = each.result(-1 if subtracted else 1, inner)
         if found is None:
             return None
-        total = found if total is None else w.write(e.sub_p if t.coefficient < 0 else e.add_p, total, found)
-    return _typed(w, total, aval)
+        total = found if total is None else w.write(e.sub_p if subtracted else e.add_p, total, found)
+    return None if total is None else _within(w, total, inner, box)
+
+
+def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
+    """The value of a box as that of one around it, with zeros around."""
+    return _padded(w, x, [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)])
 
 
 def _typed(w: Writer, x: Atom | None, aval: ShapedArray) -> Atom | None:
@@ -70,23 +101,46 @@ class _Lowering:
         self._plan: Plan = plan
         self._wanted: Order = tuple([d.variable for a in plan.out for d in a.digits])
         self._coefficient = t.coefficient
-        one: tuple[Atom, Order] = literal(1, aval), ()
-        self._factors = [self._read(k, x) for k, x in enumerate(given)] or [one]
+        self._given, self._factors = given, list[tuple[Atom, Order]]()
 
-    def result(self) -> Atom | None:
-        """The value of the term, in its place."""
-        if self._coefficient != 1 and not self._scale():
-            return None
-        return self._put(*self._joined(self._plan.tree, frozenset(self._wanted)))
+    @property
+    def is_negative(self) -> bool:
+        """Tell whether the number in front is, or its real part."""
+        return np.real(self._coefficient) < 0
 
-    def _scale(self) -> bool:
-        """Multiply the least factor by the number in front; whether the dtype has the number."""
+    @property
+    def box(self) -> Box:
+        """The box that the term writes into."""
+        return tuple([(a.start, a.stop) for a in self._plan.out])
+
+    def result(self, sign: int, box: Box) -> Atom | None:
+        """The value of the term times 1 or -1, in a box with what it writes."""
+        coefficient = self._coefficient * sign
+        self._factors = [self._read(k, x) for k, x in enumerate(self._given)]
+        has_number = self._scale(coefficient) if self._factors else self._begin_with(coefficient)
+        return self._put(*self._joined(self._plan.tree, frozenset(self._wanted)), box) if has_number else None
+
+    def _begin_with(self, coefficient: Coefficient) -> bool:
+        """Take a number, which may be true, complex or nan, for the only factor; whether the dtype has it."""
+        number: Atom | None = count(self._w, coefficient, self._aval)
+        if not dtypes.is_integer(self._aval.dtype):
+            with np.errstate(over="ignore"):
+                found = literal(coefficient, self._aval)
+            is_nan = coefficient != coefficient
+            number = found if is_nan or complex(found.value) == coefficient else None
+        self._factors += [] if number is None else [(number, ())]
+        return number is not None
+
+    def _scale(self, coefficient: Coefficient) -> bool:
+        """Multiply the least factor by a number; whether the dtype has the number."""
+        if coefficient == 1:
+            return True
         k = min(range(len(self._factors)), key=lambda k: self._factors[k][0].aval.size)
         x, order = self._factors[k]
-        if self._coefficient == -1:
+        if coefficient == -1:
             self._factors[k] = self._w.write(e.neg_p, x), order
             return True
-        number = count(self._w, self._coefficient, self._aval)
+        number = count(self._w, coefficient, self._aval)
         if number is not None:
             self._factors[k] = self._w.write(e.mul_p, number, x), order
         return number is not None
@@ -136,13 +190,19 @@ class _Lowering:
         return self._w.write(reduce_sum_p, x, axes=axes), tuple([v for v in order if v in needed])
 
     def _contracted(self, a: tuple[Atom, Order], b: tuple[Atom, Order], over: Sequence[Variable]) -> tuple[Atom, Order]:
-        (x, of_x), (y, of_y) = a, b
+        (x, of_x), (y, of_y) = (b, a) if self._is_behind(a[1], b[1]) else (a, b)
         batch = [v for v in of_x if v in of_y and v not in over]
         gone = {*over, *batch}
         order = (*batch, *[v for v in of_x if v not in gone], *[v for v in of_y if v not in gone])
         dims = tuple([tuple([tuple([own.index(v) for v in some]) for own in (of_x, of_y)]) for some in (over, batch)])
         params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
         return self._w.write(dot_general_p, x, y, **params), order
+
+    def _is_behind(self, order: Order, other: Order) -> bool:
+        """Tell whether the result has variables of `other` alone before those of `order` alone."""
+        first, second = [[self._wanted.index(v) for v in p if v in self._wanted and v not in q]
+                         for p, q in ((order, other), (other, order))]  # fmt: skip
+        return bool(first) and bool(second) and min(second) < min(first)
 
     def _multiplied(self, a: tuple[Atom, Order], b: tuple[Atom, Order]) -> tuple[Atom, Order]:
         (x, of_x), (y, of_y) = a, b
@@ -164,8 +224,8 @@ class _Lowering:
 
     # the place
 
-    def _put(self, x: Atom, order: Order) -> Atom:
-        """A value in its place in the result, zeros around."""
+    def _put(self, x: Atom, order: Order, box: Box) -> Atom:
+        """A value in its place in a box of the result, zeros around."""
         x = self._arranged(x, order, self._wanted)
         for mask in self._plan.masks:
             x = self._masked(x, self._wanted, mask.bracket) if mask.factor is None else x
@@ -174,7 +234,8 @@ class _Lowering:
         x = self._w.write(s.rev_p, x, dimensions=turned) if turned else x
         x = _padded(self._w, x, [(0, d.radix - self._plan.sizes[d.variable], 0) for d in digits])
         x = self._w.write(s.reshape_p, x, shape=tuple([a.length for a in self._plan.out]))
-        return _padded(self._w, x, [(a.start, a.size - a.stop, a.step - 1) for a in self._plan.out])
+        around = [(a.start - low, high - a.stop, a.step - 1) for a, (low, high) in zip(self._plan.out, box)]
+        return _padded(self._w, x, around)
 
 
 def _sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
@@ -195,10 +256,12 @@ def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
     for shared in [v for v in dict.fromkeys(order) if order.count(v) > 1]:
         group = [k for k, v in enumerate(order) if v == shared]
         others = [k for k in range(len(order)) if k not in group]
-        x = w.write(s.transpose_p, x, permutation=(*others, *group))
-        n, shape = x.aval.shape[-1], x.aval.shape[: len(others)]
-        x = w.write(s.reshape_p, x, shape=(*shape, n ** len(group)))
+        at = group[0] if group[-1] - group[0] < len(group) else len(others)  # neighbours stay where they are
+        x = w.write(s.transpose_p, x, permutation=(*others[:at], *group, *others[at:]))
+        n, shape = x.aval.shape[at], [x.aval.shape[k] for k in range(len(order)) if not at <= k < at + len(group)]
+        x = w.write(s.reshape_p, x, shape=(*shape[:at], n ** len(group), *shape[at:]))
         step = sum(n**p for p in range(len(group)))
-        x = _sliced(w, x, [*[(0, size, 1) for size in shape], (0, step * (n - 1) + 1, step)])
-        order = (*[order[k] for k in others], shared)
+        cuts = [(0, size, 1) for size in shape]
+        x = _sliced(w, x, [*cuts[:at], (0, step * (n - 1) + 1, step), *cuts[at:]])
+        order = (*[order[k] for k in others[:at]], shared, *[order[k] for k in others[at:]])
     return x, order
