@@ -4,8 +4,9 @@ Search terms: producer-consumer fusion, factoring of einsums, distributive law. 
 indices, a `Statement`. For all of its readers together it is decided whether it is written into each of them and
 dropped, or kept, the dearest value first: it is dropped if that is less work, or as much and less is held. So what both
 value and gradient read is not computed for one of them. Groups of values that were written into one another stay as
-they were unless that is less work, and half of it or of what is held, or one contraction: for less, who wrote the
-program may have had a reason.
+they were unless that is less work, and half of it or of what is held, or one contraction, or as much work without a
+value that is larger than all others, like the products that a contraction sums: for less, who wrote the program may
+have had a reason.
 
 Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at; so ordinary
 networks are left after a glance. Source: Bernstein et al. 2020, for the rewriting.
@@ -191,8 +192,9 @@ class _Fusion:
             self._groups[a] = b
 
     def _worth_it(self) -> dict[Var, Statement]:
-        """The statements that changed, of groups where the work is halved, or where one contraction is left."""
+        """The statements that changed, of groups where that is worth it."""
         before, after = dict[Var, ContractionCost](), dict[Var, ContractionCost]()
+        dropped, left = dict[Var, int](), dict[Var, int]()  # the sizes of the largest
         for v, first in self._first.items():
             if first is None or (first is self._now.get(v) and v not in self._groups):
                 continue
@@ -200,7 +202,15 @@ class _Fusion:
             before[group] = before.get(group, NOTHING).plus(self._cost(v, first) or NOTHING)
             own = self._cost(v, now) if now is not None else None
             after[group] = after.get(group, NOTHING).plus(own or NOTHING)
-        worth = {group for group, old in before.items() if _is_worth_it(old, after[group])}
+            if now is None:
+                dropped[group] = max(dropped.get(group, 0), v.aval.size)
+            else:
+                left[group] = max([left.get(group, 0), v.aval.size, *[self._atoms[k].aval.size for k in _reads(now)]])
+        worth = {
+            group
+            for group, old in before.items()
+            if _is_worth_it(old, after[group], dropped.get(group, 0) > left.get(group, 0))
+        }
         return {v: found for v, found in self._now.items() if found is not self._first[v] and self._group(v) in worth}
 
     def _written(self, changed: dict[Var, Statement]) -> Jaxpr:
@@ -243,9 +253,14 @@ class _Queue:
         return None
 
 
-def _is_worth_it(old: ContractionCost, new: ContractionCost) -> bool:
+def _is_worth_it(old: ContractionCost, new: ContractionCost, shrinks: bool) -> bool:
+    """Tell whether a group gains.
+
+    Args:
+      shrinks: what was dropped is larger than all that is left and read, as the products of a contraction are.
+    """
     halved = 2 * new.work <= old.work or 2 * new.held <= old.held
-    return new.work < old.work and (halved or new.steps == 1)
+    return (new.work < old.work and (halved or new.steps == 1)) or (new.work == old.work and halved and shrinks)
 
 
 def _cancel(terms: Sum, joint: Sum) -> bool:

@@ -90,6 +90,17 @@ def test_matrices(f, expected):
     )
 
 
+def test_products_larger_than_factors_are_contracted():
+    """As much work, and nothing with three axes."""
+    for f in (
+        lambda a, b: tnp.sum(a[:, :, None] * b[None], 1),
+        lambda a, b: tnp.sum(a.T[:, None] * b[:, :, None], 0),
+    ):
+        assert set(names(after(f, A, B))) <= {"dot_general", "transpose"}
+    narrow = lambda a, b: tnp.sum(a[:, :, None] * b[None], 1)  # noqa: E731
+    assert "dot_general" not in names(after(narrow, A.astype("float16"), B.astype("float16")))
+
+
 @pytest.mark.parametrize(
     "f",
     [
@@ -97,6 +108,7 @@ def test_matrices(f, expected):
         lambda a, b: (a * b) @ X,
         lambda a, b: (tnp.sin(a) @ b) * tnp.sum(b),
         lambda a, b: tnp.sum(a * b, 1),
+        lambda a, b: tnp.sum(a * tnp.broadcast_to(X, (16, 16)), 1),
         lambda a, b: (a @ b + X) @ b,
         lambda a, b: a @ (b.T + 1),
     ],
