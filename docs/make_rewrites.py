@@ -17,6 +17,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import control_flow, matchers
+from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite
 from tapeless.interpreters.simplifications.rewrites import BROADCASTS, REWRITES
 from tapeless.tracer.jaxpr import Equation, Jaxpr
@@ -41,7 +42,7 @@ class Example(NamedTuple):
     """Shapes of operands, [2,3] if none is given, and values of params, by the names that a row gives them.
 
     dtypes: of operands that have another than the rest. only: the dtype of the rest, if the row needs one. numbers:
-      names of operands that are one number everywhere.
+      names of operands that are one number everywhere. made: operands that are no inputs, but made by functions.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = {}
@@ -49,6 +50,7 @@ class Example(NamedTuple):
     dtypes: Mapping[str, str] = {}
     only: str | None = None
     numbers: str = ""
+    made: Mapping[str, Callable[[], Any]] = {}
 
 
 def _params(**params: Any) -> Example:
@@ -68,6 +70,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "select_n(p, *x) -> only": Example(dtypes={"p": "bool"}),
     "select_n(p, *x) -> no": Example(dtypes={"p": "bool"}),
+    "select_n(p, *x) -> parts": Example({"x": (5,)}, made={"p": lambda: tnp.arange(5) < 2}),
     "iota": Example(params={"t": np.dtype("float32"), "s": (1, 3), "d": 0}, only="float32"),
     "broadcast_in_dim[s, d](x)": _params(s=(2, 3), d=(0, 1)),
     "broadcast_in_dim[s, d](broadcast": _params(s=(5, 2, 4, 3), d=(1, 2, 3), t=(2, 4, 3), e=(0, 2)),
@@ -84,6 +87,7 @@ EXAMPLES: dict[str, Example] = {
     "concatenate": _params(dimension=0),
     "pad[c](x, v) -> x": Example({"v": ()}, {"c": ((0, 0, 0), (0, 0, 0))}),
     "pad[c](x, v) -> slice": Example({"v": ()}, {"c": ((0, -1, 0), (-1, 0, 0))}),
+    "pad[c](pad": Example({"u": (), "v": ()}, {"c": ((1, 0, 0), (0, 2, 0)), "d": ((0, 1, 0), (1, 1, 1))}, numbers="uv"),
     "slice[a, b, c](x)": _params(a=(0, 0), b=(2, 3), c=(1, 1)),
     "slice[a, b, c](slice": Example({"x": (9,)}, {"a": (1,), "b": (4,), "c": (2,), "i": (1,), "j": (9,), "k": (2,)}),
     "split": _params(n=(3,), d=1),
@@ -130,14 +134,16 @@ class Built:
         return mark_linear(closed.jaxpr, [linear and name != "p" for name in [*self.names, "rest"][: len(specs)]])
 
     def _program(self, *xs: Any) -> Any:
-        value = self._value(self.row.pattern, dict(zip(self.names, xs)))
+        made = {name: make() for name, make in self.example.made.items()}
+        value = self._value(self.row.pattern, {**dict(zip(self.names, xs)), **made})
         return value + xs[-1] if len(xs) > len(self.names) else value
 
     def _collect(self, node: ast.expr) -> None:
         """The names of operands, in order; those that stand for many, being starts or zeros, are literals."""
         if isinstance(node, ast.Starred) and not self._is_literal(node):
             node = node.value
-        if isinstance(node, ast.Name) and node.id not in ("m", "n", *self.example.numbers, *self.names):
+        others = "m", "n", *self.example.numbers, *self.example.made, *self.names
+        if isinstance(node, ast.Name) and node.id not in others:
             self.names.append(node.id)
         elif matchers.is_application(node):
             for x in matchers.operands_of(node):
@@ -246,7 +252,7 @@ PASSES: dict[str, Callable[[], Jaxpr]] = {
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *rewrites(), *scheme(), *branches(), *passes()])
+    return "\n".join([HEAD, *rewrites(), *scheme(), *branches(), *positions(), *passes()])
 
 
 def rewrites() -> Iterator[str]:
@@ -279,6 +285,20 @@ def branches() -> Iterator[str]:
     before = _linear(f, [False, True], _spec(dtype="bool"), _spec(3))
     yield f"## cond\n\n{_opening(control_flow)}\n"
     yield _shown("", before, simplify.simplified(before))
+
+
+def positions() -> Iterator[str]:
+    """The rule of gathers and scatters, which is code."""
+
+    def f(x: Any) -> Any:
+        return tl.vmap(lambda i: x[i] * x[8 - i])(tnp.arange(6))
+
+    def g(x: Any) -> Any:
+        return tnp.zeros(9).at[tnp.arange(3) * 2].add(x)
+
+    yield f"## gather, scatter_add\n\n{_opening(affine_indexing)}\n"
+    for before in (tl.make_jaxpr(f)(_spec(9)).jaxpr, tl.make_jaxpr(g)(_spec(3)).jaxpr):
+        yield _shown("", before, simplify.simplified(before))
 
 
 def passes() -> Iterator[str]:

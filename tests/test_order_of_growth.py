@@ -111,11 +111,6 @@ SHORTFALLS: dict[str, tuple[str, ...]] = {
     "jit(outer)[0]": ("gradient",),
     "jit(read)(outer)": ("gradient",),
     "cond(read, read)(outer)": MODES,
-    "x[i] * x[n-1-i]": MODES,
-    "sum_k A[i,k] B[k,j]": MODES,
-    "where(i < 10, x[i], x[i-10])": MODES,
-    "[x[j], 7, x[0], -0.2][i]": MODES,
-    "nested constant builds": MODES,
     "a mask around a loop": ("again",),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplifications import contraction, elementwise, indexing, reduction, shape
+from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite, Rewrites
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import elementwise as e
@@ -55,6 +56,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
     e.select_n_p: [
         Rewrite("select_n(p, *x) -> only_case(x)", "all cases are one value, or equal numbers"),
         Rewrite("select_n(p, *x) -> no_case(x)", "all cases are zeros, which have no sign", LINEAR),
+        Rewrite("select_n(p, *x) -> parts_of_cases(p, x)", "cases of ranges of indices stand side by side"),
     ],
     s.iota_p: [Rewrite("iota[t, s, d]() -> 0 if s[d] == 1", "the only index is 0")],
     s.broadcast_in_dim_p: [
@@ -99,6 +101,10 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite(
             "pad[c](x, v) -> slice[cut_before(c), cut_after(shape(x), c), (1,) * len(c)](x) if only_cuts(c)",
             "it only cuts off",
+        ),
+        Rewrite(
+            "pad[c](pad[d](x, u), v) -> pad[added(c, d)](x, v) if same_number(u, v) and are_around(c, d)",
+            "the same around what is around",
         ),
     ],
     s.slice_p: [
@@ -146,7 +152,7 @@ BROADCASTS = Rewrite(
 
 def _names() -> dict[str, Any]:
     """The functions that rows name."""
-    modules = contraction, elementwise, indexing, reduction, shape
+    modules = affine_indexing, contraction, elementwise, indexing, reduction, shape
     own = [f for module in modules for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
     return {f.__name__: f for f in [*own, argsort, without]}
 

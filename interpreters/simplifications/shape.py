@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from tapeless.interpreters import residual_provenance
-from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import shape as s
 
 Ints = tuple[int, ...]
@@ -105,6 +107,23 @@ def pads_nothing(config: Config) -> bool:
 def only_cuts(config: Config) -> bool:
     """Tell whether a pad adds nothing."""
     return not any(lo > 0 or hi > 0 or between for lo, hi, between in config)
+
+
+def are_around(config: Config, inner: Config) -> bool:
+    """Tell whether both pads cut nothing, and the outer one puts nothing between elements."""
+    return all(lo >= 0 and hi >= 0 for lo, hi, _ in (*config, *inner)) and not any(gap for _, _, gap in config)
+
+
+def added(config: Config, inner: Config) -> Config:
+    """Add what an outer pad has around to an inner one."""
+    return tuple([(a + lo, b + hi, gap) for (a, b, _), (lo, hi, gap) in zip(config, inner)])
+
+
+def same_number(u: Atom, v: Atom) -> bool:
+    """Tell whether two scalars are one value, or literals of the same bits."""
+    if type(u) is not Literal or type(v) is not Literal:
+        return u is v
+    return np.asarray(u.value, u.aval.dtype).tobytes() == np.asarray(v.value, v.aval.dtype).tobytes()
 
 
 def cut_before(config: Config) -> Ints:

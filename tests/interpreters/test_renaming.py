@@ -31,7 +31,7 @@ def numbered(kind: str, *numbers: int) -> list[str]:
 UNKNOWN_MASKS = {
     "primitive svd-values",
     "primitive svd-complex-values",
-    *numbered("structured", 8, 10, 18, 19, 24, 31),
+    *numbered("structured", 8, 18, 19, 31),
     *numbered("small", 11, 15, 18, 20, 29, 71),
     *numbered("numpy", 0, 1, 3, 4, 5, 6, 7, 12, 15, 18, 19, 20, 21, 25, 26, 27, 32, 33, 34, 38, 40, 41, 44, 45, 50),
     *[f"guarded {name}" for name in ("nested", *LOOPS)],

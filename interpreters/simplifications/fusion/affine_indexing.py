@@ -1,0 +1,230 @@
+"""Reads and writes at affine positions, and choices by an index, as slices, reverses, pads and parts side by side.
+
+Search terms: gather to slice, scatter to pad, strided access, index set splitting, loop unswitching. The row of a
+gather, a scatter or a choice looks positions up; where these are affine in pieces, each piece is a term without
+lookups, and terms that tile the result are joined. Left alone: pieces that are no boxes, windows that overlap, and what
+would move or add more elements than before. A sum of one number is that number: it is not added to 0, which would
+change the sign of -0.0.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import rows
+from tapeless.interpreters.simplifications.constants import is_zero, number
+from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access
+from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in_any_order
+from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
+from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
+from tapeless.interpreters.simplifications.fusion.tiles import Box, additions, cells, size_of, tiling
+from tapeless.interpreters.simplify import Writer, rules
+from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Var
+from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.elementwise import select_n_p
+from tapeless.tracer.primitives.shape import concatenate_p, pad_p
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, term
+from tapeless.tracer.types import ShapedArray
+
+TERMS = 8  # of one result: what has more is left alone
+MOST = 2  # elements that are moved or added for each that was
+
+_known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
+
+
+# ---- rules ---------------------------------------------------------------------------------------------------
+
+
+def parts_of_cases(w: Writer, aval: ShapedArray, which: Atom, cases: Sequence[Atom]) -> Atom | None:
+    """Parts of cases side by side, if which case it is is known of boxes of indices; around zeros are nothing."""
+    found = _parts(w, select_n_p, (which, *cases), {}, 0, aval)
+    return None if found is None or found.additions else found.written(w, aval)
+
+
+def _gather(w: Writer, x: Atom, indices: Atom, **params: Any) -> Atom | None:
+    """Parts of the operand side by side."""
+    if params["mode"] is i.GatherScatterMode.PROMISE_IN_BOUNDS:
+        params["mode"] = i.GatherScatterMode.CLIP  # as it is lowered
+    fill = params["fill_value"]
+    if fill is not None and not fill and any(np.asarray(fill).tobytes()):
+        return None  # -0.0, which what nobody writes is not
+    (aval,) = i.gather_p.type((x.aval, indices.aval), params)
+    found = _parts(w, i.gather_p, (x, indices), params, 1, aval)
+    if found is None or found.additions or found.moved > MOST * aval.size:
+        return None
+    return found.written(w, aval)
+
+
+def _scatter_add(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
+    """Padded updates, added to the operand where this is not known to be 0."""
+    found = _parts(w, i.scatter_add_p, (x, indices, updates), params, 1, x.aval)
+    if found is None or (any(map(summed, found.terms)) and not sums_in_any_order(x.aval.dtype)):
+        return None
+    if any(_reads(t, 0) for t in found.terms):
+        found = _around_updates(w, found, x)
+        if found is None or found.size > MOST * updates.aval.size:
+            return None
+    return found.written(w, x.aval)
+
+
+rules[i.gather_p], rules[i.scatter_add_p] = _gather, _scatter_add
+
+# ---- terms ---------------------------------------------------------------------------------------------------
+
+
+class _PlannedSum(NamedTuple):
+    """A sum of terms without lookups over numbered atoms, and the plan of each term."""
+
+    terms: Sum
+    atoms: list[Atom]
+    plans: list[Plan]
+
+    @property
+    def boxes(self) -> list[Box]:
+        """The boxes that terms write into."""
+        return [tuple([(a.start, a.stop) for a in p.out]) for p in self.plans]
+
+    @property
+    def size(self) -> int:
+        """Count the elements of the box around all that is written."""
+        return size_of(tiling(self.boxes).box) if self.plans else 0
+
+    @property
+    def additions(self) -> int:
+        """Count the elements that are added to others."""
+        return additions(tiling(self.boxes)) if self.plans else 0
+
+    @property
+    def moved(self) -> int:
+        """Count the elements that are moved to be read."""
+        return sum([_moved(p) for p in self.plans if p.factors])
+
+    def written(self, w: Writer, aval: ShapedArray) -> Atom | None:
+        """Write the sum."""
+        return lowered(w, self.terms, self.atoms.__getitem__, aval, None)
+
+
+def _parts(
+    w: Writer, primitive: Primitive, operands: Sequence[Atom], params: Any, positions: int, aval: ShapedArray
+) -> _PlannedSum | None:
+    """Express a primitive without the lookups in operand number `positions`; None if there is no plan for that."""
+    if any(dtypes.is_key(x.aval.dtype) or 0 in x.aval.shape for x in operands):
+        return None
+    pieces = Values(w.definition, _known.setdefault(w, {})).pieces(operands[positions])
+    if pieces is UNKNOWN:
+        return None
+    row, found = rows[primitive](params, [x.aval for x in operands]), list[Term]()
+    for t in row.results[0]:
+        if t.factors and t.factors[0].operand < 2 and _is_left_out(w, operands[t.factors[0].operand]):
+            continue
+        if not t.factors:
+            t = term(t.out, t.sizes, (), t.brackets, np.asarray(t.coefficient).astype(aval.dtype).item())
+        for after in _without_lookups(t, positions, pieces):
+            if after is None or len(found) == TERMS:
+                return None
+            found.append(after)
+    return _planned(found, list(operands), aval)
+
+
+def _is_left_out(w: Writer, x: Atom) -> bool:
+    """Tell whether a value is 0; -0.0 counts in linear programs only."""
+    return is_zero(w, x) if w.linear else (n := number(w, x)) is not None and not any(n.tobytes())
+
+
+def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _PlannedSum | None:
+    """Terms with their plans; None if one has none, or needs a mask."""
+    plans = [planned(t, tuple([atoms[f.operand].aval.shape for f in t.factors]), aval.shape) for t in terms]
+    if any(p is None or p.masks for p in plans):
+        return None
+    return _PlannedSum(tuple(terms), atoms, [p for p in plans if p is not None])
+
+
+def _without_lookups(t: Term, operand: int, pieces: Pieces) -> Iterator[Term | None]:
+    """The terms that a term is with pieces in the place of positions; None for one that is not known."""
+    at = next((k for k, b in enumerate(t.brackets) if isinstance(b, Lookup) and b.operand == operand), None)
+    if at is None:
+        yield t
+        return
+    lookup, others = t.brackets[at], (*t.brackets[:at], *t.brackets[at + 1 :])
+    assert isinstance(lookup, Lookup)
+    for p in [q for piece in pieces for q in _clipped(at_access(piece, lookup.access), lookup.limits)]:
+        same = () if p.value is None else (IsZero(lookup.index - p.value),)
+        after = solved(term(t.out, t.sizes, t.factors, (*others, *p.brackets, *same), t.coefficient))
+        if after is not None:
+            yield from [None] if p.value is None else _without_lookups(after, operand, pieces)
+
+
+def _clipped(p: Piece, limits: tuple[int, int] | None) -> Iterator[Piece]:
+    """A piece with what is beyond limits moved to them."""
+    if limits is None or p.value is None:
+        yield p
+        return
+    low, high = limits
+    yield p.where(NotNegative(p.value - low), NotNegative(high - p.value))
+    yield Piece(Affine(low), (*p.brackets, NotNegative(low - 1 - p.value)))
+    yield Piece(Affine(high), (*p.brackets, NotNegative(p.value - high - 1)))
+
+
+def _moved(plan: Plan) -> int:
+    """Count the elements between the first and last that a factor is read at; of a whole diagonal only its own."""
+    (axes,) = plan.factors
+    digits = [d for a in axes for d in a.digits]
+    own = [d.variable for d in digits]
+    apart = any(a.variable == b.variable for a, b in zip(digits, digits[2:]))
+    whole = all(a.length == a.size for a in axes if any(own.count(d.variable) > 1 for d in a.digits))
+    if len(set(own)) < len(own) and whole and not apart and len(digits) == len(axes):
+        return prod([plan.sizes[v] for v in set(own)])
+    return prod([d.radix for d in digits])
+
+
+# ---- updates -------------------------------------------------------------------------------------------------
+
+
+def _around_updates(w: Writer, parts: _PlannedSum, x: Atom) -> _PlannedSum | None:
+    """Cut the operand of a scatter where updates begin and end: where there is none, it is not added to 0 either."""
+    updates = [(t, p) for t, p in zip(parts.terms, parts.plans) if not _reads(t, 0)]
+    if not w.linear and not all(_is_solid(p) for _, p in updates):
+        return None
+    atoms, kept = list(parts.atoms), [t for t in parts.terms if _reads(t, 0)]
+    eqn = w.definition(x)
+    if eqn is not None and eqn.primitive in (pad_p, concatenate_p):
+        kept = _without_zeros(w, kept, eqn, atoms)
+    boxes = [box for t, box in zip(parts.terms, parts.boxes) if not _reads(t, 0)]
+    cut = [after for t in kept for box in cells(boxes, x.aval.shape) if (after := _inside(t, box)) is not None]
+    found = [*cut, *[t for t, _ in updates]]
+    return _planned(found, atoms, x.aval) if len(found) <= TERMS else None
+
+
+def _reads(t: Term, operand: int) -> bool:
+    return any(f.operand == operand for f in t.factors)
+
+
+def _is_solid(plan: Plan) -> bool:
+    """Tell whether a term writes all of its box."""
+    return all(a.step == 1 and all(d.radix == plan.sizes[d.variable] for d in a.digits) for a in plan.out)
+
+
+def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[Atom]) -> Sequence[Term]:
+    """Terms that read operand 0 with the parts of that in its place, but for zeros."""
+
+    def numbered(part: Atom) -> int:
+        atoms.append(part)
+        return len(atoms) - 1
+
+    joined = statement(eqn, w.definition, numbered)
+    found = None if joined is None else inlined(tuple(terms), 0, joined.terms, TERMS)
+    return terms if found is None else found
+
+
+def _inside(t: Term, box: Box) -> Term | None:
+    """A term where it writes into a box; None if it does not."""
+    bounds = [b for a, (low, high) in zip(t.out, box) for b in (NotNegative(a - low), NotNegative(high - 1 - a))]
+    return solved(term(t.out, t.sizes, t.factors, (*t.brackets, *bounds), t.coefficient))
