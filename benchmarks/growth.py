@@ -119,6 +119,20 @@ def index_for_each_example(lib: ModuleType) -> Any:
     return f
 
 
+def loop_in_a_loop(lib: ModuleType) -> Any:
+    """Each step of the outer loop runs three of an inner one, which reads and writes what the outer one carries."""
+
+    def f(x: Any) -> Any:
+        def step(i: Any, state: Any) -> Any:
+            s, buffer = state
+            s = lib.lax.fori_loop(0, 3, lambda j, s: lib.numpy.sin(s) + buffer[i], s)
+            return s, buffer.at[i].set(s)
+
+        return (lib.lax.fori_loop(0, len(x), step, (1.0, x))[1] ** 2).sum()
+
+    return f
+
+
 # ---- structured intermediates: n x n on paper, n in fact
 
 
@@ -153,6 +167,132 @@ def equal_blocks(lib: ModuleType) -> Any:
     return lambda x: tnp.dot(tnp.kron(tnp.eye(len(x) // 4), tnp.outer(x[:4], x[:4])) @ x, x)
 
 
+def product_of_diagonals(lib: ModuleType) -> Any:
+    tnp = lib.numpy
+    return lambda x: (tnp.diag(x) @ tnp.diag(x) @ x).sum()
+
+
+def sum_of_masked_outer(lib: ModuleType) -> Any:
+    tnp = lib.numpy
+    return lambda x: (tnp.outer(x, x) * tnp.eye(len(x))).sum()
+
+
+def choice_by_position(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        tnp, places = lib.numpy, lib.numpy.arange(len(x))
+        return (tnp.where(places[:, None] == places, tnp.outer(x, x), 0) @ x).sum()
+
+    return f
+
+
+def constant_diagonal(lib: ModuleType) -> Any:
+    return lambda x: lib.numpy.dot(np.eye(len(x), k=1, dtype=np.float32) @ x, x)
+
+
+def columns_of_outer(lib: ModuleType) -> Any:
+    tnp = lib.numpy
+    return lambda x: tnp.sin(tnp.take(tnp.outer(x, x), np.array([0, 2, 5]), axis=1)).sum()
+
+
+def row_of_running_sums(lib: ModuleType) -> Any:
+    tnp = lib.numpy
+    return lambda x: tnp.sin(tnp.cumsum(tnp.outer(x, x), axis=1)[0]).sum()
+
+
+def row_of_a_call(lib: ModuleType) -> Any:
+    return lambda x: lib.numpy.sin(lib.jit(lib.numpy.outer)(x, x)[0]).sum()
+
+
+def read_in_a_call(lib: ModuleType) -> Any:
+    return lambda x: lib.numpy.sin(lib.jit(lambda a: a[0])(lib.numpy.outer(x, x))).sum()
+
+
+def read_by_branches(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        return lib.numpy.sin(lib.lax.cond(x[0] > 0, lambda a: a[0], lambda a: a[1], lib.numpy.outer(x, x))).sum()
+
+    return f
+
+
+# ---- pointful: elements are written one by one, and mapped over their indices
+
+
+def turned_by_index(lib: ModuleType) -> Any:
+    return lambda x: lib.vmap(lambda i: x[i] * x[len(x) - 1 - i])(lib.numpy.arange(len(x))).sum()
+
+
+def shifted_by_index(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        def element(i: Any) -> Any:
+            return lib.numpy.where(i < 10, x[i], x[i - 10]) * x[i]
+
+        return lib.vmap(element)(lib.numpy.arange(len(x))).sum()
+
+    return f
+
+
+def product_by_index(lib: ModuleType) -> Any:
+    """The elements of A @ A, each a sum over k of A[i, k] A[k, j]."""
+
+    def f(x: Any) -> Any:
+        a, tnp = square(lib, x), lib.numpy
+
+        def each(element: Any) -> Any:
+            return lib.vmap(element)(tnp.arange(len(a)))
+
+        return tnp.sin(each(lambda i: each(lambda j: tnp.sum(each(lambda k: a[i, k] * a[k, j]))))).sum()
+
+    return f
+
+
+# ---- products of matrices, of whose n x n elements x has all: one power of n less than the product takes
+
+
+def square(lib: ModuleType, x: Any) -> Any:
+    n = round(len(x) ** 0.5)
+    return lib.numpy.reshape(x, (n, n))
+
+
+def product_times_vector(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        a = square(lib, x)
+        return lib.numpy.sin((a @ a) @ a[0]).sum()
+
+    return f
+
+
+def column_of_a_product(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        a = square(lib, x)
+        return lib.numpy.sin((a @ a @ a)[:, 0]).sum()
+
+    return f
+
+
+def diagonal_of_a_product(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        a = square(lib, x)
+        return lib.numpy.sin((a @ a) * lib.numpy.eye(len(a))).sum()
+
+    return f
+
+
+def trace_of_a_product(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        a = square(lib, x)
+        return lib.numpy.trace(a @ a)
+
+    return f
+
+
+def hessian_of_a_quadratic(lib: ModuleType) -> Any:
+    def f(x: Any) -> Any:
+        a = square(lib, x)
+        return lib.numpy.sin(lib.hessian(lambda v: v @ a @ v)(a[0])).sum()
+
+    return f
+
+
 # ---- gradients that are linear everywhere, for comparison
 
 
@@ -180,11 +320,32 @@ LOOPS = [
     read, read_reversed, read_rows, read_in_a_branch,
     write_a_buffer, add_to_a_buffer, read_then_overwrite, recurrence, swap,
 ]  # fmt: skip
-LOOPS += [scanned, index_for_each_example]
+LOOPS += [scanned, index_for_each_example, loop_in_a_loop]
 STRUCTURED = [row_and_column_of_outer, trace_of_outer, diagonal_matrix, outer_times_vector]
-STRUCTURED += [second_differences, equal_blocks]
+STRUCTURED += [second_differences, equal_blocks, product_of_diagonals, sum_of_masked_outer, choice_by_position]
+STRUCTURED += [
+    constant_diagonal,
+    columns_of_outer,
+    row_of_running_sums,
+    row_of_a_call,
+    read_in_a_call,
+    read_by_branches,
+]
+POINTFUL = [turned_by_index, shifted_by_index]
+PRODUCTS = [
+    product_times_vector,
+    column_of_a_product,
+    diagonal_of_a_product,
+    trace_of_a_product,
+    hessian_of_a_quadratic,
+]
 PLAIN = [elementwise, sorted_sum, cumulative, gathered, associative]
-SIZES = {**dict.fromkeys(LOOPS + PLAIN, (1_000, 10_000, 100_000)), **dict.fromkeys(STRUCTURED, (1_000, 4_000, 16_000))}
+SIZES = {
+    **dict.fromkeys(LOOPS + POINTFUL + PLAIN, (1_000, 10_000, 100_000)),
+    **dict.fromkeys(STRUCTURED, (1_000, 4_000, 16_000)),
+    product_by_index: (50**2, 100**2, 200**2),
+    **dict.fromkeys(PRODUCTS, (100**2, 200**2, 400**2)),
+}
 
 
 @dataclass(frozen=True)
