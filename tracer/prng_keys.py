@@ -18,6 +18,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.core import compound
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.primitives.bits import shift_right_logical
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import ndim
@@ -72,6 +73,12 @@ def key_impl(keys: ArrayLike) -> str:
     """The name of the generator that keys are for. Raises: TypeError if there are no keys."""
     _words("key_impl", keys)
     return _IMPL
+
+
+def key_dtype(impl: str | None = None) -> Any:
+    """The dtype of keys for a generator. Raises: ValueError if there is no such generator."""
+    _check_impl("key_dtype", impl)
+    return KEY
 
 
 def clone(key: Array) -> Array:

@@ -2,8 +2,8 @@
 
 A sampler encrypts the positions of its result and computes the sample from these bits; one that needs more of them
 splits the key it is given. Samples made by arithmetic alone are those of jax.random exactly; others as far as XLA's
-log, erf_inv and tan are the same. Left out: what is drawn by rejection (gamma, beta, dirichlet, poisson), and gumbel's
-mode "highest".
+log, erf_inv and tan are the same. What is drawn by rejection needs loops: `api/random/`. Left out: gumbel's mode
+"highest".
 """
 
 import math

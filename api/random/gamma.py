@@ -1,0 +1,238 @@
+"""Gamma numbers, by rejection, and the distributions that are functions of these: names of `jax.random`, and its bits.
+
+Samples are differentiable by their parameters, for a fixed key: a gamma number by its shape parameter as the quantile
+that it is (Figurnov et al. 2018, "Implicit reparameterization gradients"). Under `jit` a sample is drawn for all
+elements at once, until the last of them is accepted.
+"""
+
+import math
+from typing import Any
+
+from tapeless.batch.vmap import vmap
+from tapeless.control_flow.branches_and_loops import while_loop
+from tapeless.custom.jvp import custom_jvp
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.activations import softmax
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
+from tapeless.tracer.incoming import exact
+from tapeless.tracer.primitives.operands import ndim, shape_of
+from tapeless.tracer.primitives.special import random_gamma_grad
+from tapeless.tracer.prng_keys import children
+from tapeless.tracer.random import exponential, normal, rademacher, uniform
+from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, count_of, parameter, request
+from tapeless.tracer.random_transforms import request_with, spread, two
+
+
+def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Gamma numbers of scale 1, of density x**(a - 1) exp(-x) / Gamma(a).
+
+    Args:
+      key: one key.
+      a: a positive number or an array that broadcasts to `shape`.
+      shape: shape of the result; that of a if None.
+      dtype: floating point; of the default width if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    Source: Marsaglia & Tsang 2000, "A simple method for generating gamma variables".
+    """
+    words, sizes, dtype = request_with("gamma", key, shape, dtype, a=a)
+    return _gamma(spread(a, sizes, dtype), words)
+
+
+def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Logarithms of gamma numbers, finite for a small `a`, too, of which `gamma` would be 0.
+
+    Args:
+      key: one key.
+      a: a positive number or an array that broadcasts to `shape`.
+      shape: shape of the result; that of a if None.
+      dtype: floating point; of the default width if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("loggamma", key, shape, dtype, a=a)
+    return _loggamma(spread(a, sizes, dtype), words)
+
+
+@custom_jvp
+def _gamma(a: Any, words: Any) -> Array:
+    return _sample(words, a, logarithm=False)
+
+
+@_gamma.defjvp
+def _gamma_jvp(primals: Any, tangents: Any) -> Any:
+    y = _gamma(*primals)
+    return y, tangents[0] * random_gamma_grad(primals[0], y)
+
+
+@custom_jvp
+def _loggamma(a: Any, words: Any) -> Array:
+    return _sample(words, a, logarithm=True)
+
+
+@_loggamma.defjvp
+def _loggamma_jvp(primals: Any, tangents: Any) -> Any:
+    y = _loggamma(*primals)
+    x = tnp.maximum(tnp.exp(y), exact(dtypes.finfo(y.dtype).tiny, y.dtype))  # 0 if it is smaller than any number
+    return y, tangents[0] * (random_gamma_grad(primals[0], x) / x)
+
+
+@compound
+def _sample(words: Any, a: Any, *, logarithm: bool) -> Array:
+    def one(words: Any, a: Any) -> Array:
+        return _one(words, a, logarithm)
+
+    keys = children(words, (math.prod(a.shape),))
+    return vmap(one)(keys, a.reshape(-1)).reshape(a.shape) if a.size else a
+
+
+def _one(words: Any, a: Any, logarithm: bool) -> Array:
+    """One number: d v of shape a + 1 if a < 1, times the a-th root of a uniform number."""
+    d = tnp.where(a >= 1, a, a + 1) - exact(1 / 3, a.dtype)
+    words, for_root = two(words)
+    v = _accepted(words, d)
+    if logarithm:
+        exponent = -exponential(for_root, (), a.dtype)
+        return tnp.log(d) + tnp.log(v) + tnp.where((a >= 1) | (exponent == 0), 0, exponent * (1 / a))
+    return d * v * tnp.where(a >= 1, 1, (1 - uniform(for_root, (), a.dtype)) ** (1 / a))
+
+
+def _accepted(words: Any, d: Any) -> Array:
+    """The cube of 1 + c x, for normal x, accepted as often as makes d times it a gamma number of shape d + 1/3."""
+    dtype = d.dtype
+    zero, one = exact(0, dtype), exact(1, dtype)
+    c = exact(1 / 3, dtype) / tnp.sqrt(d)
+
+    def rejected(state: Any) -> Any:
+        _, x2, v, u = state
+        unlikely = u >= 1 - exact(0.0331, dtype) * (x2 * x2)
+        return unlikely & (tnp.log(u) >= x2 * exact(0.5, dtype) + d * (1 - v + tnp.log(v)))
+
+    def draw(state: Any) -> Any:
+        keys = children(state[0], (3,))
+        _, x, v = while_loop(lambda s: s[2] <= 0, positive, (keys[1], zero, -one))
+        return keys[0], x * x, v * v * v, uniform(keys[2], (), dtype)
+
+    def positive(state: Any) -> Any:
+        words, for_x = two(state[0])
+        x = normal(for_x, (), dtype)
+        return words, x, 1 + x * c
+
+    return while_loop(rejected, draw, (words, zero, one, exact(2, dtype)))[2]
+
+
+# ---- functions of gamma numbers ------------------------------------------------------------------------------
+
+
+def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Beta numbers, of density proportional to x**(a - 1) (1 - x)**(b - 1) between 0 and 1.
+
+    Args:
+      key: one key.
+      a, b: positive numbers or arrays that broadcast to `shape`.
+      shape: shape of the result; that of a and b together if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("beta", key, shape, dtype, a=a, b=b)
+    for_a, for_b = two(words)
+    log_a, log_b = loggamma(for_a, spread(a, sizes, dtype)), loggamma(for_b, spread(b, sizes, dtype))
+    most = tnp.maximum(log_a, log_b)
+    share_a, share_b = tnp.exp(log_a - most), tnp.exp(log_b - most)
+    return share_a / (share_a + share_b)
+
+
+def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Dirichlet vectors: gamma numbers of shapes `alpha`, divided by their sum.
+
+    Args:
+      key: one key.
+      alpha: [batch.., n], positive.
+      shape: shape of the result without its last axis, to which the batch broadcasts; the batch if None.
+    Returns: [*shape, n].
+    Raises: TypeError if `key` is not one key or `dtype` not floating point; ValueError if alpha has no axis, or shapes
+      do not broadcast.
+    """
+    if not ndim(alpha):
+        raise ValueError("dirichlet: alpha must have an axis for the numbers of a vector, not be a scalar.")
+    batch, n = shape_of(alpha)[:-1], shape_of(alpha)[-1]
+    words, sizes, dtype = request("dirichlet", key, batch if shape is None else shape, dtype, "f")
+    check_broadcast("dirichlet", sizes, **{"alpha without its last axis": batch})
+    return softmax(loggamma(words, spread(alpha, (*sizes, n), dtype)), -1)
+
+
+def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Sums of `df` squares of standard normal numbers; df need not be an integer.
+
+    Args:
+      key: one key.
+      df: a positive number or an array that broadcasts to `shape`.
+      shape: shape of the result; that of df if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("chisquare", key, shape, dtype, df=df)
+    return tnp.exp(loggamma(words, spread(df, sizes, dtype) / 2)) * 2
+
+
+def f(key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Ratios of two chi-squared numbers, each divided by its degrees of freedom.
+
+    Args:
+      key: one key.
+      dfnum, dfden: positive numbers or arrays that broadcast to `shape`.
+      shape: shape of the result; that of both together if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("f", key, shape, dtype, dfnum=dfnum, dfden=dfden)
+    for_den, for_num = two(words)
+    above, below = spread(dfnum, sizes, dtype), spread(dfden, sizes, dtype)
+    return (chisquare(for_num, above, None, dtype) / above) / (chisquare(for_den, below, None, dtype) / below)
+
+
+def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+    """Student's t: normal numbers divided by the root of a chi-squared number over its degrees of freedom.
+
+    Args:
+      key: one key.
+      df: a positive number or an array that broadcasts to `shape`.
+      shape: shape of the result; that of df if None.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("t", key, shape, dtype, df=df)
+    for_normal, for_gamma = two(words)
+    half = spread(df, sizes, dtype) / 2
+    return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half))
+
+
+def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+    """Numbers of density proportional to exp(-|x|**p).
+
+    Args:
+      key: one key.
+      p: a positive number.
+      shape: shape of the result.
+    Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
+    """
+    words, sizes, dtype = request_with("generalized_normal", key, shape, dtype, p=p)
+    for_length, for_sign = two(words)
+    inverse = 1 / spread(p, (), dtype) if not ndim(p) else 1 / spread(p, sizes, dtype)
+    return rademacher(for_sign, sizes, dtype) * gamma(for_length, inverse, sizes, dtype) ** inverse
+
+
+def ball(key: KeyLike, d: int, p: float = 2, shape: Shape = (), dtype: Any = None) -> Array:
+    """Points uniform in the unit ball of the p-norm, of `d` dimensions.
+
+    Args:
+      key: one key.
+      d: the number of dimensions.
+      p: at least 1.
+      shape: batch dimensions.
+    Returns: [*shape, d].
+    Raises: TypeError if `key` is not one key, `d` no integer or `dtype` not floating point.
+    Source: Barthe et al. 2005, "A probabilistic approach to the geometry of the l_p^n ball".
+    """
+    words, sizes, dtype = request("ball", key, shape, dtype, "f")
+    for_direction, for_length = two(words)
+    g = generalized_normal(for_direction, p, (*sizes, count_of("ball", d)), dtype)
+    power = parameter(p, dtype)
+    total = tnp.sum(tnp.abs(g) ** power, -1) + exponential(for_length, sizes, dtype)
+    return g / tnp.expand_dims(total ** (1 / power), -1)
