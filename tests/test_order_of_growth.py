@@ -108,8 +108,6 @@ SHORTFALLS: dict[str, tuple[str, ...]] = {
     "cumsum(outer)[0]": MODES,
     "cumsum(outer, 0)[0]": MODES,
     "cumsum(outer, 1)[0]": MODES,
-    "jit(outer)[0]": ("gradient",),
-    "jit(read)(outer)": ("gradient",),
     "cond(read, read)(outer)": MODES,
     "a mask around a loop": ("again",),
 }

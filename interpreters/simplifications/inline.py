@@ -35,11 +35,15 @@ def _calls(jaxpr: Jaxpr) -> Counter[Jaxpr]:
 
 
 class _Frame(NamedTuple):
-    """A function that is being written: its call, the equations to come, and what its variables are now."""
+    """A function that is being written: its call, the equations to come, and what its variables are now.
+
+    linear: are its linear variables linear in the whole? A transposed function is called with ordinary values.
+    """
 
     call: Equation | None
     rest: Iterator[Equation]
     env: dict[Any, Atom]
+    linear: bool
 
     def now(self, atoms: Sequence[Atom]) -> list[Atom]:
         """Look operands or results up."""
@@ -56,7 +60,7 @@ class _Inlining:
     def rewritten(self, jaxpr: Jaxpr) -> Jaxpr:
         """A program with functions in the places of their calls, in programs inside too; the same if there are none."""
         if jaxpr not in self._done:
-            whole = _Frame(None, iter(jaxpr.eqns), {})
+            whole = _Frame(None, iter(jaxpr.eqns), {}, True)
             eqns = list(self._flat(whole))
             same = len(eqns) == len(jaxpr.eqns) and all(new is old for new, old in zip(eqns, jaxpr.eqns))
             self._done[jaxpr] = jaxpr if same else jaxpr.replace(eqns=eqns, outvars=whole.now(jaxpr.outvars))
@@ -73,23 +77,30 @@ class _Inlining:
                 if frame.call is not None:
                     results = frame.now(frame.call.params["jaxpr"].outvars)
                     frames[-1].env.update(zip(frame.call.outvars, results))
-            elif self._is_inlined(eqn):
-                body = eqn.params["jaxpr"]
-                frames.append(_Frame(eqn, iter(body.eqns), dict(zip(body.invars, frame.now(eqn.invars)))))
+            elif (inner := self._entered(frame, eqn)) is not None:
+                frames.append(inner)
             else:
                 yield self._written(frame, eqn)
 
-    def _is_inlined(self, eqn: Equation) -> bool:
+    def _entered(self, frame: _Frame, eqn: Equation) -> _Frame | None:
+        """The function that is called, to be written in the place of this equation; None if it stays a call."""
         if eqn.primitive is not jit_p or eqn.params["jaxpr"] not in self._once or effects(eqn):
-            return False
-        body = eqn.params["jaxpr"]
-        pairs = [*zip(body.invars, eqn.invars), *zip(body.outvars, eqn.outvars)]
-        return all(inner.linear == outer.linear and inner.aval is outer.aval for inner, outer in pairs)
+            return None
+        body, operands = eqn.params["jaxpr"], frame.now(eqn.invars)
+        results = [frame.linear and v.linear for v in eqn.outvars]
+        same = body.linear_in == tuple([v.linear for v in operands]) and [v.linear for v in body.outvars] == results
+        if not same and any([*results, *[v.linear for v in operands]]):
+            return None
+        if any(inner is not v.aval for inner, v in zip((*body.in_avals, *body.out_avals), (*operands, *eqn.outvars))):
+            return None
+        return _Frame(eqn, iter(body.eqns), dict(zip(body.invars, operands)), same)
 
     def _written(self, frame: _Frame, eqn: Equation) -> Equation:
         """An equation, in a function of variables of its own: programs made of one another share theirs."""
         params = map_subjaxprs(self.rewritten, eqn.params) if eqn.primitive.carries_programs else eqn.params
-        outs = eqn.outvars if frame.call is None else tuple([Var(v.aval, v.linear) for v in eqn.outvars])
+        outs = eqn.outvars
+        if frame.call is not None:
+            outs = tuple([Var(v.aval, v.linear and frame.linear) for v in eqn.outvars])
         if outs is not eqn.outvars:
             frame.env.update(zip(eqn.outvars, outs))
         now = frame.now(eqn.invars)

@@ -10,7 +10,9 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.interpreters.simplifications.inline import inlined
 from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.linear_vars import mark_linear
+from tapeless.tracer.primitives.call import jit_p
 from tests.interpreters.simplifications.programs import names
 from tests.stepping import by_steps
 
@@ -66,6 +68,24 @@ def test_effects_stay_where_they_are():
         return tl.jit(lambda x: (tl.debug.print("{}", x), x * 2)[1])(x)
 
     assert names(inlined(tl.make_jaxpr(f)(1.5).jaxpr)) == ["jit"]
+
+
+def test_a_transposed_function_is_gone():
+    """It is linear in its cotangent, which is an ordinary value where it is called."""
+    f = tl.jit(lambda x: tnp.sum(tl.jit(lambda y: tnp.sin(y) * x)(x)))
+    jaxpr = after(tl.grad(f), X)
+    assert "jit" not in names(jaxpr)
+    assert not any(v.linear for eqn in jaxpr.eqns for v in eqn.outvars)
+
+
+def test_a_linear_function_of_ordinary_values_in_a_linear_jaxpr():
+    """Linear in both, called with one that is linear and one that is not, which no function is: it stays a call."""
+    add = tl.make_jaxpr(tnp.add)(X, X).jaxpr
+    body = mark_linear(add, [True, True])
+    a, b, out = Var(add.in_avals[0]), Var(add.in_avals[0], True), Var(add.out_avals[0], True)
+    call = Equation(jit_p, [a, b], {"jaxpr": body}, [out], None)
+    jaxpr = Jaxpr([a, b], [call], [out], "f")
+    assert inlined(jaxpr) is jaxpr
 
 
 def test_programs_made_of_one_another_share_variables():
