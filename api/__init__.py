@@ -36,10 +36,10 @@ from tapeless.differentiate.unzip import check_linear, cost, program_size, resid
 from tapeless.explain.control_flow import explain_control_flow
 from tapeless.explain.explanation import explain
 from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
+from tapeless.interpreters import inline as _inline
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
-from tapeless.interpreters.simplifications import inline as _inline
 from tapeless.late_names import imported_late as _imported_late
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.interpreters import transpose
+from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero
@@ -52,7 +53,7 @@ def linearize(
 
     `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
     """
-    unzip = UnzipTrace(core.current_trace(), function or f)
+    unzip = UnzipTrace(core.current_trace(), function or f, InliningInTurn())
     trace = JVPTrace(unzip, function or f, what)
     args = [_dual(trace, unzip, x) for x in primals]
 

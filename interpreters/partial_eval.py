@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.linearity import checked_linear
+from tapeless.interpreters.inline import InliningInTurn, inlined
 from tapeless.interpreters.rematerialization import Policy, save_all
 from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations, spreading
 from tapeless.interpreters.simplify import simplified, simplified_body
@@ -44,17 +45,17 @@ class UnzippedJaxpr(NamedTuple):
 
 
 def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save_all) -> UnzippedJaxpr:
-    """Split a whole program by which of its inputs are linear. Remembered for as long as `jaxpr` lives.
+    """Split a whole program, its calls inlined, by which of its inputs are linear. Remembered while `jaxpr` lives.
 
     Args:
       policy: which residuals are saved.
     """
-    return _remembered(jaxpr, linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
+    return _remembered(inlined(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
 
 
 def linear_as_written(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
     """Return the linear half of `unzip_jaxpr` before it is simplified."""
-    return _remembered(jaxpr, linear_in, save_all, (False,) * len(jaxpr.outvars), _unchanged).linear
+    return _remembered(inlined(jaxpr), linear_in, save_all, (False,) * len(jaxpr.outvars), _unchanged).linear
 
 
 def _unchanged(jaxpr: Jaxpr) -> Jaxpr:
@@ -77,13 +78,17 @@ def unzip_body(
 
 
 class UnzipTrace(WritingTrace):
-    """Hand primitives of primal operands to the parent trace, and write those of linear operands down."""
+    """Hand primitives of primal operands to the parent trace, and write those of linear operands down.
 
-    __slots__ = ("_residuals", "_structure")
+    inlining: of programs that it is given; None in a program that is unzipped, where that was done.
+    """
+
+    __slots__ = ("_inlining", "_residuals", "_structure")
     what = "linearize"
 
-    def __init__(self, parent: Trace, function: Any = None) -> None:
+    def __init__(self, parent: Trace, function: Any = None, inlining: InliningInTurn | None = None) -> None:
         super().__init__(parent, function)
+        self._inlining = inlining
         self._residuals: dict[int, tuple[Var, Any]] = {}
         self._structure = ResidualProvenance()
 
@@ -105,6 +110,8 @@ class UnzipTrace(WritingTrace):
         rule = rules.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
+        if self._inlining is not None:
+            params = self._inlining.params(params)
         return core.under(self.parent, rule, self, args, **params)
 
     def record(

@@ -8,9 +8,9 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters.simplifications.inline import inlined
+from tapeless.interpreters.inline import InliningInTurn, inlined
 from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.call import jit_p
 from tests.interpreters.simplifications.programs import names
@@ -26,6 +26,17 @@ def after(f: Callable[..., Any], *args: Any) -> Jaxpr:
     for one, other in zip(by_steps(new, args), by_steps(closed.jaxpr, args), strict=True):
         np.testing.assert_array_equal(one, other)
     return new
+
+
+def distinct(jaxpr: Jaxpr) -> list[Jaxpr]:
+    """A program and those that it carries, each once."""
+    found = {jaxpr: None}
+    todo = [jaxpr]
+    while todo:
+        inside = [inner for eqn in todo.pop().eqns for inner in subjaxprs(eqn.params) if inner not in found]
+        found.update(dict.fromkeys(inside))
+        todo += dict.fromkeys(inside)
+    return list(found)
 
 
 def test_a_call_is_gone():
@@ -86,6 +97,57 @@ def test_a_linear_function_of_ordinary_values_in_a_linear_jaxpr():
     call = Equation(jit_p, [a, b], {"jaxpr": body}, [out], None)
     jaxpr = Jaxpr([a, b], [call], [out], "f")
     assert inlined(jaxpr) is jaxpr
+
+
+def test_programs_that_are_met_in_turn_have_two_copies_at_most():
+    """A function that the first of them calls is written into it, and is a function of its own for the others."""
+    f = tl.jit(lambda x: tnp.sin(x) * x)
+    first, *others = [tl.make_jaxpr(lambda x, k=k: f(x) * k)(X).jaxpr for k in range(4)]
+    turns = InliningInTurn()
+    found = [turns.params({"jaxpr": jaxpr})["jaxpr"] for jaxpr in (first, *others)]
+    assert names(found[0]) == ["sin", "mul", "mul"]
+    assert [names(jaxpr) for jaxpr in found[1:]] == [["jit", "mul"]] * 3
+    assert len({jaxpr.eqns[0].params["jaxpr"] for jaxpr in found[1:]}) == 1
+    assert [turns.params({"jaxpr": jaxpr})["jaxpr"] for jaxpr in (first, *others)] == found
+
+
+def test_programs_are_remembered():
+    """In each turn the same objects, so that what is derived from them is derived once."""
+    f = tl.jit(lambda x: tnp.sin(x) * x)
+    programs = [tl.make_jaxpr(lambda x, k=k: f(x) * k)(X).jaxpr for k in range(3)]
+
+    def rewritten() -> list[Jaxpr]:
+        turns = InliningInTurn()
+        return [turns.params({"jaxpr": jaxpr})["jaxpr"] for jaxpr in programs]
+
+    assert rewritten() == rewritten()
+
+
+def test_branches_are_counted_together():
+    f = tl.jit(lambda x: tnp.sin(x) * x)
+    (eqn,) = tl.make_jaxpr(lambda x: lax.cond(x[0] > 0, f, lambda x: f(x) * 2, x))(X).jaxpr.eqns[-1:]
+    branches = InliningInTurn().params(eqn.params)["branches"]
+    assert sorted(map(names, branches)) == [["jit"], ["jit", "mul"]]
+
+
+def test_gradients_of_functions_that_call_one():
+    """n functions of one that each calls: twice that one, not n times."""
+    g = tl.jit(lambda x: tnp.sin(tnp.cos(tnp.sin(tnp.cos(x)))))
+    steps = [tl.jit(lambda x, k=k: g(x) * k) for k in range(1, 9)]
+
+    def f(x: Any, n: int) -> Any:
+        for step in steps[:n]:
+            x = step(x)
+        return tnp.sum(x)
+
+    def sines(n: int) -> int:
+        programs = distinct(tl.make_jaxpr(tl.grad(lambda x: f(x, n)))(X).jaxpr)
+        return sum(names(jaxpr).count("sin") for jaxpr in programs)
+
+    assert [sines(n) for n in (1, 2, 5, 8)] == [4, 8, 8, 8]  # with those of derivatives of cosines
+    pushed = tl.jvp(lambda x: f(x, 8), (X,), (X,))[1]
+    np.testing.assert_allclose(np.vdot(tl.grad(lambda x: f(x, 8))(X), X), pushed, rtol=1e-12)
+    np.testing.assert_allclose(np.vdot(tl.jit(tl.grad(lambda x: f(x, 8)))(X), X), pushed, rtol=1e-12)
 
 
 def test_programs_made_of_one_another_share_variables():

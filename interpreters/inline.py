@@ -1,37 +1,78 @@
 """Inlining: a function that a program calls once is written in the place of its call.
 
 What reads a part of its result, or is given an array of which it reads a part, is then in one program with what makes
-the array. A function that is called twice stays one, also if one of the calls is inside of another function: so no
-equation is ever copied, and the pass is for whole programs that are about to be compiled, before they are simplified.
-XLA inlines all calls, so nothing else changes. Left out: functions with effects.
+the array; and residuals are those of one program, not lists that every call passes on from the calls inside of it. A
+function that is called twice stays one, also if one of the calls is inside of another function: so no equation is
+copied. This is for whole programs: those that are about to be compiled, or unzipped. Of programs that a function in
+Python calls in turn, as it is linearized, only those before are known (`InliningInTurn`): of what they have in common
+there are at most two copies. XLA inlines all calls, so nothing else changes. Left out: functions with effects.
 """
 
 import operator
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, carried, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.call import jit_p
 
 
 def inlined(jaxpr: Jaxpr) -> Jaxpr:
-    """Write functions that are called once in the places of their calls."""
+    """Write functions that are called once in the places of their calls. Remembered for as long as `jaxpr` lives."""
     if not any(eqn.primitive.carries_programs for eqn in jaxpr.eqns):
         return jaxpr
-    once = {program for program, calls in _calls(jaxpr).items() if calls == 1}
-    return _Inlining(once).rewritten(jaxpr)
+    return InliningInTurn().params({"jaxpr": jaxpr})["jaxpr"]
 
 
-def _calls(jaxpr: Jaxpr) -> Counter[Jaxpr]:
-    """Count the equations that carry each program, in the whole of a program."""
-    found, todo = Counter[Jaxpr](), [jaxpr]
-    while todo:
-        carried = [inner for eqn in todo.pop().eqns for inner in subjaxprs(eqn.params)]
-        todo += [inner for inner in dict.fromkeys(carried) if inner not in found]
-        found.update(carried)
-    return found
+class InliningInTurn:
+    """Write functions that are called once in the places of their calls, in programs that are met one by one."""
+
+    __slots__ = ("_done", "_met")
+
+    def __init__(self) -> None:
+        self._met: set[Jaxpr] = set()
+        self._done: dict[Jaxpr, Jaxpr] = {}
+
+    def params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Rewrite the programs that an equation carries; the same objects if these programs were met before."""
+        new = tuple([program for program in subjaxprs(params) if program not in self._done])
+        if new:
+            calls = _calls(new)
+            met = frozenset(calls.keys() & self._met) if self._met else _NONE
+            done = frozenset([(p, self._done[p]) for p in met if p in self._done]) if met else _NONE
+            self._done |= _rewritten(new, met, done)
+            self._met |= calls.keys()
+        return map_subjaxprs(self._done.__getitem__, params)
+
+
+def _calls(jaxprs: tuple[Jaxpr, ...]) -> Mapping[Jaxpr, int]:
+    """Count the equations that carry each program, of which one carries these. Remembered while the first lives."""
+    cache = _counts.setdefault(jaxprs[0], {})
+    if jaxprs not in cache:
+        found, todo = Counter(jaxprs), list(dict.fromkeys(jaxprs))
+        while todo:
+            inside = [inner for eqn in todo.pop().eqns for inner in carried(eqn)]
+            todo += [inner for inner in dict.fromkeys(inside) if inner not in found]
+            found.update(inside)
+        cache[jaxprs] = found
+    return cache[jaxprs]
+
+
+def _rewritten(
+    jaxprs: tuple[Jaxpr, ...], met: frozenset[Jaxpr], done: frozenset[tuple[Jaxpr, Jaxpr]]
+) -> dict[Jaxpr, Jaxpr]:
+    """Rewrite programs, and those inside that stay; of those that were `met` some are `done`. Remembered, too."""
+    cache = _remembered.setdefault(jaxprs[0], {})
+    key = (jaxprs, met, done)
+    if key not in cache:
+        once = frozenset([p for p, n in _calls(jaxprs).items() if n == 1 and p not in met])
+        writing = _Inlining(once, dict(done))
+        for jaxpr in jaxprs:
+            writing.rewritten(jaxpr)
+        cache[key] = writing.done
+    return cache[key]
 
 
 class _Frame(NamedTuple):
@@ -51,20 +92,20 @@ class _Frame(NamedTuple):
 
 
 class _Inlining:
-    """Programs without calls of those that occur `once`."""
+    """Programs without calls of those that occur `once`; `done` are those that were rewritten."""
 
-    def __init__(self, once: set[Jaxpr]) -> None:
+    def __init__(self, once: frozenset[Jaxpr], done: dict[Jaxpr, Jaxpr]) -> None:
         self._once = once
-        self._done: dict[Jaxpr, Jaxpr] = {}
+        self.done = done
 
     def rewritten(self, jaxpr: Jaxpr) -> Jaxpr:
         """A program with functions in the places of their calls, in programs inside too; the same if there are none."""
-        if jaxpr not in self._done:
+        if jaxpr not in self.done:
             whole = _Frame(None, iter(jaxpr.eqns), {}, True)
             eqns = list(self._flat(whole))
             same = len(eqns) == len(jaxpr.eqns) and all(new is old for new, old in zip(eqns, jaxpr.eqns))
-            self._done[jaxpr] = jaxpr if same else jaxpr.replace(eqns=eqns, outvars=whole.now(jaxpr.outvars))
-        return self._done[jaxpr]
+            self.done[jaxpr] = jaxpr if same else jaxpr.replace(eqns=eqns, outvars=whole.now(jaxpr.outvars))
+        return self.done[jaxpr]
 
     def _flat(self, whole: _Frame) -> Iterator[Equation]:
         """Equations of a program and of those that it calls, one inside of the other to any depth."""
@@ -106,3 +147,8 @@ class _Inlining:
         now = frame.now(eqn.invars)
         same = outs is eqn.outvars and params is eqn.params and all(map(operator.is_, now, eqn.invars))
         return eqn if same else eqn.replace(invars=now, params=params, outvars=outs)
+
+
+_NONE = frozenset[Any]()
+_counts = core.program_cache()
+_remembered = core.program_cache()
