@@ -70,6 +70,9 @@ PROGRAMS = {
     "jit(outer)[0]": Program(1, (1, 1), lambda x, y: tl.jit(tnp.outer)(x, y)[0]),
     "jit(read)(outer)": Program(1, (1, 1), lambda x, y: tl.jit(lambda a: a[0])(tnp.outer(x, y))),
     "cond(read, read)(outer)": Program(1, (1, 1), read_by_branches),
+    "checkpoint(read)(outer)": Program(
+        1, (1, 1), lambda x, y: tl.checkpoint(lambda a: a[0] * a[:, 1])(tnp.outer(x, y))
+    ),
     "Hessian of x @ A @ x": Program(2, (1, 2), lambda x, a: tl.hessian(lambda x: x @ a @ x)(x)),
     "Jacobian of the gradient of x @ A @ x": Program(
         2, (1, 2), lambda x, a: tl.jacrev(tl.grad(lambda x: x @ a @ x))(x)
@@ -108,7 +111,6 @@ SHORTFALLS: dict[str, tuple[str, ...]] = {
     "cumsum(outer)[0]": MODES,
     "cumsum(outer, 0)[0]": MODES,
     "cumsum(outer, 1)[0]": MODES,
-    "cond(read, read)(outer)": MODES,
     "a mask around a loop": ("again",),
 }
 

@@ -4,6 +4,9 @@ Equations are visited backwards, so that all readers of a value are known when t
 reached. A view of its result then becomes views of its operands, if the views together are at most half of the result,
 or nothing is computed in the first place. Where a view goes no further it is read, by the equations that read it before
 if they are still there. Each equation is visited once, and `MOST` are written for it at most.
+
+Branches of a conditional, and the program of a checkpoint, are given views of an operand in its place, if they read
+nothing else of it, and it is computed for them alone: so what computes it is reached.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +14,12 @@ from enum import Enum
 from typing import NamedTuple
 
 from tapeless.interpreters.simplifications.slicing.views import View, read
-from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity
+from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, uses
+from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
+from tapeless.tracer.primitives.checkpoint import checkpoint_p
+from tapeless.tracer.primitives.control_flow import cond_p
 from tapeless.tracer.rules import Rules, Table
 
 MOST = 4  # parts of one value
@@ -53,6 +59,12 @@ views = Rules(
     absent="it is no view of an operand",
 )
 free: Table[None] = Table("free", "it computes nothing", absent="reading a part of its result may save work")
+first_operand: Table[int] = Table(
+    "parts of operands",
+    "position of the operand that is the first input of each of its programs",
+    absent="its programs are given whole operands, whatever they read of them",
+)
+Views = tuple[View, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
@@ -68,6 +80,8 @@ def _promising(jaxpr: Jaxpr) -> bool:
             x = eqn.invars[0]
             if x.aval.size > eqn.outvars[0].aval.size and x not in inputs:
                 return True
+        elif eqn.primitive in first_operand and any(any(_inputs_in_parts(p)) for p in subjaxprs(eqn.params)):
+            return True
     return False
 
 
@@ -80,20 +94,48 @@ class _Narrowing:
         self._readings: dict[Var, list[_Reading]] = {}
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
+        self._made: dict[Var, Equation] = {}  # and how often each value is read: where an equation asks for them
+        self._uses: dict[Var, int] = {}
         self._changed = False
 
     def run(self) -> Jaxpr:
+        """The program that computes no elements that nobody reads."""
+        self._visit_all()
+        for v in self._jaxpr.invars:
+            self._read(v, -1)
+        return self._written(self._jaxpr) if self._changed else self._jaxpr
+
+    def read_of_inputs(self) -> tuple[Views | None, ...]:
+        """Which parts of its inputs the program reads; None for an input of which that is not known, or all."""
+        self._visit_all()
+        return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
+
+    def given(self, parts: Sequence[Views | None]) -> Jaxpr | None:
+        """The program with these parts of inputs as inputs; None if a linear result would not be linear any more."""
+        self._visit_all()
+        invars: list[Var] = []
+        for v, wanted in zip(self._jaxpr.invars, parts, strict=True):
+            if wanted is None:
+                self._read(v, -1)
+                invars.append(v)
+            else:
+                new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in wanted}
+                self._same.update((r.into, new[r.view]) for r in self._readings.pop(v, ()))
+                invars += new.values()
+        before = self._jaxpr.replace(invars=invars)
+        after = self._written(before)
+        return after if after is not before else None
+
+    def _visit_all(self) -> None:
         for eqn in reversed(self._jaxpr.eqns):
             self._w.place = eqn.source
             self._visit(eqn)
         self._w.place = None
-        for v in self._jaxpr.invars:
-            self._read(v, -1)
-        if not self._changed:
-            return self._jaxpr
+
+    def _written(self, jaxpr: Jaxpr) -> Jaxpr:
         eqns = [self._renamed(eqn) for eqn in sorted(self._kept, key=self._kept.__getitem__)]
-        after = in_order(self._jaxpr, eqns, [self._now(v) for v in self._jaxpr.outvars])
-        return reinfer_linearity(self._jaxpr, after) if self._w.sparser else after
+        after = in_order(jaxpr, eqns, [self._now(v) for v in jaxpr.outvars])
+        return reinfer_linearity(jaxpr, after) if self._w.sparser else after
 
     def _visit(self, eqn: Equation) -> None:
         if len(eqn.outvars) != 1 or effects(eqn):
@@ -105,10 +147,12 @@ class _Narrowing:
 
     def _keep(self, eqn: Equation) -> None:
         """Compute all of a result, or of several."""
+        place = self._place[eqn]
         for v in eqn.outvars:
-            self._read(v, self._place[eqn])
-        self._kept[eqn] = self._place[eqn]
-        self._whole.update(eqn.invars)
+            self._read(v, place)
+        now = self._given_parts(eqn) if eqn.primitive in first_operand else eqn
+        self._kept[now] = place
+        self._whole.update(now.invars)
 
     def _read_by(self, eqn: Equation) -> None:
         """An equation that does nothing but read a view, of which all is wanted."""
@@ -150,6 +194,46 @@ class _Narrowing:
         self._changed = True
         return True
 
+    # parts of operands
+
+    def _parts_of_input(self, v: Var) -> Views | None:
+        if v in self._whole:
+            return None
+        found = tuple(dict.fromkeys([r.view for r in self._readings.get(v, ())]))
+        known = all(view.size and all(a.base is None for a in view.axes) for view in found)
+        return found if known and _is_worth(v, found) else None
+
+    def _given_parts(self, eqn: Equation) -> Equation:
+        """An equation whose programs are given the parts of operands that they read, where these can be computed."""
+        first, programs = first_operand[eqn.primitive], dict.fromkeys(subjaxprs(eqn.params))
+        of_each = zip(*map(_inputs_in_parts, programs), strict=True)
+        parts = tuple([self._wanted(x, found) for x, found in zip(eqn.invars[first:], of_each, strict=True)])
+        new = {program: _given(program, parts) for program in programs} if any(parts) else {}
+        if not new or None in new.values():
+            return eqn
+        invars = [
+            y
+            for x, wanted in zip(eqn.invars[first:], parts)
+            for y in ([x] if wanted is None else [self._part(x, view) for view in wanted])
+        ]
+        self._changed = True
+        params = map_subjaxprs(lambda program: new[program] or program, eqn.params)
+        return eqn.replace(invars=[*eqn.invars[:first], *invars], params=params)
+
+    def _wanted(self, x: Atom, of_each: Sequence[Views | None]) -> Views | None:
+        """All parts of an operand that some program reads; None if it is handed on whole."""
+        found = tuple(dict.fromkeys([view for views in of_each for view in views or ()]))
+        return found if found and None not in of_each and _is_worth(x, found) and self._is_made_for_one(x) else None
+
+    def _is_made_for_one(self, x: Atom) -> bool:
+        """Tell whether a value is computed, in parts if they are wanted, and read once."""
+        if not self._uses:
+            self._uses = uses(self._jaxpr)
+            self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
+        while x in self._made and self._uses[x] == 1 and self._made[x].primitive in views:
+            x = self._made[x].invars[0]
+        return x in self._made and self._uses[x] == 1 and self._made[x].primitive in rules
+
     def _part(self, x: Atom, view: View | Reads) -> Atom:
         if isinstance(view, Reads) or not isinstance(x, Var):
             self._whole.update([x] if view is Reads.ALL else [])
@@ -189,6 +273,32 @@ class _Narrowing:
         return eqn.replace(invars=[self._now(v) for v in eqn.invars])
 
 
+def _is_worth(x: Atom, parts: Views) -> bool:
+    size = x.aval.size
+    return len(parts) <= MOST and sum(view.size for view in parts) <= min(size // 2, size - LEAST)
+
+
+def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
+    """Which parts of its inputs a program reads. Remembered for as long as it lives."""
+    cache = _in_parts.setdefault(jaxpr, {})
+    if not cache:
+        cache[None] = _Narrowing(jaxpr).read_of_inputs()
+    return cache[None]
+
+
+def _given(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr | None:
+    """A program with these parts of inputs as inputs, if it can be. Remembered for as long as `jaxpr` lives."""
+    cache = _with_parts.setdefault(jaxpr, {})
+    if parts not in cache:
+        cache[parts] = _Narrowing(jaxpr).given(parts)
+    return cache[parts]
+
+
 def _of_literal(eqn: Equation, p: Parts) -> bool:
     """Tell whether these parts read a part of a literal array."""
     return any(not isinstance(x, Var) and isinstance(view, View) for x, view in zip(eqn.invars, p.operands))
+
+
+first_operand[cond_p], first_operand[checkpoint_p] = 1, 0
+_in_parts = core.program_cache()
+_with_parts = core.program_cache()

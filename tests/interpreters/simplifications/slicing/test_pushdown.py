@@ -121,3 +121,99 @@ def test_indices_that_are_rounded(dtype, start):
     every = tl.jit(lambda: lax.iota(dtype, 4096))()
     part = tl.jit(lambda: lax.slice(lax.iota(dtype, 4096), [start], [4001], [3]))()
     np.testing.assert_array_equal(part, np.asarray(every)[start:4001:3])
+
+
+# ---- programs that are given parts ---------------------------------------------------------------------------
+
+
+def branched(*reads):
+    """A choice of reads of a matrix; the first element of a vector chooses."""
+    return lambda x, a: lax.switch((x[0] > 1).astype(int) * (len(reads) - 1), reads, a)
+
+
+@pytest.mark.parametrize("x", [X, X + 1], ids=["first", "last"])
+@pytest.mark.parametrize("made", ["elementwise", "select", "transpose", "reshape", "iota", "reversal", "reduction"])
+def test_branches_are_given_what_they_read(made, x):
+    f, n = PARTS[made]
+    for reads in (("row", "column"), ("two", "two"), ("diagonal", "strided")):
+        one, other = [READ[read] for read in reads]
+        pad = reads[1] == "strided"
+        choice = branched(one, (lambda a, other=other: tnp.resize(other(a), 16)) if pad else other)
+        jaxpr = after(lambda x, a, choice=choice: choice(x, f(a)), x, A)
+        computing = [eqn for eqn in jaxpr.eqns if str(eqn.primitive) in COMPUTING]
+        assert all(v.aval.size <= n for eqn in computing for v in eqn.outvars)
+
+
+def given(f, *args):
+    """Sizes of the operands of the conditional, or the checkpoint, that is left."""
+    (eqn,) = [eqn for eqn in after(f, *args).eqns if str(eqn.primitive) in ("cond", "checkpoint")]
+    return sorted(v.aval.size for v in eqn.invars if v.aval.shape)
+
+
+@pytest.mark.parametrize("x", [X, X + 1], ids=["first", "last"])
+def test_a_part_that_two_branches_read_is_one_operand(x):
+    row, column, both = READ["row"], READ["column"], READ["two"]
+    assert given(lambda x, a: branched(row, column)(x, tnp.sin(a)), x, A) == [16, 16]
+    assert given(lambda x, a: branched(both, both)(x, tnp.sin(a)), x, A) == [16, 16]
+    assert given(lambda x, a: branched(row, lambda a: tnp.ones(16))(x, tnp.sin(a)), x, A) == [16]
+    assert given(lambda x, a: branched(row, row, column)(x, tnp.sin(a).T), x, A) == [16, 16]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, a: branched(READ["row"], READ["column"])(x, a),
+        lambda x, a: branched(READ["row"], READ["column"])(x, a.T.reshape(16, 16)),
+        lambda x, a: (lambda b: branched(READ["row"], READ["column"])(x, b) + tnp.sum(b))(tnp.sin(a)),
+        lambda x, a: branched(READ["row"], lambda a: tnp.sum(a, 0))(x, tnp.sin(a)),
+        lambda x, a: branched(READ["row"], READ["dynamic row"])(x, tnp.sin(a)),
+        lambda x, a: branched(lambda a: a[1:10], lambda a: a[2:11])(x, tnp.sin(a)),
+        lambda x, a: branched(*[lambda a, k=k: a[k] for k in range(6)])(x, tnp.sin(a)),
+        lambda x, a: branched(READ["row"], READ["column"])(x, lax.sort(a)),
+    ],
+    ids=["input", "view of one", "read elsewhere", "read whole", "unknown place", "most", "many", "sorted"],
+)
+def test_branches_that_are_given_all(f):
+    """What is not computed, or is wanted whole, or of which no parts can be computed."""
+    for x in (X, X + 1):
+        assert not given(f, x, A) or max(given(f, x, A)) >= 144
+
+
+def test_a_checkpoint_is_given_what_it_reads():
+    read = tl.checkpoint(lambda a: tnp.sin(a[3]) * a[:, 3])
+    assert given(lambda a: read(tnp.cos(a)), A) == [16, 16]
+    assert given(lambda a: read(a), A) == [256]
+
+
+def test_derivatives_of_branches_that_read_parts():
+    """Of the order of what they read, in both modes, where each branch is taken; sqrt has no derivative beside it."""
+    b = A.copy()
+    b[5] = 0
+
+    def f(x, a):
+        return tnp.sum(branched(READ["row"], READ["column"])(x, tnp.sqrt(a) * tnp.exp(-a)) ** 2)
+
+    for x in (X, X + 1):
+        for a in (A + 0.1, b + 0.1):
+            gradient = tl.jit(tl.grad(f, 1))(x, a)
+            t = np.cos(a)
+            np.testing.assert_allclose(np.vdot(gradient, t), tl.jvp(lambda a: f(x, a), (a,), (t,))[1], rtol=1e-12)  # noqa: B023
+            mapped = tl.jit(tl.vmap(tl.grad(f, 1)))(np.stack([x, X]), np.stack([a, A + 0.1]))[0]
+            np.testing.assert_allclose(mapped, gradient, rtol=1e-12)
+    assert tl.work(tl.unzip(lambda a: f(X, a), A).transposed) <= 24 * 16
+
+
+def test_narrow_and_wrapping_numbers_in_branches():
+    a = np.arange(256, dtype=np.int8).reshape(16, 16)
+    half = A.astype(np.float16) * 30
+
+    def f(x, a):
+        return branched(READ["row"], READ["column"])(x, a * a + a)
+
+    for x in (X, X + 1):
+        for argument in (a, half, np.float32(A), A.astype(bool)):
+            found = tl.jit(f)(x, argument)
+            with tl.disable_jit():
+                expected = f(x, argument)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
