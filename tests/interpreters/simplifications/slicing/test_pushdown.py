@@ -155,7 +155,7 @@ def test_a_part_that_two_branches_read_is_one_operand(x):
     row, column, both = READ["row"], READ["column"], READ["two"]
     assert given(lambda x, a: branched(row, column)(x, tnp.sin(a)), x, A) == [16, 16]
     assert given(lambda x, a: branched(both, both)(x, tnp.sin(a)), x, A) == [16, 16]
-    assert given(lambda x, a: branched(row, lambda a: tnp.ones(16))(x, tnp.sin(a)), x, A) == [16]
+    assert given(lambda x, a: branched(row, lambda a: tnp.ones(16, a.dtype))(x, tnp.sin(a)), x, A) == [16]
     assert given(lambda x, a: branched(row, row, column)(x, tnp.sin(a).T), x, A) == [16, 16]
 
 
