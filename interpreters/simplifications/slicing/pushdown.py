@@ -106,7 +106,7 @@ class _Narrowing:
         return self._written(self._jaxpr) if self._changed else self._jaxpr
 
     def read_of_inputs(self) -> tuple[Views | None, ...]:
-        """Which parts of its inputs the program reads; None for an input of which that is not known, or all."""
+        """Find the parts of its inputs that the program reads; None for an input of which that is not known, or all."""
         self._visit_all()
         return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
 
@@ -279,7 +279,7 @@ def _is_worth(x: Atom, parts: Views) -> bool:
 
 
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
-    """Which parts of its inputs a program reads. Remembered for as long as it lives."""
+    """Find the parts of its inputs that a program reads. Remembered for as long as it lives."""
     cache = _in_parts.setdefault(jaxpr, {})
     if not cache:
         cache[None] = _Narrowing(jaxpr).read_of_inputs()
