@@ -106,6 +106,7 @@ from tapeless.tracer.primitives.elementwise import (
     tan,
     tanh,
 )
+from tapeless.tracer.primitives.fourier import FftType, fft
 from tapeless.tracer.primitives.indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -192,6 +193,7 @@ from tapeless.tracer.primitives.windows import (
 
 __all__ = [
     "ConvDimensionNumbers",
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "Precision",
@@ -267,6 +269,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "fft",
     "floor",
     "fori_loop",
     "full",

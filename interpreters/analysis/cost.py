@@ -33,6 +33,7 @@ from tapeless.tracer.primitives import (
     control_flow,
     custom,
     factorization,
+    fourier,
     linalg,
     linear_solve,
     random,
@@ -449,6 +450,23 @@ _computes(linalg.triangular_solve_p, _substitution)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
 reads[contraction.conv_general_dilated_p] = _conv_reads
+
+# ---- Fourier transforms --------------------------------------------------------------------------------------
+
+
+def _fourier(eqn: Equation) -> Arithmetic:
+    """Count butterflies, two additions and a product each: of n numbers n / 2 in each of log2 n stages.
+
+    Of real numbers half as many (Cooley and Tukey 1965; Sorensen et al. 1987).
+    """
+    n = prod(eqn.params["fft_lengths"])
+    reals = eqn.params["fft_type"] in (fourier.FftType.RFFT, fourier.FftType.IRFFT)
+    batch = prod(eqn.invars[0].aval.shape[: -len(eqn.params["fft_lengths"])])
+    butterflies = batch * n * (n - 1).bit_length() // (4 if reals else 2)
+    return Arithmetic(2 * butterflies, butterflies)
+
+
+_computes(fourier.fft_p, _fourier)
 
 # ---- programs ------------------------------------------------------------------------------------------------
 
