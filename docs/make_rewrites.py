@@ -296,7 +296,7 @@ def positions() -> Iterator[str]:
     def g(x: Any) -> Any:
         return tnp.zeros(9).at[tnp.arange(3) * 2].add(x)
 
-    yield f"## gather, scatter_add\n\n{_opening(affine_indexing)}\n"
+    yield f"## gather, scatter, scatter_add\n\n{_opening(affine_indexing)}\n"
     for before in (tl.make_jaxpr(f)(_spec(9)).jaxpr, tl.make_jaxpr(g)(_spec(3)).jaxpr):
         yield _shown("", before, simplify.simplified(before))
 

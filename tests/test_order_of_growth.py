@@ -101,6 +101,18 @@ POINTFUL = {
         1, (1,), lambda x: each(2, lambda i: each(3, lambda j: each(4, lambda k: x[k])[j])[i])
     ),
 }
+POINTFUL |= {
+    "x[i+1] + x[i-1], periodic": Program(1, (1,), lambda x: each(len(x), lambda i: x[(i + 1) % len(x)] + x[i - 1])),
+    "A[i,j+1] + A[j,i], at most the last": Program(
+        2,
+        (2,),
+        lambda a: each(len(a), lambda i: each(len(a), lambda j: a[i, tnp.minimum(j + 1, len(a) - 1)] + a[j, i])),
+    ),
+    "sum_k where(i == k, x[k], 0)": Program(
+        1, (1,), lambda x: each(len(x), lambda i: tnp.sum(each(len(x), lambda k: tnp.where(i == k, x[k], 0.0))))
+    ),
+    "y[n-1-i] = x[i]": Program(1, (1,), lambda x: tnp.zeros_like(x).at[len(x) - 1 - tnp.arange(len(x))].set(x)),
+}
 CONTRACTIONS = {"sum_k A[i,k] B[k,j]": {"value": 1, "gradient": 3}}
 MODES = ("value", "gradient")
 SHORTFALLS: dict[str, tuple[str, ...]] = {

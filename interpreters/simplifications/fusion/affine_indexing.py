@@ -7,7 +7,7 @@ would move or add more elements than before. A sum of one number is that number:
 change the sign of -0.0.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -69,13 +69,26 @@ def _scatter_add(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any
     if found is None or (any(map(summed, found.terms)) and not sums_in_any_order(x.aval.dtype)):
         return None
     if any(_reads(t, 0) for t in found.terms):
-        found = _around_updates(w, found, x)
+        found = _around_updates(w, found, x, lambda box: True)
         if found is None or found.size > MOST * updates.aval.size:
             return None
     return found.written(w, x.aval)
 
 
-rules[i.gather_p], rules[i.scatter_add_p] = _gather, _scatter_add
+def _scatter(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
+    """Updates beside what is left of the operand, if each of them is at a place of its own."""
+    found = _parts(w, i.scatter_p, (x, indices, updates), params, 1, x.aval)
+    if found is None or any(map(summed, found.terms)):
+        return None
+    if any(_reads(t, 0) for t in found.terms):
+        boxes = [box for t, box in zip(found.terms, found.boxes) if not _reads(t, 0)]
+        found = _around_updates(w, found, x, lambda box: not any(_meet(box, other) for other in boxes))
+        if found is None or found.size > MOST * updates.aval.size:
+            return None
+    return None if found.additions else found.written(w, x.aval)
+
+
+rules[i.gather_p], rules[i.scatter_p], rules[i.scatter_add_p] = _gather, _scatter, _scatter_add
 
 # ---- terms ---------------------------------------------------------------------------------------------------
 
@@ -188,19 +201,28 @@ def _moved(plan: Plan) -> int:
 # ---- updates -------------------------------------------------------------------------------------------------
 
 
-def _around_updates(w: Writer, parts: _PlannedSum, x: Atom) -> _PlannedSum | None:
-    """Cut the operand of a scatter where updates begin and end: where there is none, it is not added to 0 either."""
+def _around_updates(w: Writer, parts: _PlannedSum, x: Atom, is_kept: Callable[[Box], bool]) -> _PlannedSum | None:
+    """Cut the operand of a scatter where updates begin and end: where there is none, it is not added to 0 either.
+
+    Args:
+      is_kept: tells whether the operand is read in a box that has updates everywhere, or nowhere.
+    """
     updates = [(t, p) for t, p in zip(parts.terms, parts.plans) if not _reads(t, 0)]
-    if not w.linear and not all(_is_solid(p) for _, p in updates):
+    if not all(_is_solid(p) for _, p in updates):
         return None
     atoms, kept = list(parts.atoms), [t for t in parts.terms if _reads(t, 0)]
     eqn = w.definition(x)
     if eqn is not None and eqn.primitive in (pad_p, concatenate_p):
         kept = _without_zeros(w, kept, eqn, atoms)
     boxes = [box for t, box in zip(parts.terms, parts.boxes) if not _reads(t, 0)]
-    cut = [after for t in kept for box in cells(boxes, x.aval.shape) if (after := _inside(t, box)) is not None]
+    read = [box for box in cells(boxes, x.aval.shape) if is_kept(box)]
+    cut = [after for t in kept for box in read if (after := _inside(t, box)) is not None]
     found = [*cut, *[t for t, _ in updates]]
     return _planned(found, atoms, x.aval) if len(found) <= TERMS else None
+
+
+def _meet(box: Box, other: Box) -> bool:
+    return all(a < d and c < b for (a, b), (c, d) in zip(box, other))
 
 
 def _reads(t: Term, operand: int) -> bool:

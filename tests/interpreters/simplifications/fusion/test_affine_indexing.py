@@ -154,6 +154,31 @@ def test_sums_of_small_range_stay_a_scatter():
     assert "scatter_add" in names(after(f, X.astype("float16")))
 
 
+SET: dict[str, tuple[Callable[[Any, Any, Any], Any], bool]] = {
+    "all": (lambda z, x, i: z.at[15 - i].set(x), True),
+    "shifted": (lambda z, x, i: z.at[(i + 3) % N].set(x), True),
+    "outside": (lambda z, x, i: z.at[i + 4].set(x, mode="drop"), True),
+    "in the middle": (lambda z, x, i: z.at[i[:9] + 4].set(x[:9]), True),
+    "of a matrix": (lambda z, x, i: z.reshape(4, 4).at[1 + i[:3, None], i[None, :3]].set(x[:9].reshape(3, 3)), True),
+    "into zeros, by steps": (lambda z, x, i: (0 * x).at[i[:5] * 3].set(x[:5]), False),
+    "by steps": (lambda z, x, i: z.at[i[:8] * 2].set(x[:8]), False),
+    "few": (lambda z, x, i: z.at[i[:3]].set(x[:3]), False),
+    "two at each": (lambda z, x, i: z.at[tnp.where(i < 8, i, i - 8)].set(x), False),
+    "moved inside": (lambda z, x, i: z.at[i + 4].set(x, mode="clip"), False),
+    "all at one place": (lambda z, x, i: z.at[0 * i + 3].set(x), False),
+}
+
+
+@pytest.mark.parametrize("name", SET)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64"])
+def test_elements_that_are_replaced(name: str, dtype: str):
+    """No element is written twice, and none is lost between those that are written."""
+    f, is_bulk = SET[name]
+    z = np.where(np.arange(N) % 2, -0.0, 100).astype(dtype)
+    jaxpr = after(lambda z, x: f(z, x, tnp.arange(N)), z, (np.arange(N) - 7).astype(dtype))
+    assert ("scatter" not in names(jaxpr)) == is_bulk
+
+
 # ---- choices -------------------------------------------------------------------------------------------------
 
 CHOICES: dict[str, tuple[Callable[[Any, Any, Any], Any], set[str]]] = {
