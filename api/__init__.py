@@ -141,6 +141,7 @@ __all__ = [
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "ops",
     "pmap",
     "print_saved_residuals",
     "program_size",
@@ -168,7 +169,7 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, extend, flatten_util, nn, scipy, sharding, typing
+    from tapeless import core, extend, flatten_util, nn, ops, scipy, sharding, typing
     from tapeless.batch.pmap import pmap
     from tapeless.compile.named_call import named_call
     from tapeless.custom.gradient import custom_gradient
@@ -177,7 +178,7 @@ else:
     __getattr__ = _imported_late(
         globals(),
         {
-            **dict.fromkeys(("core", "extend", "flatten_util", "nn", "scipy", "sharding", "typing"), ""),
+            **dict.fromkeys(("core", "extend", "flatten_util", "nn", "ops", "scipy", "sharding", "typing"), ""),
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",
             "named_call": "compile.named_call",
