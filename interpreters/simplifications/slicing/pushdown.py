@@ -96,6 +96,7 @@ class _Narrowing:
         self._same: dict[Atom, Atom] = {}
         self._made: dict[Var, Equation] = {}  # and how often each value is read: where an equation asks for them
         self._uses: dict[Var, int] = {}
+        self._in_parts: set[Atom] = set()  # inputs that can be given in parts
         self._changed = False
 
     def run(self) -> Jaxpr:
@@ -107,11 +108,13 @@ class _Narrowing:
 
     def read_of_inputs(self) -> tuple[Views | None, ...]:
         """Find the parts of its inputs that the program reads; None for an input of which that is not known, or all."""
+        self._in_parts.update(self._jaxpr.invars)
         self._visit_all()
         return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
 
     def given(self, parts: Sequence[Views | None]) -> Jaxpr | None:
         """The program with these parts of inputs as inputs; None if a linear result would not be linear any more."""
+        self._in_parts.update([v for v, wanted in zip(self._jaxpr.invars, parts) if wanted is not None])
         self._visit_all()
         invars: list[Var] = []
         for v, wanted in zip(self._jaxpr.invars, parts, strict=True):
@@ -232,7 +235,8 @@ class _Narrowing:
             self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
         while x in self._made and self._uses[x] == 1 and self._made[x].primitive in views:
             x = self._made[x].invars[0]
-        return x in self._made and self._uses[x] == 1 and self._made[x].primitive in rules
+        in_parts = x in self._in_parts or (x in self._made and self._made[x].primitive in rules)
+        return in_parts and self._uses[x] == 1  # type: ignore[index]  # a variable
 
     def _part(self, x: Atom, view: View | Reads) -> Atom:
         if isinstance(view, Reads) or not isinstance(x, Var):

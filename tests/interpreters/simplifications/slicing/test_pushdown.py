@@ -185,6 +185,23 @@ def test_a_checkpoint_is_given_what_it_reads():
     assert given(lambda a: read(a), A) == [256]
 
 
+@pytest.mark.parametrize("x", [X, X + 1], ids=["first", "last"])
+def test_branches_in_branches(x):
+    """The inner ones are given parts of what the outer ones are given, which are given these parts."""
+    row, column = READ["row"], READ["column"]
+
+    def inner(second, a):
+        return lax.cond(second > 1.5, row, tl.checkpoint(column), a)
+
+    def sizes(f):
+        return given(lambda x, a: f(x, x[1], a), x, A)
+
+    assert sizes(lambda x, y, a: branched(lambda a: inner(y, a), row)(x, tnp.sin(a))) == [16, 16]
+    assert sizes(lambda x, y, a: branched(lambda a: inner(y, a.T), row)(x, tnp.sin(a))) == [16, 16]
+    assert sizes(lambda x, y, a: branched(lambda a: inner(y, a), row)(x, a)) == [256]
+    assert sizes(lambda x, y, a: branched(lambda a: inner(y, a) + a[:, 0], row)(x, tnp.sin(a))) == [256]
+
+
 def test_derivatives_of_branches_that_read_parts():
     """Of the order of what they read, in both modes, where each branch is taken; sqrt has no derivative beside it."""
     b = A.copy()
