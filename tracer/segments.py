@@ -14,6 +14,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.indexing import Mode
+from tapeless.tracer.numpy.promotion import concrete
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherScatterMode
 
@@ -140,7 +141,8 @@ def _check(name: str, data: Any, ids: Any) -> None:
 def _count(name: str, ids: Array, num_segments: int | None) -> int:
     if num_segments is not None:
         return _at_least(name, "num_segments", num_segments, 0)
-    return max(int(tnp.max(ids)) + 1, 0) if ids.size else 0
+    known = concrete(name, ids, "Give num_segments.")
+    return max(int(known.max()) + 1, 0) if known.size else 0
 
 
 def _at_least(name: str, what: str, n: Any, least: int) -> int:
