@@ -1,7 +1,7 @@
 """Rules for what StableHLO has no operation for: functions of arrays, made of primitives, written out where they stand.
 
-`composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` makes a rule for half precision from one
-for single; `while_loop` is a loop whose condition and body are functions of arrays.
+`composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` and `in_float64` make a rule for narrower
+formats from one for these; `while_loop` is a loop whose condition and body are functions of arrays.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,12 +49,19 @@ def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state
 
 def in_float32(rule: Rule) -> Rule:
     """Make a rule that computes in float32 for narrower formats."""
+    return _widened(rule, np.dtype(np.float32))
 
+
+def in_float64(rule: Rule) -> Rule:
+    """Make a rule that computes in float64 for narrower formats."""
+    return _widened(rule, np.dtype(np.float64))
+
+
+def _widened(rule: Rule, wide: np.dtype[Any]) -> Rule:
     def widened(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
         dtype = outs[0].dtype
-        if dtypes.bits_of(dtype) >= 32:
+        if dtypes.bits_of(dtype) >= dtypes.bits_of(wide):
             return rule(f, outs, *operands, **params)
-        wide = np.dtype(np.float32)
         values = rule(f, [x.update(dtype=wide) for x in outs], *[f.convert(x, wide) for x in operands], **params)
         return [f.convert(x, dtype) for x in values]
 

@@ -1,7 +1,11 @@
 """Special functions under the names of `jax.scipy.special`, for any real numbers: what `lax` has, promoted."""
 
+import math
+from typing import Any
+
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import (
     apply2_inexact,
     apply_inexact,
@@ -74,6 +78,26 @@ def i0e(x: ArrayLike) -> Array:
 def i1e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1 times exp(-|x|), elementwise."""
     return apply_inexact("i1e", s.bessel_i1e_p, x)
+
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 0, elementwise. Source: DLMF 10.25.2."""
+    return apply_inexact("i0", s.bessel_i0_p, x)
+
+
+def i1(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 1, elementwise. Source: DLMF 10.25.2."""
+    return apply_inexact("i1", s.bessel_i1_p, x)
+
+
+def ndtr(x: ArrayLike) -> Array:
+    """The probability that a standard normal number is at most x, elementwise: erfc(-x / sqrt(2)) / 2."""
+    return _ndtr(inexact("ndtr", array_operand("ndtr", x)))
+
+
+@compound
+def _ndtr(x: Any) -> Array:
+    return 0.5 * s.erfc(-x * math.sqrt(0.5))
 
 
 def expit(x: ArrayLike) -> Array:

@@ -12,6 +12,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import gamma_functions as g
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.rules import Table
@@ -27,9 +28,10 @@ COMPOSED: dict[Primitive, int] = {
     e.asin_p: 5, e.acos_p: 5, e.sinh_p: 12, e.cosh_p: 6, e.asinh_p: 14, e.acosh_p: 11, e.atanh_p: 6,
     s.erf_p: 25, s.erfc_p: 53, s.erf_inv_p: 26,
     s.lgamma_p: 47, s.digamma_p: 69, s.polygamma_p: 236, s.zeta_p: 115,
-    s.bessel_i0e_p: 86, s.bessel_i1e_p: 86,
+    s.bessel_i0_p: 90, s.bessel_i1_p: 89, s.bessel_i0e_p: 86, s.bessel_i1e_p: 86,
     s.igamma_p: 137, s.igammac_p: 137, s.igamma_grad_a_p: 249, s.random_gamma_grad_p: 206,
     s.betainc_p: 280,
+    g.gamma_p: 125, g.beta_p: 905, g.betaln_p: 894, g.comb_p: 914, g.poch_p: 1574, g.xlogy_p: 2, g.xlog1py_p: 2,
 }  # fmt: skip
 DEFINED: dict[Primitive, int] = {
     e.pow_p: 4,  # exp(y log |x|)

@@ -76,6 +76,8 @@ def _i1e_slope(x: Any, y: Any) -> Any:
     return select_n(at_zero, slope, constant(0.5, aval_of(slope)))
 
 
+jvp.partials(s.bessel_i0_p, lambda t, x: mul(t, s.bessel_i1(x)))
+jvp.partials(s.bessel_i1_p, lambda t, x: mul(t, s.bessel_i1_slope(x)))
 jvp.partials_of_result(s.bessel_i0e_p, lambda t, y, x: mul(t, sub(s.bessel_i1e(x), mul(sign(x), y))))
 jvp.partials_of_result(s.bessel_i1e_p, lambda t, y, x: mul(t, _i1e_slope(x, y)))
 

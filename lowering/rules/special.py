@@ -25,6 +25,7 @@ from tapeless.tracer.primitives.elementwise import (
     add,
     div,
     eq,
+    exp,
     ge,
     gt,
     log,
@@ -141,6 +142,22 @@ def _bessel_i0e(x: Any) -> Any:
     return select_n(lt(x, 8.0), large, small)
 
 
+def _bessel_i0(x: Any) -> Any:
+    return select_n(eq(abs(x), math.inf), _unscaled(x, s.bessel_i0e(x)), math.inf)
+
+
+def _bessel_i1(x: Any) -> Any:
+    return select_n(eq(abs(x), math.inf), _unscaled(x, s.bessel_i1e(x)), x)
+
+
+def _unscaled(x: Any, scaled: Any) -> Any:
+    """`scaled` times exp(|x|), in two factors: one may overflow before the product does."""
+    root = exp(mul(0.5, abs(x)))
+    return mul(mul(scaled, root), root)
+
+
+emit.rules[s.bessel_i0_p] = in_float32(composed(_bessel_i0))
+emit.rules[s.bessel_i1_p] = in_float32(composed(_bessel_i1))
 emit.rules[s.bessel_i0e_p] = in_float32(composed(_bessel_i0e))
 
 # ---- igamma --------------------------------------------------------------------------------------------------

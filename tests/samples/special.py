@@ -37,6 +37,8 @@ ROWS = [
     unary(s.erf_inv_p, scipy.special.erfinv, -0.9, 0.9, FLOATS),
     unary(s.lgamma_p, scipy.special.gammaln, 0.2, 9, FLOATS, rtol=3e-6),  # chlo's, in float32
     unary(s.digamma_p, scipy.special.digamma, 0.2, 9, FLOATS, rtol=3e-6),
+    unary(s.bessel_i0_p, scipy.special.i0, -6, 6, FLOATS),
+    unary(s.bessel_i1_p, scipy.special.i1, -6, 6, FLOATS),
     unary(s.bessel_i0e_p, scipy.special.i0e, -20, 20, FLOATS),
     unary(s.bessel_i1e_p, scipy.special.i1e, -20, 20, FLOATS),
     Sample(

@@ -223,5 +223,4 @@ def _heaviside(x: Any, y: Any) -> Array:
 
 def i0(x: ArrayLike, /) -> Array:
     """The modified Bessel function of the first kind, order 0, elementwise."""
-    x = inexact("i0", x)
-    return lax.mul(lax.exp(lax.abs(x)), special.bessel_i0e(x))
+    return apply_inexact("i0", special.bessel_i0_p, x)

@@ -4,11 +4,12 @@ Operands have one shape and one floating point dtype, or rank 0. Source: Abramow
 """
 
 import math
+from typing import Any
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
-from tapeless.tracer.primitives.elementwise import abs, add, div, eq, exp, log, log1p, lt, mul, select_n, sub
+from tapeless.tracer.primitives.elementwise import abs, add, div, eq, exp, log, log1p, lt, mul, select_n, square, sub
 from tapeless.tracer.primitives.operands import aligned, constant
 from tapeless.tracer.types import aval_of
 
@@ -29,6 +30,8 @@ igammac_p = _floating("igammac")
 igamma_grad_a_p = _floating("igamma_grad_a")
 random_gamma_grad_p = _floating("random_gamma_grad")
 betainc_p = _floating("betainc")
+bessel_i0_p = _floating("bessel_i0")
+bessel_i1_p = _floating("bessel_i1")
 bessel_i0e_p = _floating("bessel_i0e")
 bessel_i1e_p = _floating("bessel_i1e")
 
@@ -151,6 +154,28 @@ def _at_end(a: ArrayLike, b: ArrayLike) -> Array:
     """The density of the beta distribution at 0."""
     number = aval_of(a)
     return select_n(lt(a, 1.0), select_n(eq(a, 1.0), constant(0, number), b), constant(math.inf, number))
+
+
+def bessel_i0(x: ArrayLike) -> Array:
+    """Modified Bessel function I of order 0. Source: A&S 9.6.10."""
+    return bessel_i0_p.bind(x)[0]
+
+
+def bessel_i1(x: ArrayLike) -> Array:
+    """Modified Bessel function I of order 1. Source: A&S 9.6.10."""
+    return bessel_i1_p.bind(x)[0]
+
+
+def bessel_i1_slope(x: ArrayLike) -> Array:
+    """Derivative of `bessel_i1`: up to 1 by its power series, beyond it I0 - I1/x. Source: A&S 9.6.10, 9.6.26."""
+    number = aval_of(x)
+    near = lt(abs(x), 1.0)
+    z = mul(square(select_n(near, constant(0, number), x)), 0.25)
+    series: Any = constant(1, number)
+    for k in range(10, 0, -1):  # terms (2k + 1) z^k / (2 k! (k + 1)!) by their quotients
+        series = add(mul(mul(z, (2 * k + 1) / ((2 * k - 1) * k * (k + 1))), series), 1.0)
+    far = select_n(near, x, constant(1, number))
+    return select_n(near, sub(bessel_i0(far), div(bessel_i1(far), far)), mul(series, 0.5))
 
 
 def bessel_i0e(x: ArrayLike) -> Array:

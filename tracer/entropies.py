@@ -1,0 +1,141 @@
+"""Products with logarithms, the entropies made of them, and the Box-Cox transformation, for any real numbers.
+
+At 0 they are what they tend to, and so are their derivatives: nan comes of nan alone. Complex numbers are refused with
+a TypeError. Source: scipy.special, "information theory"; Box & Cox 1964.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
+from tapeless.tracer.gamma_relatives import check_real
+from tapeless.tracer.numpy.promotion import apply2_inexact, array_operand, inexact, promoted_inexact
+from tapeless.tracer.primitives import gamma_functions as g
+
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log(y), elementwise; 0 where x is 0, unless y is nan.
+
+    The derivatives are log(y) and x/y, of which 0/0 is 0.
+    """
+    return apply2_inexact("xlogy", g.xlogy_p, x, y)
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """x log(1 + y), elementwise, exact for small y; 0 where x is 0, unless y is nan.
+
+    The derivatives are log(1 + y) and x / (1 + y), of which 0/0 is 0.
+    """
+    return apply2_inexact("xlog1py", g.xlog1py_p, x, y)
+
+
+def entr(x: ArrayLike) -> Array:
+    """-x log(x), elementwise; 0 at 0, where the derivative is infinite, and -inf where x is negative."""
+    x = inexact("entr", array_operand("entr", x))
+    check_real("entr", x)
+    return _entr(x)
+
+
+@compound
+def _entr(x: Any) -> Array:
+    inside = tnp.where(x < 0, 1, x)
+    return tnp.where(x < 0, -np.inf, -g.xlogy(inside, inside))
+
+
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """p log(p/q), elementwise; 0 where p is 0 and q at least 0, inf where p or q is outside of their domain.
+
+    Where p is close to q it is computed by their difference, without cancellation.
+    """
+    p, q = promoted_inexact("rel_entr", p, q)
+    check_real("rel_entr", p)
+    return _rel_entr(p, q)
+
+
+@compound
+def _rel_entr(p: Any, q: Any) -> Array:
+    outside = _outside(p, q)
+    p, q = tnp.where(outside, 1, p), tnp.where(outside | (p == 0) & (q == 0), 1, q)
+    ratio = p / q
+    near, s, tail = _difference(p, q, ratio)
+    extreme = (p > 0) & (q > 0) & ((ratio < _SMALL) | (ratio == np.inf))
+    by_logarithms = p * (tnp.log(tnp.where(extreme, p, 1)) - tnp.log(tnp.where(extreme, q, 1)))
+    by_ratio = tnp.where(extreme, by_logarithms, g.xlogy(p, tnp.where(extreme, 1, ratio)))
+    return tnp.where(outside, np.inf, tnp.where(near, 2 * p * s * (1 + s * s * tail), by_ratio))
+
+
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """p log(p/q) - p + q, elementwise, without cancellation; inf where p or q is outside of their domain."""
+    p, q = promoted_inexact("kl_div", p, q)
+    check_real("kl_div", p)
+    return _kl_div(p, q)
+
+
+@compound
+def _kl_div(p: Any, q: Any) -> Array:
+    outside = _outside(p, q)
+    p, q = tnp.where(outside, 1, p), tnp.where(outside, 1, q)
+    near, s, tail = _difference(p, q, p / tnp.where(q == 0, 1, q))
+    by_ratio = _rel_entr(tnp.where(near, 1, p), tnp.where(near, 2, q)) - p + q
+    return tnp.where(outside, np.inf, tnp.where(near, (p + q) * s * s * (1 + s * tail * (1 + s)), by_ratio))
+
+
+_SMALL = float(np.finfo(np.float32).tiny)  # quotients below it may have lost digits
+
+
+def _outside(p: Any, q: Any) -> Any:
+    return ((p < 0) | (q < 0) | (q == 0) & (p > 0)) & (p == p) & (q == q)
+
+
+def _difference(p: Any, q: Any, ratio: Any) -> tuple[Any, Any, Any]:
+    """Tell where log(p/q) = 2 s (1 + s² tail), with s = (p - q) / (p + q), serves; s and tail. Source: A&S 4.1.27."""
+    near = (ratio > 0.5) & (ratio < 2)
+    s = tnp.where(near, p - q, 0) / tnp.where(near, p + q, 1)
+    tail = 1 / 35 + 0 * s
+    for k in range(33, 1, -2):
+        tail = 1 / k + s * s * tail
+    return near, s, tail
+
+
+# ---- the Box-Cox transformation ------------------------------------------------------------------------------
+
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """(x^lmbda - 1) / lmbda, elementwise; log(x) where lmbda is 0, smoothly in both; nan where x is negative."""
+    x, lmbda = promoted_inexact("boxcox", x, lmbda)
+    check_real("boxcox", x)
+    return _boxcox(x, lmbda)
+
+
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """((1 + x)^lmbda - 1) / lmbda, elementwise; log(1 + x) where lmbda is 0, smoothly in both; nan where x < -1."""
+    x, lmbda = promoted_inexact("boxcox1p", x, lmbda)
+    check_real("boxcox1p", x)
+    return _boxcox1p(x, lmbda)
+
+
+@compound
+def _boxcox(x: Any, lmbda: Any) -> Array:
+    return _transformed(tnp.log, g.xlogy, x, lmbda)
+
+
+@compound
+def _boxcox1p(x: Any, lmbda: Any) -> Array:
+    return _transformed(tnp.log1p, g.xlog1py, x, lmbda)
+
+
+def _transformed(logarithm: Callable[[Any], Any], product: Callable[..., Any], x: Any, lmbda: Any) -> Array:
+    """log (1 + u/2 + u²/6 + ...) with u = lmbda log, up to |u| = 1; beyond (exp(u) - 1) / lmbda."""
+    u = product(lmbda, x)
+    near = tnp.abs(u) < 1
+    z = tnp.where(near, u, 0)
+    series = 1 + z / 19
+    for k in range(18, 1, -1):
+        series = 1 + z / k * series
+    by_series = tnp.where(near, logarithm(tnp.where(near, x, 1)), 0) * series
+    far = tnp.expm1(tnp.where(near, 1, u)) / tnp.where(near, 1, lmbda)
+    return tnp.where(near, by_series, far)

@@ -1,0 +1,147 @@
+"""The gamma function, products and quotients of its values, and counts of choices, for any real numbers.
+
+Integers become floating point as `dtypes.inexact_of` says. Complex numbers are refused with a TypeError. Source: DLMF
+chapter 5. Errors and how they come about: `tapeless.lowering.rules.gamma_functions`.
+"""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import compound
+from tapeless.tracer.numpy.promotion import apply2_inexact, apply_inexact, array_operand, inexact, promoted_inexact
+from tapeless.tracer.primitives import gamma_functions as g
+from tapeless.tracer.primitives.special import lgamma
+
+# ---- the gamma function --------------------------------------------------------------------------------------
+
+
+def gamma(x: ArrayLike) -> Array:
+    """The gamma function, elementwise; nan at negative integers and at -inf, infinite with the sign of x at 0.
+
+    Returns: floating point; the factorial of x - 1 exactly where x is an integer up to 18.
+    Source: DLMF 5.2.1; its derivative is gamma(x) digamma(x), DLMF 5.2.2.
+    """
+    return apply_inexact("gamma", g.gamma_p, x)
+
+
+def gammasgn(x: ArrayLike) -> Array:
+    """The sign of the gamma function, elementwise: 1 or -1; that of a zero at 0, nan at negative integers and -inf."""
+    return _gammasgn(_real("gammasgn", x))
+
+
+@compound
+def _gammasgn(x: Any) -> Array:
+    below = tnp.floor(x)
+    pole = (x < 0) & (x == below) | tnp.isnan(x)
+    odd = below * 0.5 != tnp.floor(below * 0.5)
+    sign = tnp.where((x < 0) & odd | (x == 0) & tnp.signbit(x), -1, 1).astype(x.dtype)
+    return tnp.where(pole, np.nan, sign)
+
+
+def loggamma(x: ArrayLike) -> Array:
+    """The logarithm of the gamma function, elementwise: infinite at 0, nan where x is negative."""
+    return _loggamma(_real("loggamma", x))
+
+
+@compound
+def _loggamma(x: Any) -> Array:
+    return tnp.where(x < 0, np.nan, lgamma(tnp.where(x < 0, 1, x)))
+
+
+def multigammaln(a: ArrayLike, d: int) -> Array:
+    """The logarithm of the gamma function of d dimensions, elementwise; nan unless a > (d - 1) / 2.
+
+    Raises: TypeError if d is no integer, ValueError if it is not positive.
+    Source: DLMF 35.3.4.
+    """
+    d = operator.index(d)
+    if d < 1:
+        raise ValueError(f"multigammaln: d must be a positive number of dimensions, not {d}.")
+    return _multigammaln(_real("multigammaln", a), d=d)
+
+
+@compound
+def _multigammaln(a: Any, *, d: int) -> Array:
+    inside = ~(a <= 0.5 * (d - 1))
+    a = tnp.where(inside, a, d)
+    total = sum((lgamma(a - 0.5 * i) for i in range(1, d)), lgamma(a)) + 0.25 * d * (d - 1) * math.log(math.pi)
+    return tnp.where(inside, total, np.nan)
+
+
+# ---- products and quotients ----------------------------------------------------------------------------------
+
+
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """gamma(a) gamma(b) / gamma(a + b), elementwise. Source: DLMF 5.12.1."""
+    return apply2_inexact("beta", g.beta_p, a, b)
+
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of |beta(a, b)|, elementwise. Source: DLMF 5.12.1."""
+    return apply2_inexact("betaln", g.betaln_p, a, b)
+
+
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """Pochhammer's symbol gamma(z + m) / gamma(z), elementwise: z (z + 1) ... (z + m - 1) where m is an integer.
+
+    Its derivatives are nan where z or z + m is an integer that is not positive. Source: DLMF 5.2.4, 5.2.5.
+    """
+    return apply2_inexact("poch", g.poch_p, z, m)
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """The gamma function at n + 1, elementwise; 0 where n is negative.
+
+    Raises: NotImplementedError for `exact` integers, which have no bound.
+    """
+    if exact:
+        raise NotImplementedError("factorial: exact=True asks for integers of any size: use math.factorial.")
+    return _factorial(_real("factorial", n))
+
+
+@compound
+def _factorial(n: Any) -> Array:
+    return tnp.where(n < 0, 0, g.gamma(tnp.where(n < 0, 0, n) + 1))
+
+
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """The number of ways to choose k of N things, elementwise, each of them once, or any number of times.
+
+    Returns: floating point, rounded once for integers up to 2^47; 0 unless N and k are at least 0, and k <= N.
+    Source: DLMF 1.2.1, 1.2.6.
+    """
+    n, k = promoted_inexact("comb", N, k)
+    check_real("comb", n)
+    return _repeated_choices(n, k) if repetition else _choices(n, k)
+
+
+@compound
+def _choices(n: Any, k: Any) -> Array:
+    there = (k <= n) & (n >= 0) & (k >= 0)
+    return tnp.where(there, g.comb(*(tnp.where(there, v, 0) for v in (n, k))), 0)
+
+
+@compound
+def _repeated_choices(n: Any, k: Any) -> Array:
+    return tnp.where((k == 0) & (n >= 0), 1, _choices(n + k - 1, k))
+
+
+# ---- operands ------------------------------------------------------------------------------------------------
+
+
+def _real(name: str, x: ArrayLike) -> Any:
+    found = inexact(name, array_operand(name, x))
+    check_real(name, found)
+    return found
+
+
+def check_real(name: str, x: Any) -> None:
+    """Raise TypeError for complex operands."""
+    if dtypes.is_complex(x.dtype):
+        raise TypeError(f"{name}: wants real numbers, but was given {x.aval if isinstance(x, Array) else x.dtype}.")
