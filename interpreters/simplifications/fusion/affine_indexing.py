@@ -16,7 +16,7 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplifications.constants import is_zero, number
-from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access
+from tapeless.interpreters.simplifications.fusion.affine_values import UNKNOWN, Piece, Pieces, Values, at_access, bounds
 from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in_any_order
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
@@ -44,7 +44,12 @@ _known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
 
 
 def parts_of_cases(w: Writer, aval: ShapedArray, which: Atom, cases: Sequence[Atom]) -> Atom | None:
-    """Parts of cases side by side, if which case it is is known of boxes of indices; around zeros are nothing."""
+    """Parts of cases side by side, if which case it is is known of boxes of indices; around zeros are nothing.
+
+    Indices stay a choice: what reads or writes there has them in pieces.
+    """
+    if dtypes.is_integer(aval.dtype) and UNKNOWN not in [_pieces(w, x) for x in cases]:
+        return None
     found = _parts(w, select_n_p, (which, *cases), {}, 0, aval)
     return None if found is None or found.additions else found.written(w, aval)
 
@@ -131,7 +136,7 @@ def _parts(
     """Express a primitive without the lookups in operand number `positions`; None if there is no plan for that."""
     if any(dtypes.is_key(x.aval.dtype) or 0 in x.aval.shape for x in operands):
         return None
-    pieces = Values(w.definition, _known.setdefault(w, {})).pieces(operands[positions])
+    pieces = _pieces(w, operands[positions])
     if pieces is UNKNOWN:
         return None
     row, found = rows[primitive](params, [x.aval for x in operands]), list[Term]()
@@ -140,11 +145,15 @@ def _parts(
             continue
         if not t.factors:
             t = term(t.out, t.sizes, (), t.brackets, np.asarray(t.coefficient).astype(aval.dtype).item())
-        for after in _without_lookups(t, positions, pieces):
+        for after in _without_lookups(t, positions, pieces, operands[positions].aval.shape):
             if after is None or len(found) == TERMS:
                 return None
             found.append(after)
     return _planned(found, list(operands), aval)
+
+
+def _pieces(w: Writer, x: Atom) -> Pieces:
+    return Values(w.definition, _known.setdefault(w, {})).pieces(x)
 
 
 def _is_left_out(w: Writer, x: Atom) -> bool:
@@ -160,7 +169,7 @@ def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _Pl
     return _PlannedSum(tuple(terms), atoms, [p for p in plans if p is not None])
 
 
-def _without_lookups(t: Term, operand: int, pieces: Pieces) -> Iterator[Term | None]:
+def _without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...]) -> Iterator[Term | None]:
     """The terms that a term is with pieces in the place of positions; None for one that is not known."""
     at = next((k for k, b in enumerate(t.brackets) if isinstance(b, Lookup) and b.operand == operand), None)
     if at is None:
@@ -168,22 +177,31 @@ def _without_lookups(t: Term, operand: int, pieces: Pieces) -> Iterator[Term | N
         return
     lookup, others = t.brackets[at], (*t.brackets[:at], *t.brackets[at + 1 :])
     assert isinstance(lookup, Lookup)
-    for p in [q for piece in pieces for q in _clipped(at_access(piece, lookup.access), lookup.limits)]:
+    for piece in [q for p in pieces for q in _clipped(p, lookup.limits, shape)]:
+        p = at_access(piece, lookup.access)
         same = () if p.value is None else (IsZero(lookup.index - p.value),)
         after = solved(term(t.out, t.sizes, t.factors, (*others, *p.brackets, *same), t.coefficient))
         if after is not None:
-            yield from [None] if p.value is None else _without_lookups(after, operand, pieces)
+            yield from [None] if p.value is None else _without_lookups(after, operand, pieces, shape)
 
 
-def _clipped(p: Piece, limits: tuple[int, int] | None) -> Iterator[Piece]:
+def _clipped(p: Piece, limits: tuple[int, int] | None, shape: tuple[int, ...]) -> Iterator[Piece]:
     """A piece with what is beyond limits moved to them."""
-    if limits is None or p.value is None:
+    ends = bounds(p, shape)
+    if limits is None or p.value is None or ends is None:
         yield p
         return
     low, high = limits
-    yield p.where(NotNegative(p.value - low), NotNegative(high - p.value))
-    yield Piece(Affine(low), (*p.brackets, NotNegative(low - 1 - p.value)))
-    yield Piece(Affine(high), (*p.brackets, NotNegative(p.value - high - 1)))
+    yield p.where(*_at_least(p.value, low, ends), *_at_least(-p.value, -high, (-ends[1], -ends[0])))
+    if ends[0] < low:
+        yield Piece(Affine(low), (*p.brackets, NotNegative(low - 1 - p.value)))
+    if ends[1] > high:
+        yield Piece(Affine(high), (*p.brackets, NotNegative(p.value - high - 1)))
+
+
+def _at_least(a: Affine, low: int, ends: tuple[int, int]) -> tuple[NotNegative, ...]:
+    """The bracket that a function with these bounds is no less, if that is not implied."""
+    return (NotNegative(a - low),) if ends[0] < low else ()
 
 
 def _moved(plan: Plan) -> int:

@@ -7,11 +7,13 @@ comparison is 1 where a bracket of indices holds, else 0. Left out: quotients.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination, rows
+from tapeless.interpreters.index_rows import Combination, IndexRow
+from tapeless.interpreters.rows import index_row
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Literal, Var
 from tapeless.tracer.primitives import bits
@@ -125,10 +127,11 @@ def _is_integral(value: Any) -> bool:
 def _known(p: Piece, aval: ShapedArray) -> Piece | None:
     """A piece with the brackets that are not implied, unknown if the dtype does not hold it; None if it is nowhere."""
     brackets = tuple(dict.fromkeys([b for b in p.brackets if not _is_implied(b, aval.shape)]))
-    bounds = _bounds(p.value or Affine(), brackets, aval.shape)
-    if bounds is None:
+    found = Piece(p.value, brackets)
+    ends = bounds(found, aval.shape)
+    if ends is None:
         return None
-    return Piece(p.value if p.value is not None and _holds(aval.dtype, *bounds) else None, brackets)
+    return found if p.value is None or _holds(aval.dtype, *ends) else Piece(None, brackets)
 
 
 def _is_implied(b: Bracket, shape: tuple[int, ...]) -> bool:
@@ -136,12 +139,22 @@ def _is_implied(b: Bracket, shape: tuple[int, ...]) -> bool:
     return low >= 0 if isinstance(b, NotNegative) else low == high == 0
 
 
-def _bounds(value: Affine, brackets: tuple[Bracket, ...], shape: tuple[int, ...]) -> tuple[int, int] | None:
-    """The least and the greatest number where brackets hold; None if they hold nowhere."""
-    if not brackets:
-        return value.bounds(shape)
-    t = solved(term((value,), shape, (), brackets))
-    return None if t is None else t.out[0].bounds(t.sizes)
+def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
+    """The least and the greatest number of a piece, of 0 if it is unknown; None if it is nowhere."""
+    value, ranges = p.value or Affine(), [(0, n - 1) for n in shape]
+    for b in p.brackets:
+        if len(b.index.variables) != 1:
+            t = solved(term((value,), shape, (), p.brackets))
+            return None if t is None else t.out[0].bounds(t.sizes)
+        ((v, k),), c, (low, high) = b.index.variables, b.index.constant, ranges[b.index.variables[0][0]]
+        least, most = (-(c // k), high) if k > 0 else (low, c // -k)
+        if isinstance(b, IsZero):
+            least, most = -(c // k), -c // k  # the former rounded up
+        ranges[v] = max(low, least), min(high, most)
+        if ranges[v][0] > ranges[v][1]:
+            return None
+    ends = [(k * ranges[v][0], k * ranges[v][1]) for v, k in value.variables]
+    return value.constant + sum(map(min, ends)), value.constant + sum(map(max, ends))
 
 
 def _holds(dtype: Any, low: int, high: int) -> bool:
@@ -221,11 +234,11 @@ def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
     divisors = values.pieces(y)
     n = divisors[0].value if len(divisors) == 1 else None
     for p in values.pieces(x):
-        bounds = None if p.value is None else _bounds(p.value, p.brackets, x.aval.shape)
-        if n is None or not n.is_constant or not n.constant or p.value is None or bounds is None:
+        ends = bounds(p, x.aval.shape)
+        if n is None or not n.is_constant or not n.constant or p.value is None or ends is None:
             yield Piece(None, p.brackets)
             continue
-        found = list(_remainders(p.value, abs(n.constant), *bounds))
+        found = list(_remainders(p.value, abs(n.constant), *ends))
         yield from [q.where(*p.brackets) for q in found] if found else [Piece(None, p.brackets)]
 
 
@@ -313,18 +326,30 @@ _rules[bits.and_p], _rules[bits.or_p], _rules[bits.not_p] = _deciding(_FALSE), _
 
 def _moves(values: Values, eqn: Equation) -> Iterator[Piece]:
     """The index that is read, as a function of the place where it is put; by the row of the primitive."""
-    row = rows[eqn.primitive](eqn.params, [x.aval for x in eqn.invars])
-    (results,) = row.results if row.combination is Combination.TERMS else ((),)
-    shape = eqn.outvars[0].aval.shape
-    for t in [found for t in results if (found := solved(t)) is not None]:
-        (f,) = t.factors
+    row = index_row(eqn)
+    found = None if row is None else _reads(row, eqn.outvars[0].aval.shape)
+    for operand, access, inside in () if found is None else found:
+        yield from [at_access(p, access).where(*inside) for p in values.pieces(eqn.invars[operand])]
+    if found is None:
+        yield from UNKNOWN
+
+
+_Read = tuple[int, Access, tuple[Bracket, ...]]  # an operand, where it is read, as functions of the place; which places
+
+
+@lru_cache(maxsize=4096)
+def _reads(row: IndexRow, shape: tuple[int, ...]) -> tuple[_Read, ...] | None:
+    """List what is read for the elements of a result of this shape; None if that is not affine."""
+    if row.combination is not Combination.TERMS:
+        return None
+    found = list[_Read]()
+    for t in [t for each in row.results[0] if (t := solved(each)) is not None]:
         placed = None if t.brackets else _placed(t, shape)
         if placed is None:
-            yield from UNKNOWN
-            return
+            return None
         at, inside = placed
-        read = tuple([_at(a, at) for a in f.access])
-        yield from [at_access(p, read).where(*inside) for p in values.pieces(eqn.invars[f.operand])]
+        found.append((t.factors[0].operand, tuple([_at(a, at) for a in t.factors[0].access]), inside))
+    return tuple(found)
 
 
 def _placed(t: Term, shape: tuple[int, ...]) -> tuple[dict[int, Affine], tuple[Bracket, ...]] | None:
