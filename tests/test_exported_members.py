@@ -18,7 +18,7 @@ NAMESPACES = [
     *(
         f"tapeless.{name}"
         for name in """
-        numpy numpy.linalg lax lax.linalg random stages tree tree_util testing debug dtypes experimental nn
+        numpy numpy.fft numpy.linalg lax lax.linalg random stages tree tree_util testing debug dtypes experimental nn
         nn.initializers scipy scipy.special scipy.stats core typing flatten_util ops sharding errors ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
         extend.partial_eval extend.xla jax_src jax_src.dispatch jax_src.dtypes jax_src.traceback_util
@@ -81,7 +81,7 @@ def test_promised_names():
 
 
 @pytest.mark.parametrize(
-    "name", ["tapeless", "tapeless.numpy", "tapeless.numpy.linalg", "tapeless.lax", "tapeless.lax.linalg"]
+    "name", [f"tapeless{name}" for name in ("", ".numpy", ".numpy.fft", ".numpy.linalg", ".lax", ".lax.linalg")]
 )
 def test_what_is_not_there(name: str):
     module = importlib.import_module(name)

@@ -3,15 +3,15 @@
 import typing as _typing
 
 from tapeless.batch.vmap import vectorize
+from tapeless.late_names import imported_late as _imported_late
 from tapeless.numpy import linalg
 from tapeless.tracer import numpy as _numpy
-from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.numpy import *  # noqa: F403
 
-__all__ = ["linalg", "vectorize"]
+__all__ = ["fft", "linalg", "vectorize"]
 __all__ += _numpy.__all__
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-
-    def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing_name("tapeless.numpy", name)
+if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
+    from tapeless.numpy import fft
+else:
+    __getattr__ = _imported_late(globals(), {"fft": ""})

@@ -226,7 +226,7 @@ WITHOUT = {
         ["linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult"],
         "names the parts of a result",
     ),
-    "linalg": "a namespace, whose functions have rows of their own",
+    **dict.fromkeys(["fft", "linalg"], "a namespace, whose functions have rows of their own"),
     "vectorize": "a function of functions: tests/api/batch/test_vmap.py",
     **dict.fromkeys(["load", "save"], "reads or writes a file: tests/tracer/numpy/test_files.py"),
     **dict.fromkeys(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.numpy_agreement import creation, elementwise, order, products, reductions, shapes
+from tests.numpy_agreement import creation, elementwise, fourier, order, products, reductions, shapes
 from tests.numpy_agreement.cases import Row, sampled
 
 ROWS: dict[str, Row] = {
@@ -10,6 +10,7 @@ ROWS: dict[str, Row] = {
     **reductions.ROWS,
     **shapes.ROWS,
     **products.ROWS,
+    **fourier.ROWS,
     **order.ROWS,
     **creation.ROWS,
 }

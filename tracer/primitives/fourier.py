@@ -67,6 +67,13 @@ def kind_of(fft_type: object) -> FftType:
     return FftType[fft_type.upper()]
 
 
+def axis_lengths(kind: FftType, lengths: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find the lengths of the transformed axes of operand and result."""
+    *others, last = lengths
+    half = (*others, last // 2 + 1)
+    return (half if kind is FftType.IRFFT else lengths), (half if kind is FftType.RFFT else lengths)
+
+
 def _fft_type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> tuple[ShapedArray, ...]:
     n, to_complex = len(fft_lengths), fft_type is FftType.RFFT
     given = f"{fft_type.name} of fft_lengths {fft_lengths}, operand {x}"
@@ -77,18 +84,12 @@ def _fft_type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
         raise ValueError(f"fft: there must be one to {MOST_AXES} lengths, one for each of the last axes: {given}.")
     if min(fft_lengths) < 1:
         raise ValueError(f"fft: a length must be at least 1: {given}.")
-    taken, made = _lengths(fft_type, fft_lengths)
+    taken, made = axis_lengths(fft_type, fft_lengths)
     if x.shape[-n:] != taken:
         raise ValueError(f"fft: the last axes must have the lengths {taken}: {given}.")
     dtype = dtypes.complex_of(x.dtype) if to_complex else x.dtype
     dtype = dtypes.real_part_dtype(dtype) if fft_type is FftType.IRFFT else dtype
     return (x.update(shape=(*x.shape[:-n], *made), dtype=dtype, weak_type=False),)
-
-
-def _lengths(kind: FftType, lengths: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Find the lengths of the transformed axes of operand and result."""
-    half = (*lengths[:-1], lengths[-1] // 2 + 1)
-    return (half if kind is FftType.IRFFT else lengths), (half if kind is FftType.RFFT else lengths)
 
 
 fft_p = Primitive("fft", _fft_type)
