@@ -1,11 +1,12 @@
 """Special functions under the names of `jax.scipy.special`, for any real numbers: what `lax` has, promoted."""
 
 import math
-from typing import Any
+import operator
+from fractions import Fraction
 
+from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import compound
 from tapeless.tracer.numpy.promotion import (
     apply2_inexact,
     apply_inexact,
@@ -15,6 +16,7 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     promoted_inexact_dtypes,
 )
+from tapeless.tracer.primitives import error_functions as f
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.elementwise import logistic_p
 
@@ -90,14 +92,53 @@ def i1(x: ArrayLike) -> Array:
     return apply_inexact("i1", s.bessel_i1_p, x)
 
 
+def erfcx(x: ArrayLike) -> Array:
+    """exp(x²) erfc(x), elementwise, for a large x too. Source: DLMF 7.2.2."""
+    return apply_inexact("erfcx", f.erfcx_p, x)
+
+
+def dawsn(x: ArrayLike) -> Array:
+    """Dawson's integral, exp(-x²) times the integral of exp(t²) from 0 to x, elementwise. Source: DLMF 7.2.5."""
+    return apply_inexact("dawsn", f.dawsn_p, x)
+
+
 def ndtr(x: ArrayLike) -> Array:
-    """The probability that a standard normal number is at most x, elementwise: erfc(-x / sqrt(2)) / 2."""
-    return _ndtr(inexact("ndtr", array_operand("ndtr", x)))
+    """The probability that a standard normal number is at most x, elementwise."""
+    return apply_inexact("ndtr", f.ndtr_p, x)
 
 
-@compound
-def _ndtr(x: Any) -> Array:
-    return 0.5 * s.erfc(-x * math.sqrt(0.5))
+def log_ndtr(x: ArrayLike) -> Array:
+    """The logarithm of `ndtr`, elementwise; it and its derivatives keep their digits far in the tail."""
+    return apply_inexact("log_ndtr", f.log_ndtr_p, x)
+
+
+def ndtri(p: ArrayLike) -> Array:
+    """The inverse of `ndtr`, elementwise; infinite at 0 and 1, nan beyond."""
+    return apply_inexact("ndtri", f.ndtri_p, p)
+
+
+def bernoulli(n: int) -> Array:
+    """Bernoulli's numbers B_0 to B_n, B_1 = -1/2, each rounded once.
+
+    Raises: TypeError if n is no integer, ValueError if it is negative.
+    Source: DLMF 24.5.3.
+    """
+    n = operator.index(n)
+    if n < 0:
+        raise ValueError(f"bernoulli: n must not be negative, but is {n}.")
+    found = [Fraction(1)]
+    for m in range(1, n + 1):
+        even = m == 1 or m % 2 == 0
+        terms = [math.comb(m + 1, k) * b for k, b in enumerate(found) if b and even]
+        found.append(-sum(terms, Fraction(0)) / (m + 1))
+    return tnp.asarray([_nearest(b) for b in found], dtype=dtypes.default_dtype("f"))
+
+
+def _nearest(x: Fraction) -> float:
+    try:
+        return float(x)
+    except OverflowError:
+        return math.copysign(math.inf, x)
 
 
 def expit(x: ArrayLike) -> Array:

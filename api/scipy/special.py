@@ -13,11 +13,15 @@ from tapeless.tracer.gamma_relatives import (
     multigammaln,
     poch,
 )
+from tapeless.tracer.integrals import exp1, expi, fresnel, sici, spence
 from tapeless.tracer.special import (
+    bernoulli,
     betainc,
+    dawsn,
     digamma,
     erf,
     erfc,
+    erfcx,
     erfinv,
     expit,
     gammainc,
@@ -27,15 +31,18 @@ from tapeless.tracer.special import (
     i0e,
     i1,
     i1e,
+    log_ndtr,
     logit,
     ndtr,
+    ndtri,
     polygamma,
     zeta,
 )
 
 __all__ = [
-    "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc", "erfinv", "expit",
-    "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div",
-    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "poch", "polygamma", "rel_entr",
-    "softmax", "xlog1py", "xlogy", "zeta",
+    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr", "erf", "erfc",
+    "erfcx", "erfinv", "exp1", "expi", "expit", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln",
+    "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp",
+    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr", "sici", "softmax", "spence", "xlog1py", "xlogy",
+    "zeta",
 ]  # fmt: skip

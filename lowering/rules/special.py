@@ -9,7 +9,7 @@ Half precision is computed in float32. Knowingly left out: Temme's expansion, wh
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +18,7 @@ from tapeless.lowering import emit
 from tapeless.lowering.composition import composed, in_float32, while_loop, write_out
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
+from tapeless.tracer.chebyshev import chebyshev
 from tapeless.tracer.primitives import special as s
 from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
 from tapeless.tracer.primitives.elementwise import (
@@ -123,22 +124,11 @@ _I0E_LARGE = (
 )
 
 
-def _chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
-    """Sum of c_k T_k(t) by Clenshaw's recurrence, as far as the dtype can tell."""
-    tolerance = _epsilon(t) / 64
-    kept = [c for c in coefficients if math.fabs(c) > tolerance]
-    b, b_next = full(aval_of(t).shape, 0, aval_of(t).dtype), None
-    twice = mul(2.0, t)
-    for c in reversed(kept[1:]):
-        b, b_next = add(mul(twice, b) if b_next is None else sub(mul(twice, b), b_next), c), b
-    return add(mul(t, b) if b_next is None else sub(mul(t, b), b_next), kept[0])
-
-
 def _bessel_i0e(x: Any) -> Any:
     x = abs(x)
-    small = _chebyshev(sub(mul(0.25, x), 1.0), _I0E_SMALL)
+    small = chebyshev(sub(mul(0.25, x), 1.0), _I0E_SMALL)
     far = max(x, 8.0)
-    large = mul(_chebyshev(sub(div(16.0, far), 1.0), _I0E_LARGE), rsqrt(far))
+    large = mul(chebyshev(sub(div(16.0, far), 1.0), _I0E_LARGE), rsqrt(far))
     return select_n(lt(x, 8.0), large, small)
 
 

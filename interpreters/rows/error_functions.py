@@ -1,0 +1,7 @@
+"""Index rows of functions made of the error function: element by element."""
+
+from tapeless.interpreters.index_rows import pointwise, rows
+from tapeless.tracer.primitives import error_functions as f
+
+for _primitive in (f.erfcx_p, f.dawsn_p, f.ndtr_p, f.log_ndtr_p, f.ndtri_p):
+    rows[_primitive] = pointwise

@@ -1,0 +1,26 @@
+"""Rules of integrals of elementary functions: derivatives are what is integrated."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tapeless.interpreters import jvp, vmap
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import integrals as i
+from tapeless.tracer.primitives.elementwise import convert_element_type, cos, div, exp, mul, neg, sin
+from tapeless.tracer.types import aval_of
+
+
+def _of_quarter_turns(function: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda t, x: mul(t, convert_element_type(function(i.quarter_turns(x)), aval_of(x).dtype))
+
+
+jvp.partials(i.exp1_p, lambda t, x: mul(t, neg(div(exp(neg(x)), x))))
+jvp.partials(i.expi_p, lambda t, x: mul(t, div(exp(x), x)))
+jvp.partials(i.sine_integral_p, lambda t, x: mul(t, i.sine_quotient(x)))
+jvp.partials(i.cosine_integral_p, lambda t, x: mul(t, div(cos(x), x)))
+jvp.partials(i.fresnel_sine_p, _of_quarter_turns(sin))
+jvp.partials(i.fresnel_cosine_p, _of_quarter_turns(cos))
+jvp.partials(i.spence_p, lambda t, x: mul(t, i.spence_slope(x)))
+
+for _primitive in [p for p in vars(i).values() if isinstance(p, Primitive)]:
+    vmap.elementwise(_primitive)

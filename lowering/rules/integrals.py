@@ -1,0 +1,153 @@
+"""Lowering of integrals of elementary functions, by Chebyshev series on intervals.
+
+All is computed in float64: in float32 results are rounded once. Error in float64: 10 ulp; of sine and cosine integrals
+and Fresnel's, which oscillate about their limits, so many ulp of the limit, and for large arguments their rounding.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tapeless.lowering import emit
+from tapeless.lowering.composition import composed, in_float64
+from tapeless.tracer import chebyshev_tables as tables
+from tapeless.tracer.chebyshev import chebyshev, on_interval
+from tapeless.tracer.primitives import integrals as i
+from tapeless.tracer.primitives.elementwise import (
+    abs,
+    add,
+    cos,
+    div,
+    eq,
+    exp,
+    gt,
+    log,
+    log1p,
+    lt,
+    max,
+    min,
+    mul,
+    neg,
+    select_n,
+    sign,
+    sin,
+    square,
+    sub,
+)
+
+# ---- exponential integrals -----------------------------------------------------------------------------------
+
+_ZERO_OF_EI = 0.3725074107813666
+_AT_ZERO = -1.3140183414386028e-17 * math.exp(_ZERO_OF_EI) / _ZERO_OF_EI  # what Ei is there: 1.3e-17 is missing of it
+
+
+def _exp1(x: Any) -> Any:
+    near = sub(on_interval(x, 0.0, 1.0, tables.E1_NEAR), log(x))
+    large = max(x, 1.0)
+    far = mul(div(exp(neg(large)), large), chebyshev(sub(div(2.0, large), 1.0), tables.E1_FAR))
+    return select_n(gt(x, 1.0), near, far)
+
+
+def _expi(x: Any) -> Any:
+    size = abs(x)
+    out = select_n(lt(x, 3.0), _expi_far(max(x, 3.0)), _expi_near(min(max(x, 0.0), 3.0)))
+    return select_n(lt(x, 0.0), out, neg(_exp1(size)))
+
+
+def _expi_near(x: Any) -> Any:
+    """Ei on [0, 3], by the distance from its zero."""
+    distance = sub(x, _ZERO_OF_EI)
+    ratio = div(distance, _ZERO_OF_EI)
+    logarithm = select_n(lt(abs(ratio), 0.25), log(div(x, _ZERO_OF_EI)), log1p(ratio))
+    return add(logarithm, add(mul(distance, on_interval(x, 0.0, 3.0, tables.EI_NEAR)), _AT_ZERO))
+
+
+def _expi_far(x: Any) -> Any:
+    """Ei from 3 on, by two factors exp(x/2): one of them squared may overflow before the quotient does."""
+    series = chebyshev(sub(div(96.0, max(x, 48.0)), 1.0), tables.EI_FAR)
+    for low, table in (
+        (24.0, tables.EI_24_TO_48),
+        (12.0, tables.EI_12_TO_24),
+        (6.0, tables.EI_6_TO_12),
+        (3.0, tables.EI_3_TO_6),
+    ):
+        series = select_n(lt(x, 2.0 * low), series, on_interval(x, low, 2.0 * low, table))
+    root = exp(mul(0.5, x))
+    return select_n(eq(x, math.inf), mul(mul(div(root, x), series), root), x)
+
+
+# ---- integrals that oscillate --------------------------------------------------------------------------------
+
+
+def _sine_integral(x: Any) -> Any:
+    size = abs(x)
+    near = mul(x, on_interval(square(min(size, 4.0)), 0.0, 16.0, tables.SI_NEAR))
+    f, g, angle = _sici_parts(size)
+    far = sub(0.5 * math.pi, add(mul(f, cos(angle)), mul(g, sin(angle))))
+    return select_n(gt(size, 4.0), near, mul(sign(x), far))
+
+
+def _cosine_integral(x: Any) -> Any:
+    size = abs(x)
+    series = on_interval(square(min(size, 4.0)), 0.0, 16.0, tables.CI_NEAR)
+    near = add(add(log(size), _EULER), series)
+    f, g, angle = _sici_parts(size)
+    out = select_n(gt(size, 4.0), near, sub(mul(f, sin(angle)), mul(g, cos(angle))))
+    return select_n(eq(x, -math.inf), out, math.nan)
+
+
+_EULER = 0.57721566490153286
+
+
+def _sici_parts(x: Any) -> tuple[Any, Any, Any]:
+    """f and g of DLMF 6.2.17 and 6.2.18, of numbers from 4 on, and the angle; 0 at infinity."""
+    inverse = div(1.0, max(x, 4.0))
+    t = sub(mul(32.0, square(inverse)), 1.0)
+    f, g = mul(chebyshev(t, tables.SICI_F), inverse), mul(chebyshev(t, tables.SICI_G), square(inverse))
+    return f, g, select_n(eq(x, math.inf), x, 0.0)
+
+
+def _fresnel(near_table: Any, power: int, combine: Callable[..., Any]) -> Callable[..., Any]:
+    """The function x^power (series in x^4) up to 1.6, and 1/2 + combine(f, g, angle) beyond, DLMF 7.5.3, 7.5.4."""
+
+    def function(x: Any) -> Any:
+        size = abs(x)
+        inside = min(size, 1.6)
+        series = on_interval(square(square(inside)), 0.0, 1.6**4, near_table)
+        near = mul(series, x if power == 1 else mul(x, square(inside)))
+        inverse = div(1.0, max(size, 1.6))
+        t = sub(mul(2 * 1.6**4, square(square(inverse))), 1.0)
+        f = mul(mul(chebyshev(t, tables.FRESNEL_F), inverse), 1 / math.pi)
+        g = mul(mul(mul(chebyshev(t, tables.FRESNEL_G), inverse), square(inverse)), 1 / math.pi**2)
+        angle = i.quarter_turns(select_n(eq(size, math.inf), size, 0.0))
+        far = mul(sign(x), add(0.5, combine(f, g, angle)))
+        return select_n(gt(size, 1.6), near, far)
+
+    return function
+
+
+_fresnel_sine = _fresnel(tables.FRESNEL_S, 3, lambda f, g, a: neg(add(mul(f, cos(a)), mul(g, sin(a)))))
+_fresnel_cosine = _fresnel(tables.FRESNEL_C, 1, lambda f, g, a: sub(mul(f, sin(a)), mul(g, cos(a))))
+
+# ---- the dilogarithm -----------------------------------------------------------------------------------------
+
+
+def _spence(x: Any) -> Any:
+    """Reflect what is outside of [1/2, 3/2]: DLMF 25.12.4, of 1/x, and 25.12.6, of 1 - x."""
+    large = gt(x, 1.5)
+    w = select_n(large, x, div(1.0, max(x, 1.5)))
+    small = lt(w, 0.5)
+    v = select_n(small, w, sub(1.0, w))
+    inside = mul(sub(1.0, v), on_interval(v, 0.5, 1.5, tables.SPENCE))
+    complement = select_n(lt(w, 0.25), log(sub(1.0, w)), log1p(neg(w)))
+    product = select_n(eq(w, 0.0), mul(log(w), complement), 0.0)
+    inside = select_n(small, inside, sub(sub(math.pi**2 / 6, product), inside))
+    return select_n(large, inside, sub(mul(-0.5, square(log(x))), inside))
+
+
+for _primitive, _function in (
+    (i.exp1_p, _exp1), (i.expi_p, _expi), (i.sine_integral_p, _sine_integral),
+    (i.cosine_integral_p, _cosine_integral), (i.fresnel_sine_p, _fresnel_sine),
+    (i.fresnel_cosine_p, _fresnel_cosine), (i.spence_p, _spence),
+):  # fmt: skip
+    emit.rules[_primitive] = in_float64(composed(_function))
