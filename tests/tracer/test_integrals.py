@@ -134,3 +134,17 @@ def test_dtypes_and_bad_input():
             f(np.complex64(1))
         with pytest.raises(TypeError, match="must be an array or a number"):
             f("1")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_bessel_functions_near_zero_and_infinity(dtype: Any):
+    """I1' = 1/2 + 3 x²/16 + ..., so that I1'' = 3 x/8: differences of I0 and I1/x would have no digits left."""
+    eps = float(np.finfo(dtype).eps)
+    for x in (0.0, 1e-6, -1e-4):
+        np.testing.assert_allclose(tl.grad(special.i0)(dtype(x)), scipy.special.i1(x), rtol=8 * eps)
+        np.testing.assert_allclose(tl.grad(special.i1)(dtype(x)), 0.5 + 3 * x * x / 16, rtol=8 * eps)
+        np.testing.assert_allclose(tl.grad(tl.grad(special.i1))(dtype(x)), 3 * x / 8, rtol=1e-5)
+    check_derivatives(special.i1, (uniform(-3, 3)[:20],), step=1e-3)
+    ends = np.array([np.inf, -np.inf], dtype)
+    np.testing.assert_array_equal(special.i0(ends), [np.inf, np.inf])
+    np.testing.assert_array_equal(special.i1(ends), ends)
