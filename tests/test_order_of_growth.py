@@ -119,10 +119,6 @@ SHORTFALLS: dict[str, tuple[str, ...]] = {
     "diag(x) @ diag(y) @ x": ("gradient",),
     "where(eye, outer, 0) @ x": ("gradient",),
     "where(iota == iota.T, outer, 0) @ x": ("gradient",),
-    "take(outer, [0, 2, 5], axis=1)": MODES,
-    "cumsum(outer)[0]": MODES,
-    "cumsum(outer, 0)[0]": MODES,
-    "cumsum(outer, 1)[0]": MODES,
     "a mask around a loop": ("again",),
 }
 

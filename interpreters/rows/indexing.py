@@ -15,6 +15,7 @@ from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, NotNegative
 from tapeless.tracer.types import ShapedArray
 
 Avals = Sequence[ShapedArray]
+_MODES = i.GatherScatterMode
 
 # ---- one window ----------------------------------------------------------------------------------------------
 
@@ -68,7 +69,7 @@ class _Windows:
         self.access = self.box.axes(windows)
         self._batch = tuple([v for k, v in enumerate(self.access) if k not in d[0]])
         self._last = [x.shape[axis] - sizes[axis] for axis in d[2]]
-        self._clips = params["mode"] is i.GatherScatterMode.CLIP
+        self._clips = params["mode"] in (_MODES.CLIP, _MODES.PROMISE_IN_BOUNDS)  # what is inside is not moved
         starts = [self.box.axis(n + 1) for n in self._last]
         self.brackets = [self._lookup(k, start, (0, self._last[k])) for k, start in enumerate(starts)]
         self.places = self._in_operand(x.ndim, d, starts)
@@ -105,7 +106,7 @@ def _gather(params: Params, avals: Avals) -> IndexRow:
 
 def _fill_value(params: Params, x: ShapedArray) -> Coefficient:
     """Find what a gather reads outside of its operand."""
-    if params["mode"] is not i.GatherScatterMode.FILL_OR_DROP:
+    if params["mode"] is not _MODES.FILL_OR_DROP:
         return 0
     if params["fill_value"] is not None:
         return params["fill_value"]

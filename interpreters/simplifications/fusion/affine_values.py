@@ -159,12 +159,7 @@ def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
 
 def _holds(dtype: Any, low: int, high: int) -> bool:
     """Tell whether a dtype holds every number from one to another exactly."""
-    if dtypes.is_bool(dtype):
-        return low >= 0 and high <= 1
-    if dtypes.is_integer(dtype):
-        limits = dtypes.iinfo(dtype)
-        return int(limits.min) <= low and high <= int(limits.max)
-    return dtypes.is_inexact(dtype) and max(-low, high) <= 2 ** (dtypes.finfo(dtype).nmant + 1)
+    return low >= 0 and high <= 1 if dtypes.is_bool(dtype) else dtypes.holds_integers(dtype, low, high)
 
 
 def _complement(brackets: tuple[Bracket, ...]) -> Iterator[tuple[Bracket, ...]]:

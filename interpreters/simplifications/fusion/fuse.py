@@ -23,7 +23,7 @@ from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, St
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.terms.solve import merged
-from tapeless.tracer.terms.term import Sum
+from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up
 
 # Caps: what is larger is left alone.
 READERS = 4  # of one value
@@ -115,7 +115,7 @@ class _Fusion:
         return self._numbers[x]
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
-        shapes = tuple([tuple([self._atoms[f.operand].aval.shape for f in t.factors]) for t in found.terms])
+        shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
         return cost_of(found.terms, shapes, v.aval.shape)
 
     def _dearest(self, v: Var) -> tuple[int, int, int]:
@@ -161,6 +161,8 @@ class _Fusion:
     def _with(self, r: Var, v: Var) -> Statement | None:
         """A reader with a value written into it; None if that is not permitted, or is too large."""
         reader, producer = self._now[r], self._now[v]
+        if any(self._number(v) in looked_up(t) for t in reader.terms):
+            return None
         if None not in (reader.precision, producer.precision) and reader.precision != producer.precision:
             return None
         if r.aval.dtype != v.aval.dtype and not licence.is_unrounded(producer.terms, v.aval.dtype):
@@ -270,4 +272,9 @@ def _cancel(terms: Sum, joint: Sum) -> bool:
 
 def _reads(found: Statement) -> dict[int, None]:
     """The operands of a statement, in order."""
-    return dict.fromkeys([f.operand for t in found.terms for f in t.factors])
+    return dict.fromkeys([k for t in found.terms for k in _read_by(t)])
+
+
+def _read_by(t: Term) -> list[int]:
+    """The operands of factors, then those that brackets look up."""
+    return [*[f.operand for f in t.factors], *[b.operand for b in t.brackets if isinstance(b, Lookup)]]

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
-from tapeless.interpreters.simplifications.fusion.plan import Labels, Plan, Tree, planned
+from tapeless.interpreters.simplifications.fusion import lower_steps
+from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis
+from tapeless.interpreters.simplifications.fusion.plan import Plan, Tree, planned
+from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels
 from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling
 from tapeless.interpreters.simplifications.index_arrays import where
 from tapeless.interpreters.simplify import Writer, filled, literal
@@ -24,7 +27,7 @@ from tapeless.tracer.primitives.contraction import Precision, dot_general_p
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.terms.affine import Variable
-from tapeless.tracer.terms.term import Bracket, Coefficient, Sum, Term
+from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, Sum, Term
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
@@ -95,7 +98,8 @@ class _Lowering:
     ) -> None:
         self._w, self._aval, self._precision = w, aval, precision
         given = [atoms(f.operand) for f in t.factors]
-        plan = planned(t, tuple([x.aval.shape for x in given]), aval.shape)
+        self._looked_up = [atoms(b.operand) for b in t.brackets if isinstance(b, Lookup)]
+        plan = planned(t, tuple([x.aval.shape for x in (*given, *self._looked_up)]), aval.shape)
         if plan is None:
             raise ValueError(f"lowered: no operations are known for {t}.")
         self._plan: Plan = plan
@@ -118,7 +122,7 @@ class _Lowering:
         coefficient = self._coefficient * sign
         self._factors = [self._read(k, x) for k, x in enumerate(self._given)]
         has_number = self._scale(coefficient) if self._factors else self._begin_with(coefficient)
-        return self._put(*self._joined(self._plan.tree, frozenset(self._wanted)), box) if has_number else None
+        return self._put(*self._joined(self._plan.tree, self._plan.steps.kept), box) if has_number else None
 
     def _begin_with(self, coefficient: Coefficient) -> bool:
         """Take a number, which may be true, complex or nan, for the only factor; whether the dtype has it."""
@@ -149,18 +153,32 @@ class _Lowering:
 
     def _read(self, k: int, x: Atom) -> tuple[Atom, Order]:
         """A factor as it is read, with an axis for each of its variables."""
-        w, axes, sizes = self._w, self._plan.factors[k], self._plan.sizes
-        x = _typed(w, x, self._aval) if x.aval.dtype != self._aval.dtype else x  # type: ignore[assignment]
+        x = _typed(self._w, x, self._aval) if x.aval.dtype != self._aval.dtype else x  # type: ignore[assignment]
+        x, order = self._view(x, self._plan.factors[k])
+        for step in self._plan.steps.factors[k]:
+            if isinstance(step, Indexing):
+                x, order = lower_steps.gathered(self._w, x, order, step, self._positions(step))
+            else:
+                x, order = lower_steps.running(self._w, x, order, step, self._plan.sizes[step.upto])
+        for mask in self._plan.masks:
+            x = self._masked(x, order, mask.bracket) if mask.factor == k else x
+        return x, order
+
+    def _view(self, x: Atom, axes: Sequence[DigitAxis]) -> tuple[Atom, Order]:
+        """The part of an array that is read, with an axis for each variable."""
+        w, sizes = self._w, self._plan.sizes
         x = _sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
         digits = [d for a in axes for d in a.digits]
         x = w.write(s.reshape_p, x, shape=tuple([d.radix for d in digits]))
         x = _sliced(w, x, [(0, sizes[d.variable], 1) for d in digits])
         turned = tuple([k for k, d in enumerate(digits) if d.turned])
         x = w.write(s.rev_p, x, dimensions=turned) if turned else x
-        x, order = _diagonals(w, x, tuple([d.variable for d in digits]))
-        for mask in self._plan.masks:
-            x = self._masked(x, order, mask.bracket) if mask.factor == k else x
-        return x, order
+        return _diagonals(w, x, tuple([d.variable for d in digits]))
+
+    def _positions(self, step: Indexing) -> list[Atom]:
+        """The positions of a step, over its variables."""
+        found = [self._view(self._looked_up[p.number], p.axes) for p in step.positions]
+        return [self._arranged(x, order, step.order) for x, order in found]
 
     def _masked(self, x: Atom, order: Order, bracket: Bracket) -> Atom:
         """A value where a bracket holds, else 0."""
@@ -226,7 +244,13 @@ class _Lowering:
 
     def _put(self, x: Atom, order: Order, box: Box) -> Atom:
         """A value in its place in a box of the result, zeros around."""
-        x = self._arranged(x, order, self._wanted)
+        scatter = self._plan.steps.scatter
+        if scatter is not None:
+            x = self._arranged(x, order, lower_steps.windows(self._wanted, scatter))
+            zeros = filled(self._w, 0, x.aval.update(shape=tuple([self._plan.sizes[v] for v in self._wanted])))
+            x = lower_steps.scattered(self._w, x, zeros, self._wanted, scatter, self._positions(scatter))
+        else:
+            x = self._arranged(x, order, self._wanted)
         for mask in self._plan.masks:
             x = self._masked(x, self._wanted, mask.bracket) if mask.factor is None else x
         digits = [d for a in self._plan.out for d in a.digits]

@@ -1,9 +1,9 @@
 """Contraction order of a term (contraction path): in which order its factors are summed and multiplied, at which cost.
 
 Search terms: einsum path, matrix chain order. Of at most `EXACT` factors the cheapest order is found by dynamic
-programming over subsets, of more the pair with the least result comes first. Brackets that indices do not take up are
-masks: on the least factor that has their variables, else on the result. They are not counted, being comparisons of
-indices, which no array holds. Source: Smith and Gray 2018, "opt_einsum".
+programming over subsets, of more the pair with the least result comes first. Brackets that neither indices nor steps
+(`steps.py`: gathers, running sums) take up are masks: on the least factor that has their variables, else on the result.
+They are not counted, being comparisons of indices, which no array holds. Source: Smith and Gray 2018, "opt_einsum".
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from math import prod
 from typing import NamedTuple, TypeAlias
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.simplifications.fusion.steps import Labels, RunningSum, TermSteps, factors_after, steps_of
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, NotNegative, Sum, Term, Use, indices_of, variables_of
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_of
 
 EXACT = 6  # factors whose best order is searched for
-Labels = frozenset[Variable]
 Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the product of two
 
 
@@ -46,17 +46,23 @@ class PlacedBracket(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A contraction path of a term: views of its factors, masks, an order, and the place of the result.
+    """A contraction path of a term: views of its factors, steps, masks, an order, and the place of the result.
 
     `sizes` has a size for each variable, those that only the result is indexed by included.
     """
 
     sizes: tuple[int, ...]
     factors: tuple[tuple[DigitAxis, ...], ...]
+    steps: TermSteps
     masks: tuple[PlacedBracket, ...]
     tree: Tree
     out: tuple[DigitAxis, ...]
     cost: ContractionCost
+
+    @property
+    def only_moves(self) -> bool:
+        """Tell whether factors are read through views alone, without masks and steps."""
+        return not self.masks and not any(self.steps.factors) and self.steps.scatter is None
 
 
 @lru_cache(maxsize=4096)
@@ -64,26 +70,44 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
     """The cheapest plan of a term; None if it has accesses or brackets that no operation is known for.
 
     Args:
-      shapes: those of its factors, in order.
+      shapes: those of its factors, in order, then those of the arrays that its brackets look up.
       shape: that of the result.
     """
-    if any(f.use is not Use.PLAIN for f in t.factors) or any(isinstance(b, Lookup) for b in t.brackets):
+    if any(f.use is not Use.PLAIN for f in t.factors):
         return None
     placed = _placed(t, shape)
-    factors = [axes_of(f.access, n, placed.sizes) for f, n in zip(t.factors, shapes, strict=True)]
+    factors = [axes_of(f.access, n, placed.sizes) for f, n in zip(t.factors, shapes)]
     if placed.out is None or None in factors:
         return None
     labels = [frozenset([d.variable for a in axes for d in a.digits]) for axes in factors if axes is not None]
     kept = frozenset([d.variable for a in placed.out for d in a.digits])
-    masks = [_mask(b, labels, kept, placed.sizes) for b in placed.brackets]
+    steps = steps_of(placed.brackets, shapes[len(factors) :], labels, kept, placed.sizes)
+    if steps is None:
+        return None
+    after = factors_after(steps, labels)
+    masks = [_mask(b, after, kept, placed.sizes) for b in steps.brackets]
     if None in masks:
         return None
-    tree, cost = _ordered(labels, kept, placed.sizes)
-    size = prod(shape)
+    tree, cost = _ordered(after, steps.kept, placed.sizes)
+    cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
+    labels, size = after, prod(shape)
     if t.coefficient != 1:
         least = min([size, *[_size(x, placed.sizes) for x in labels]])
         cost = cost.plus(ContractionCost(least, 0, 1))
-    return Plan(placed.sizes, tuple(factors), tuple(masks), tree, placed.out, cost.plus(ContractionCost(0, size, 0)))  # type: ignore[arg-type]
+    cost = cost.plus(ContractionCost(0, size, 0))
+    return Plan(placed.sizes, tuple(factors), steps, tuple(masks), tree, placed.out, cost)  # type: ignore[arg-type]
+
+
+def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[int]) -> ContractionCost:
+    """Count what gathers and running sums hold; sums take an operation for each element."""
+    total = NOTHING
+    for own, of_factor in zip(factors, steps.factors):
+        for step in of_factor:
+            work = _size(own, sizes) if isinstance(step, RunningSum) else 0
+            own = step.replaced(own)
+            total = total.plus(ContractionCost(work, _size(own, sizes), 1 if work else 0))
+    written = 0 if steps.scatter is None else _size(steps.kept, sizes)
+    return total.plus(ContractionCost(written, written, 1 if written else 0))
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +148,7 @@ def _placed(t: Term, shape: Shape) -> _Placed:
 
 def _mask(bracket: Bracket, labels: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> PlacedBracket | None:
     """Place a mask: on the least factor that has its variables, or on the result."""
-    if any(a.symbols for a in indices_of(bracket)) or not isinstance(bracket, (IsZero, NotNegative)):
+    if any(a.symbols for a in indices_of(bracket)) or isinstance(bracket, Lookup):
         return None
     needed = frozenset(variables_of(bracket.index))
     having = [k for k, own in enumerate(labels) if needed <= own]

@@ -9,7 +9,8 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.contraction import dot_general_p
-from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
+from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.rules import Rules
 
 
@@ -18,10 +19,12 @@ class Kind(Enum):
 
     SPREAD = "some of its factors lack an index, or have two that must be equal"
     SUM = "it is a sum of products itself"
+    RUNNING = "it is made of running sums, of which some may be read"
     INDEX = "its elements may be an affine function of their indices"
     MASK = "it may compare such values"
 
 
+_COMPUTED = frozenset((Kind.SUM, Kind.RUNNING))
 Kinds = Sequence[Kind | None]
 _SUMS = frozenset((reduce_sum_p, dot_general_p))
 kinds = Rules(
@@ -29,7 +32,7 @@ kinds = Rules(
     "rule(eqn, kind of each operand) -> kind of the result, or None",
     absent="its result is not worth following",
 )
-_BEGINNINGS = frozenset((*_SUMS, s.iota_p, s.broadcast_in_dim_p, s.pad_p))
+_BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p))
 
 
 def roots(jaxpr: Jaxpr) -> list[Equation]:
@@ -51,11 +54,15 @@ def roots(jaxpr: Jaxpr) -> list[Equation]:
 
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:
-    if eqn.primitive in _SUMS:
+    if eqn.primitive in _SUMS or eqn.primitive is cumsum_p:
         return any(given)
+    if eqn.primitive is gather_p:
+        return given[0] in (Kind.SPREAD, Kind.SUM, Kind.RUNNING)
+    if eqn.primitive is s.slice_p:
+        return given[0] is Kind.RUNNING
     if eqn.primitive is e.select_n_p:
-        return given[0] is Kind.MASK and Kind.SUM in given
-    return eqn.primitive is e.mul_p and set(given) == {Kind.SPREAD, Kind.SUM}
+        return given[0] is Kind.MASK and not _COMPUTED.isdisjoint(given)
+    return eqn.primitive is e.mul_p and Kind.SPREAD in given and not _COMPUTED.isdisjoint(given)
 
 
 def _same(eqn: Equation, given: Kinds) -> Kind | None:
@@ -100,6 +107,11 @@ def _of_conjunction(eqn: Equation, given: Kinds) -> Kind | None:
     return Kind.MASK if all(kind is Kind.MASK for kind in given) else None
 
 
+def _of_scatter(eqn: Equation, given: Kinds) -> Kind | None:
+    mostly_zeros = given[0] is Kind.SPREAD and 2 * eqn.invars[2].aval.size <= eqn.outvars[0].aval.size
+    return Kind.SPREAD if mostly_zeros else given[2]
+
+
 def _of_pad(eqn: Equation, given: Kinds) -> Kind | None:
     mostly_zeros = 2 * eqn.invars[0].aval.size <= eqn.outvars[0].aval.size
     return Kind.SPREAD if mostly_zeros else given[0]
@@ -113,6 +125,7 @@ for _primitive in comparisons:
     kinds[_primitive] = _of_comparison
 for _primitive in _SUMS:
     kinds[_primitive] = lambda eqn, given: Kind.SUM
+kinds[cumsum_p], kinds[gather_p], kinds[scatter_add_p] = lambda eqn, given: Kind.RUNNING, _same, _of_scatter
 kinds[s.iota_p] = lambda eqn, given: Kind.INDEX
 kinds[s.broadcast_in_dim_p], kinds[s.pad_p], kinds[s.concatenate_p] = _of_broadcast, _of_pad, _of_concatenation
 kinds[e.mul_p], kinds[e.convert_element_type_p], kinds[e.select_n_p] = _of_product, _of_conversion, _of_choice

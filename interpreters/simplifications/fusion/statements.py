@@ -17,16 +17,17 @@ from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
-from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
+from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import composed, solved
 from tapeless.tracer.terms.term import Bracket, Sum, Term, term
 
-_JOINS = frozenset((s.pad_p, s.concatenate_p))  # zeros in them are left out
+_JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # zeros in them are left out
 _MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
 FOLLOWED = frozenset((
     e.neg_p, e.add_p, e.sub_p, e.mul_p, e.square_p, e.convert_element_type_p, e.select_n_p,
-    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p,
+    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p, cumsum_p, gather_p,
 ))  # fmt: skip
 
 

@@ -71,6 +71,13 @@ OPERATIONS: dict[str, Operation] = {
     "sums": lambda lib, r, x, y: matrix(lib, x).sum(int(r.integers(2))),
     "total": lambda lib, r, x, y: vector(y) * x.sum(),
     "diagonal": lambda lib, r, x, y: lib.diagonal(matrix(lib, x)),
+    "rows at positions": lambda lib, r, x, y: lib.take(matrix(lib, x), r.integers(0, N, N), 0),
+    "elements at positions": lambda lib, r, x, y: matrix(lib, x)[r.integers(0, N, N), r.integers(0, N, N)],
+    "along an axis": lambda lib, r, x, y: vector(y) + lib.take_along_axis(matrix(lib, x), r.integers(0, N, (N, 1)), 1),
+    "running sums": lambda lib, r, x, y: lib.cumsum(matrix(lib, x), int(r.integers(2)), dtype=x.dtype),
+    "running sum": lambda lib, r, x, y: lib.cumsum(x, dtype=x.dtype)[: N * N : x.ndim * N - N + 1][:N],
+    "triangle, applied": lambda lib, r, x, y: lib.tri(N, k=int(r.integers(-1, 2)), dtype=x.dtype) @ vector(x),
+    "a row of it": lambda lib, r, x, y: matrix(lib, x)[int(r.integers(N))],
     "joined": lambda lib, r, x, y: lib.concatenate([matrix(lib, x)[:2], matrix(lib, y)[2:]]),
 }
 
@@ -106,7 +113,7 @@ def fused(f: Callable[..., Any], *args: Any) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("dtype", ["float64", "int8"])
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(24))
 def test_values(seed: int, dtype: str):
     f, args = program(seed), arguments(dtype)
     for found, expected in zip(fused(lambda *args: f(tnp, *args), *args), f(np, *args), strict=True):
@@ -116,7 +123,7 @@ def test_values(seed: int, dtype: str):
             np.testing.assert_array_equal(found, np.asarray(expected).astype(np.asarray(found).dtype))
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(24))
 def test_gradients(seed: int):
     """In a direction: what the program of forward mode says, which is not simplified here."""
     f, args = program(seed), arguments("float64")

@@ -1,0 +1,121 @@
+"""Gathers, scatters and running sums of arrays with an axis for each variable of a term."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapeless.interpreters.simplifications.fusion.steps import Indexing, Position, RunningSum
+from tapeless.interpreters.simplify import Writer, literal
+from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from tapeless.tracer.primitives.indexing import GatherScatterMode, gather_p, scatter_add_p
+from tapeless.tracer.primitives.reduction import cumsum_p
+from tapeless.tracer.terms.affine import Variable
+
+Order = tuple[Variable, ...]  # the variables of the axes of a value
+_WIDE = np.dtype(np.int64)
+_LARGEST = 2**63 - 1
+_MODES = GatherScatterMode
+
+
+def running(w: Writer, x: Atom, order: Order, step: RunningSum, size: int) -> tuple[Atom, Order]:
+    """The running sums along an axis, at `size` positions."""
+    axis = order.index(step.variable)
+    x = w.write(cumsum_p, x, axis=axis, reverse=step.reverse)
+    if size < x.aval.shape[axis]:
+        starts = tuple([step.shift if d == axis else 0 for d in range(x.aval.ndim)])
+        limits = tuple([step.shift + size if d == axis else n for d, n in enumerate(x.aval.shape)])
+        x = w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * x.aval.ndim)
+    return x, tuple([step.upto if v == step.variable else v for v in order])
+
+
+# ---- gathers and scatters ------------------------------------------------------------------------------------
+
+
+def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> tuple[Atom, Order]:
+    """The elements of an array at positions, at the nearest where these are outside; their variables come first.
+
+    Args:
+      positions: for each that the step has, an array over the step's variables.
+    """
+    read = [p.variable for p in step.positions]
+    batch = [v for v in order if v in step.order]
+    others = [v for v in order if v not in read and v not in batch]
+    dims = GatherDimensionNumbers(
+        tuple(range(len(step.order), len(step.order) + len(others))),
+        tuple(sorted([order.index(v) for v in read])),
+        tuple([order.index(v) for v in read]),
+        tuple([order.index(v) for v in batch]),
+        tuple([step.order.index(v) for v in batch]),
+    )
+    vectors = [_unclipped(p, x.aval.shape[order.index(p.variable)]) for p in step.positions]
+    found = w.write(
+        gather_p,
+        x,
+        _vectors(w, vectors, positions),
+        dimension_numbers=dims,
+        slice_sizes=tuple([n if v in others else 1 for v, n in zip(order, x.aval.shape)]),
+        unique_indices=False,
+        indices_are_sorted=False,
+        mode=_MODES.CLIP,
+        fill_value=None,
+    )
+    return found, (*step.order, *others)
+
+
+def windows(order: Order, step: Indexing) -> Order:
+    """The order of what is scattered into an array of variables in this order."""
+    written = [p.variable for p in step.positions]
+    return (*step.order, *[v for v in order if v not in written and v not in step.order])
+
+
+def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> Atom:
+    """The sums of elements, with variables in the order of `windows`, at positions, where these are inside."""
+    written = [p.variable for p in step.positions]
+    batch = [v for v in order if v in step.order]
+    dims = ScatterDimensionNumbers(
+        tuple(range(len(step.order), x.aval.ndim)),
+        tuple(sorted([order.index(v) for v in written])),
+        tuple([order.index(v) for v in written]),
+        tuple([order.index(v) for v in batch]),
+        tuple([step.order.index(v) for v in batch]),
+    )
+    known = [_unclipped(p, zeros.aval.shape[order.index(p.variable)]) for p in step.positions]
+    clips = all(p.limits is None and own.limits is not None for p, own in zip(known, step.positions))
+    how = {"indices_are_sorted": False, "unique_indices": False, "mode": _MODES.CLIP if clips else _MODES.FILL_OR_DROP}
+    vectors = _vectors(w, known if clips else step.positions, positions)
+    return w.write(scatter_add_p, zeros, vectors, x, dimension_numbers=dims, **how)
+
+
+def _unclipped(p: Position, n: int) -> Position:
+    """A position that has limits, if these are not what clipping keeps."""
+    return p._replace(limits=None) if (p.sign, p.first, p.limits) == (1, 0, (0, n - 1)) else p
+
+
+def _vectors(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) -> Atom:
+    """The index vectors, in the last axis."""
+    found = [_values(w, p, x) for p, x in zip(known, positions, strict=True)]
+    if len({x.aval.dtype for x in found}) > 1:
+        found = [_wide(w, x) for x in found]
+    columns = [w.write(s.reshape_p, x, shape=(*x.aval.shape, 1)) for x in found]
+    return columns[0] if len(columns) == 1 else w.write(s.concatenate_p, *columns, dimension=positions[0].aval.ndim)
+
+
+def _values(w: Writer, p: Position, x: Atom) -> Atom:
+    """The values of a variable: exact, also of narrow types."""
+    if p.limits is None and not p.first and p.sign == 1:
+        return x
+    x = _wide(w, x)
+    if p.limits is not None:
+        x = w.write(e.clamp_p, literal(p.limits[0], x.aval), x, literal(p.limits[1], x.aval))
+    x = w.write(e.sub_p, x, literal(p.first, x.aval)) if p.first else x
+    return x if p.sign == 1 else w.write(e.neg_p, x)
+
+
+def _wide(w: Writer, x: Atom) -> Atom:
+    """Positions as int64; what that does not hold is outside of every array, above."""
+    if x.aval.dtype == np.uint64:
+        x = w.write(e.min_p, x, literal(_LARGEST, x.aval))
+    return x if x.aval.dtype == _WIDE else w.write(e.convert_element_type_p, x, dtype=_WIDE, weak_type=False)
