@@ -12,7 +12,7 @@ def _identity(run: Run, eqn: Any, *xs: Values) -> Any:
     return xs
 
 
-for _name in ("name", "move", "optimization_barrier"):
+for _name in ("name", "move", "materialize", "optimization_barrier"):
     meanings[_name] = _identity
 
 
