@@ -119,7 +119,10 @@ class _Module:
     ) -> str:
         f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
-        if looping is not None:
+        if looping is None:
+            called = not title.startswith("public")
+            f.owned.update([v.name for i, v in enumerate(arguments) if called or i in donated])
+        else:
             f.looping = True
             f.overwritten.update([v.name for v, yes in zip(arguments, looping) if yes])
         if self._settles and in_place_loops.overwrites(jaxpr):

@@ -58,6 +58,8 @@ class Function:
     ) -> None:
         self.looping, self.settles = False, settles  # is a loop's body being written? see in_place_loops.py
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
+        self.owned: set[str] = set()  # names of arguments that nobody reads afterwards
+        self._computed_from = 0  # the number of the first value that the block being written computes
         self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
         self.platform = platform
         self.lines: list[str] = []
@@ -181,14 +183,22 @@ class Function:
             self.dataflow.window(part.name, x.name, starts)
         return part
 
+    def is_computed_here(self, x: Value) -> bool:
+        """Tell whether a value is computed in this function, and in the step of the loop around, if there is one."""
+        if x.name.startswith("%arg"):
+            return x.name in self.owned
+        return int(x.name[1:].partition("#")[0]) >= self._computed_from
+
     def block(self, avals: Sequence[ShapedArray], body: "Callable[..., Sequence[Value]]") -> str:
         """A region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
         (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
+        before, self._computed_from = self._computed_from, self._n if self.looping else self._computed_from
         results = body(*[Value(n, aval) for n, aval in zip(names, avals)])
         self._inside = [*inside, *self._read, *[v.name for v in results]]
         lines, self.lines, self._memo, self._read = self.lines, outer, memo, read
+        self._computed_from = before
         arguments = ", ".join(f"{n}: {tensor(aval)}" for n, aval in zip(names, avals))
         returned = ", ".join(v.name for v in results)
         types = ", ".join(tensor(v.aval) for v in results)

@@ -203,8 +203,8 @@ def logsumexp(
     counts = tnp.asarray(True) if where is None else tnp.asarray(where)
     counts = counts if b is None else counts & (tnp.asarray(b) != 0)
     a = tnp.where(counts, a, -np.inf)
-    top = tnp.max(a, axis, keepdims=True, initial=-np.inf)
-    top = stop_gradient(tnp.where(tnp.isfinite(top), top, 0))
+    top = tnp.max(stop_gradient(a), axis, keepdims=True, initial=-np.inf)
+    top = tnp.where(tnp.isfinite(top), top, 0)
     terms = tnp.exp(a - top) if b is None else b * tnp.exp(a - top)
     total = tnp.sum(terms, axis, keepdims=keepdims)
     top = top if keepdims else tnp.reshape(top, total.shape)
@@ -240,7 +240,7 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Ar
     """x less its maximum along axes, which no derivative is taken of."""
     x = inexact(name, array_operand(name, x))
     x = x if where is None else tnp.where(where, x, tnp.min(x))  # what does not count must not overflow
-    return x - stop_gradient(tnp.max(x, axis, keepdims=True, where=where, initial=-np.inf))
+    return x - tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=-np.inf)
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:

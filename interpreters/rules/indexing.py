@@ -15,6 +15,7 @@ from tapeless.interpreters.transpose import Update, is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of, zeros_of
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.checkpoint import materialize
@@ -226,21 +227,21 @@ jvp.structurally_linear[i.scatter_mul_p] = (0,)
 transpose.rules[i.scatter_mul_p] = _scatter_mul_transpose
 
 
-def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
+def _extreme(primitive: Primitive, extreme: Callable[[Any, Any], Any], loses: Callable[[Any, Any], Any]) -> None:
     """Make the rule of scatter_min and scatter_max: elements that equal the result share its derivative equally.
 
-    `loses(x, result)` is false for nan, so that a nan wins.
+    They are stored, to equal it bit for bit. `loses(x, result)` is false for nan, so that a nan wins.
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         t, _, t_updates = tangents
-        if type(t) is Zero and type(t_updates) is Zero:
+        if (type(t) is Zero and type(t_updates) is Zero) or params["unique_indices"]:
             (out,) = primitive.bind(*primals, **params)
-            return (out,), (zero_of(out),)
+            if type(t) is Zero and type(t_updates) is Zero:
+                return (out,), (zero_of(out),)
+            return (out,), (_extreme_tangent(primals, tangents, extreme, loses, params),)
         operand, indices, updates = primals = [materialize(primals[0]), primals[1], materialize(primals[2])]
         (out,) = primitive.bind(*primals, **params)
-        if params["unique_indices"]:
-            return (out,), (_extreme_tangent(primals, tangents, out, loses, params),)
         wins = _one_where_not(loses(operand, out), out)
         updates_win = _one_where_not(loses(updates, _read(out, indices, aval_of(updates), **params)), out)
         share = div(full_like(out, 1), i.scatter_add(wins, indices, updates_win, **params))
@@ -253,21 +254,24 @@ def _extreme(primitive: Primitive, loses: Callable[[Any, Any], Any]) -> None:
     jvp.rules[primitive] = rule
 
 
-def _extreme_tangent(primals: Any, tangents: Any, out: Any, loses: Callable[[Any, Any], Any], params: Any) -> Any:
+def _extreme_tangent(
+    primals: Any, tangents: Any, extreme: Callable[[Any, Any], Any], loses: Callable[[Any, Any], Any], params: Any
+) -> Any:
     """The tangent of scatter_min and scatter_max, if no two windows overlap: it is that of the operand but for what is
-    written, so it is written in place. Nothing else is looked at."""
+    written, so it is written in place. Nothing else is looked at or stored: elements are compared with their updates."""
     operand, indices, updates = primals
     t, _, t_updates = tangents
 
     def read(x: Any) -> Any:
         return _read(x, indices, aval_of(updates), **params)
 
-    before, after = read(operand), read(out)
-    kept, won = _one_where_not(loses(before, after), out), _one_where_not(loses(updates, after), out)
+    before = read(operand)
+    after = extreme(before, updates)
+    kept, won = _one_where_not(loses(before, after), after), _one_where_not(loses(updates, after), after)
     both = add(kept, won)
     moved = [] if type(t) is Zero else [mul(read(t), div(kept, both))]
     moved += [] if type(t_updates) is Zero else [mul(t_updates, div(won, both))]
-    whole = _zeros(aval_of(out)) if type(t) is Zero else t
+    whole = _zeros(aval_of(operand)) if type(t) is Zero else t
     return i.scatter(whole, indices, reduce(add, moved), **params)
 
 
@@ -281,8 +285,8 @@ def _loses(less: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda x, out: bitwise_and(ne(x, out), eq(out, out)) if dtypes.is_complex(aval_of(x).dtype) else less(x, out)
 
 
-_extreme(i.scatter_min_p, _loses(lambda x, out: lt(out, x)))
-_extreme(i.scatter_max_p, _loses(lambda x, out: lt(x, out)))
+_extreme(i.scatter_min_p, e.min, _loses(lambda x, out: lt(out, x)))
+_extreme(i.scatter_max_p, e.max, _loses(lambda x, out: lt(x, out)))
 
 
 def _scatter_vmap(primitive: Primitive) -> Callable[..., Any]:

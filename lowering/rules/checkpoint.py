@@ -3,13 +3,14 @@
 from typing import Any
 
 from tapeless.lowering import dispatch, emit, hlo, ordering, physical
+from tapeless.lowering.barriers import barrier
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import checkpoint as c
 
 
 def _barrier(f: Function, outs: Any, *operands: Value) -> Any:
-    return f.ops("optimization_barrier", operands, outs)
+    return barrier(f, operands, outs)
 
 
 def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:

@@ -245,6 +245,24 @@ DEFECTS = {
         right=np.float32([np.nan]),
         wrong=np.float32([2]),
     ),
+    # The result of a barrier is in the buffer of its operand, and the kernel that reads both writes into it: element 0
+    # is written before it is read for element 1. With the default options no barrier is left when kernels are made.
+    "beside_a_barrier": Defect(
+        """
+        !x = tensor<2xf64>
+        module @beside_a_barrier { func.func public @main(%x: !x, %c: tensor<2x2xf64>) -> !x {
+          %b = stablehlo.dot_general %c, %x, contracting_dims = [1] x [0] : (tensor<2x2xf64>, !x) -> !x
+          %o = stablehlo.optimization_barrier %b : !x
+          %r = stablehlo.reverse %b, dims = [0] : !x
+          %s = stablehlo.add %r, %o : !x
+          %t = stablehlo.optimization_barrier %s : !x
+          return %t : !x
+        } }""",
+        (np.array([1.0, 2.0]), np.array([[1.0, 0.0], [0.0, 2.0]])),
+        right=np.array([5.0, 5.0]),
+        wrong=np.array([5.0, 9.0]),
+        options=(("xla_disable_hlo_passes", "cse_barrier_expander"),),
+    ),
 }
 NAMES = [*DEFECTS]
 
