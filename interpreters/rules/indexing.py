@@ -258,7 +258,7 @@ def _extreme_tangent(
     primals: Any, tangents: Any, extreme: Callable[[Any, Any], Any], loses: Callable[[Any, Any], Any], params: Any
 ) -> Any:
     """The tangent of scatter_min and scatter_max, if no two windows overlap: it is that of the operand but for what is
-    written, so it is written in place. Nothing else is looked at or stored: elements are compared with their updates."""
+    written, so it is written in place. Nothing else is looked at or stored: an element is compared with its update."""
     operand, indices, updates = primals
     t, _, t_updates = tangents
 
