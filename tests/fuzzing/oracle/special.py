@@ -141,3 +141,39 @@ def _betainc(a: Values, b: Values, x: Values) -> Values:
 
 
 meanings["betainc"] = sloped(_betainc, _unknown, _unknown, _beta_density)
+
+
+# ---- others, by SciPy's values and the formulas of their derivatives --------------------------------------------
+
+_ROOT_2_PI = np.sqrt(2 * np.pi)
+meanings["gamma"] = sloped(sp.gamma, lambda x: sp.gamma(x) * sp.psi(x))
+meanings["beta"] = sloped(
+    sp.beta,
+    lambda a, b: sp.beta(a, b) * (sp.psi(a) - sp.psi(a + b)),
+    lambda a, b: sp.beta(a, b) * (sp.psi(b) - sp.psi(a + b)),
+)
+meanings["betaln"] = sloped(sp.betaln, lambda a, b: sp.psi(a) - sp.psi(a + b), lambda a, b: sp.psi(b) - sp.psi(a + b))
+meanings["comb"] = sloped(
+    sp.binom,
+    lambda n, k: sp.binom(n, k) * (sp.psi(n + 1) - sp.psi(n - k + 1)),
+    lambda n, k: sp.binom(n, k) * (sp.psi(n - k + 1) - sp.psi(k + 1)),
+)
+meanings["poch"] = sloped(
+    sp.poch,
+    lambda z, m: sp.poch(z, m) * (sp.psi(z + m) - sp.psi(z)),
+    lambda z, m: sp.poch(z, m) * sp.psi(z + m),
+)
+meanings["xlogy"] = sloped(sp.xlogy, lambda x, y: np.log(y), lambda x, y: x / y)
+meanings["xlog1py"] = sloped(sp.xlog1py, lambda x, y: np.log1p(y), lambda x, y: x / (1 + y))
+meanings["erfcx"] = sloped(sp.erfcx, lambda x: 2 * x * sp.erfcx(x) - 2 / np.sqrt(np.pi))
+meanings["dawsn"] = sloped(sp.dawsn, lambda x: 1 - 2 * x * sp.dawsn(x))
+meanings["ndtr"] = sloped(sp.ndtr, lambda x: np.exp(-(x**2) / 2) / _ROOT_2_PI)
+meanings["log_ndtr"] = sloped(sp.log_ndtr, lambda x: np.exp(-(x**2) / 2 - sp.log_ndtr(x)) / _ROOT_2_PI)
+meanings["ndtri"] = sloped(sp.ndtri, lambda p: _ROOT_2_PI * np.exp(sp.ndtri(p) ** 2 / 2))
+meanings["exp1"] = sloped(sp.exp1, lambda x: -np.exp(-x) / x)
+meanings["expi"] = sloped(sp.expi, lambda x: np.exp(x) / x)
+meanings["sine_integral"] = sloped(lambda x: sp.sici(x)[0], lambda x: np.sinc(x / np.pi))
+meanings["cosine_integral"] = sloped(lambda x: sp.sici(x)[1], lambda x: np.cos(x) / x)
+meanings["fresnel_sine"] = sloped(lambda x: sp.fresnel(x)[0], lambda x: np.sin(np.pi * x**2 / 2))
+meanings["fresnel_cosine"] = sloped(lambda x: sp.fresnel(x)[1], lambda x: np.cos(np.pi * x**2 / 2))
+meanings["spence"] = sloped(sp.spence, lambda x: np.log(x) / (1 - x))
