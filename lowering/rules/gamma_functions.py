@@ -227,6 +227,10 @@ def _poch(z: Any, m: Any) -> Any:
     direct = bitwise_and(small, bitwise_not(bitwise_or(_is_pole(z), _is_pole(end))))
     out = select_n(direct, out, div(_gamma(end), _gamma(z)))
     out = select_n(bitwise_and(_is_pole(end), bitwise_not(_is_pole(z))), out, math.inf)
+    # Where z is so near to an integer that z + m is rounded to a pole, there is none: the product has finite factors.
+    lost = bitwise_and(bitwise_and(_is_pole(end), bitwise_not(_is_integer(z))), _is_integer(m))
+    reflected = mul(_sign_by_parity(m), div(_gamma(sub(1.0, z)), _gamma(sub(1.0, end))))
+    out = select_n(lost, out, reflected)
     out = select_n(eq(min(z, end), -math.inf), out, math.nan)
     return select_n(eq(m, 0.0), out, 1.0)
 

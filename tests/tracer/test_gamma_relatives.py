@@ -108,3 +108,11 @@ def test_bad_input_is_refused():
         special.multigammaln(3.0, 0)
     with pytest.raises(TypeError):
         special.multigammaln(3.0, 1.5)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("z", "m", "expected"), [(1e-30, -1, -1), (1e-20, -3, -1 / 6), (-1e-25, -2, 0.5), (3, -5, np.inf)]
+)
+def test_poch_beside_a_pole(z, m, expected):
+    """z + m is rounded to a pole, where the product of the factors z - 1, .., z - m is finite."""
+    np.testing.assert_allclose(special.poch(np.float32(z), np.float32(m)), expected, rtol=1e-6)  # an ulp of float32
