@@ -36,11 +36,12 @@ COMPOSED: dict[Primitive, int] = {
     f.erfcx_p: 87, f.dawsn_p: 279, f.ndtr_p: 85, f.log_ndtr_p: 269, f.ndtri_p: 289,
     i.exp1_p: 209, i.expi_p: 598, i.sine_integral_p: 403, i.cosine_integral_p: 402, i.fresnel_sine_p: 389,
     i.fresnel_cosine_p: 387, i.spence_p: 96,
-    g.gamma_p: 125, g.beta_p: 905, g.betaln_p: 894, g.comb_p: 914, g.poch_p: 1574, g.xlogy_p: 2, g.xlog1py_p: 2,
+    g.gamma_p: 125, g.beta_p: 905, g.betaln_p: 894, g.comb_p: 914, g.poch_p: 1574, g.xlogy_p: 2,
 }  # fmt: skip
 DEFINED: dict[Primitive, int] = {
     e.pow_p: 4,  # exp(y log |x|)
     e.atan2_p: 3,  # atan(y / x) and a turn
+    g.xlog1py_p: 3,  # x log(1 + y)
     e.rem_p: 4,  # x - trunc(x / y) y
     r.cumlogsumexp_p: 4,  # log(exp y + exp x), a step
 }
