@@ -231,15 +231,8 @@ def uses(jaxpr: Jaxpr) -> dict[Var, int]:
     return found
 
 
-class CyclicEquationsError(InternalError):
-    """Raised where equations need one another's results: a pass that wrote them leaves its program as it was."""
-
-
 def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:
-    """Build the program of these equations in topological order, near to the given one, without dead code.
-
-    Raises: CyclicEquationsError if there is no such order.
-    """
+    """Build the program of these equations in topological order, near to the given one, without dead code."""
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
     begun: set[Equation] = set()
     done: set[Equation] = set()
@@ -252,7 +245,7 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
             if missing:
                 begun.add(last)
                 if not begun.isdisjoint(missing):
-                    raise CyclicEquationsError(f"the equations of {jaxpr.name} form a cycle")
+                    raise InternalError(f"the equations of {jaxpr.name} form a cycle")
                 todo += missing
                 continue
             todo.pop()

@@ -17,7 +17,7 @@ from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region
-from tapeless.interpreters.simplify import CyclicEquationsError, Writer, in_order
+from tapeless.interpreters.simplify import Writer, in_order
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives import elementwise as e
@@ -58,10 +58,18 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    try:
-        return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run() if chooses(jaxpr) else jaxpr
-    except CyclicEquationsError:  # a mask that depends on what it masks
+    if not chooses(jaxpr) or _is_mixed(jaxpr):
         return jaxpr
+    return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run()
+
+
+def _is_mixed(jaxpr: Jaxpr) -> bool:
+    """Tell whether an equation of a program computes primals along with tangents, as a loop of a jvp does.
+
+    Such a program is not transposed before it is unzipped. And the masks of such tangents may be computed from such
+    primals: the equation would depend on its own results.
+    """
+    return any(len({v.linear for v in eqn.outvars}) > 1 for eqn in jaxpr.eqns)
 
 
 def chooses(jaxpr: Jaxpr) -> bool:
