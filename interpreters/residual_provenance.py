@@ -4,15 +4,16 @@ A value that was broadcast, or made of such values by cheap elementwise operatio
 the linear jaxpr, on the values that it was made of: so that what reads a part of it, or sums over it, can be
 simplified. What is left of these equations after that, but for broadcasts, is not computed again: the value is known.
 So it is with coefficients that were chosen, as masks are sunk into them: what they are outside of a mask is not known
-of a value. Those that are chosen by a residual of the linear jaxpr stay equations there. Then the jaxpr, linearized or
-simplified again, says which masks are in it already; and what is kept is the mask, and not what it makes of a value.
+of a value. Those that are chosen by a mask which linear equations read stay equations there, or by masks that are made
+of such ones, and so does what makes these. Then the jaxpr, linearized or simplified again, says which masks are in it
+already; and what is kept is the mask, and not what it makes of a value.
 """
 
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.tracer import passes, source
+from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
@@ -95,7 +96,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     the name of the current trace, and put there.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
-    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _choices_by_residuals(jaxpr, known)
+    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known)
     if not done:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}
@@ -107,10 +108,24 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     return passes.dead_code(rest)
 
 
-def _choices_by_residuals(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
-    """Coefficients that are chosen by what linear equations read too: then these know what the coefficients are."""
-    read = {v for eqn in jaxpr.eqns if eqn.linear for v in eqn.invars if not v.linear}
-    return {eqn for eqn in known if eqn.primitive is select_n_p and eqn.invars[0] in read}
+def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
+    """Masks that are made of those which linear equations read, and coefficients that either choose."""
+    linear = [eqn for eqn in jaxpr.eqns if eqn.linear]
+    masks = {v for eqn in linear for v in eqn.invars if dtypes.is_bool(v.aval.dtype)}
+    masks.update(eqn.invars[0] for eqn in linear if eqn.primitive is select_n_p)
+    found: set[Equation] = set()
+    for eqn in known:
+        if eqn.primitive is select_n_p and eqn.invars[0] in masks:
+            found.add(eqn)
+        elif not masks.isdisjoint(eqn.invars) and all(map(_counts, eqn.outvars)):
+            found.add(eqn)
+            masks.update(eqn.outvars)
+    return found
+
+
+def _counts(v: Var) -> bool:
+    """Tell whether a value may be a mask, or count where masks hold."""
+    return dtypes.is_bool(v.aval.dtype) or dtypes.is_integer(v.aval.dtype)
 
 
 def _is_known(eqn: Equation) -> bool:

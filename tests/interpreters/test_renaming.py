@@ -22,22 +22,6 @@ from tests.interpreters.simplifications.masks.test_analysis import GUARDED, LOOP
 from tests.renaming import renamed
 
 
-def numbered(kind: str, *numbers: int) -> list[str]:
-    return [f"{kind} {k}" for k in numbers]
-
-
-# Masks that are joined from several are residuals of the linear program, and so are those of loops. Simplified again it
-# does not know what they are made of, and joins them anew; so it does with other variables of the same values.
-UNKNOWN_MASKS = {
-    "primitive svd-values",
-    "primitive svd-complex-values",
-    *numbered("structured", 8, 18, 19, 31),
-    *numbered("small", 11, 15, 18, 20, 29, 71),
-    *numbered("numpy", 0, 1, 3, 4, 5, 6, 7, 12, 15, 18, 19, 20, 21, 25, 26, 27, 32, 33, 34, 38, 40, 41, 44, 45, 50),
-    *[f"guarded {name}" for name in ("nested", *LOOPS)],
-}
-
-
 def programs() -> Iterator[tuple[str, Case]]:
     """The programs of the suite."""
     for name, row in cost_ratios.PRIMITIVES.items():
@@ -69,11 +53,6 @@ def depends_on_names(jaxpr: Jaxpr) -> bool:
     return len({str(once), str(simplified(renamed(jaxpr))), str(simplified(renamed(once)))}) > 1
 
 
-def expected(name: str, case: Case) -> Any:
-    marks = pytest.mark.xfail(raises=AssertionError, strict=True) if name in UNKNOWN_MASKS else ()
-    return pytest.param(case, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("case", [expected(*item) for item in programs()])
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in programs()])
 def test_renaming_commutes_with_simplifying(case: Case):
     assert not any(map(depends_on_names, forms(case)))

@@ -15,13 +15,12 @@ from operator import and_
 
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.masks import regions
-from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
-from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region
-from tapeless.interpreters.simplify import Writer, in_order
+from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, MaskWriter, is_finite_nonzero
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region, mask_of
+from tapeless.interpreters.simplify import in_order
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules, Table
 
 elsewhere: Table[float] = Table(
@@ -95,7 +94,7 @@ class Sinking:
 
     def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
         self.jaxpr = jaxpr
-        self.w = Writer(jaxpr)
+        self.w = MaskWriter(jaxpr)
         self.coefficients = Coefficients(self.w)
         self.where: dict[Atom, Region | None] = {}  # where linear values are read
         self._programs: dict[Equation, Equation] = {}
@@ -233,13 +232,6 @@ class Sinking:
 
 def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
     return reduce(and_, groups)
-
-
-def mask_of(eqn: Equation, case: int) -> Mask:
-    """Make the mask of one case of a select_n, in the shape of its result."""
-    which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
-    mask = Mask(which, case, len(eqn.invars) - 1)
-    return mask if which.aval.shape == shape else mask.moved(broadcast_in_dim_p, shape=shape, dims=())
 
 
 def _fits(x: Atom, eqn: Equation) -> bool:

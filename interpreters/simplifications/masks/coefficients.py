@@ -1,23 +1,24 @@
 """Coefficients of linear operations, masked: select(mask, a, 0) for `a`, and the arrays of masks."""
 
-import weakref
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.masks import regions
-from tapeless.interpreters.simplifications.masks.regions import Mask, Region
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Mask, Region
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer.jaxpr import Atom, Equation, Var
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
-from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 
 NESTED = 8  # masks around one coefficient that are looked for
+EXPANDED = 16  # alternatives that a mask is expanded to
 
 of_truth = Rules(
     "masks moved",
@@ -26,140 +27,227 @@ of_truth = Rules(
 )
 
 
-class Coefficients:
-    """The masked coefficients and the mask arrays of one program, each written once."""
+class MaskWriter(Writer):
+    """A writer of known values that writes no equation twice, by value numbering: equal masks are one variable."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        super().__init__(jaxpr)
+        self._numbered: dict[Any, Atom] = {}
+
+    def keep(self, eqn: Equation) -> None:
+        super().keep(eqn)
+        if not eqn.linear and len(eqn.outvars) == 1:
+            self._numbered.setdefault(_number(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
+
+    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+        key = _number(primitive, operands, params)
+        if key not in self._numbered:
+            self._numbered[key] = super().write(primitive, *operands, **params)
+        return self._numbered[key]
+
+
+def _number(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
+    """What an equation computes, the same for all equations that compute it; signs of zeros count."""
+    values = [x if type(x) is Var else (x.aval, np.asarray(x.value).tobytes()) for x in operands]
+    return primitive, *values, frozenset(params.items())
+
+
+class Coefficients:
+    """The masked coefficients and the mask arrays of one program, each written once.
+
+    implied: predicates that hold where another does, which is known of operands of the program.
+    """
+
+    def __init__(self, writer: MaskWriter) -> None:
         self._w = writer
         self._found: dict[Any, Atom] = {}
-        self._inputs = frozenset(writer.jaxpr.invars)
+        self._literals: dict[Any, Region | None] = {}
+        self.implied: Mapping[Atom, Sequence[Atom]] = {}
 
     # ---- coefficients ------------------------------------------------------------------------------------------
 
     def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
         """Mask a coefficient: `other` outside `region`. Unchanged if it is a finite number, or masked so already."""
-        if not region or is_finite_nonzero(self._w, x) or self._is_masked(x, region, other):
+        if not region or is_finite_nonzero(self._w, x):
             return x
         key = x, region, other
         if key not in self._found:
-            spread = self._w.made_by(x, broadcast_in_dim_p)
-            self._found[key] = self._spread(spread, x, region, other) if spread else self._chosen(x, region, other)
+            self._found[key] = self._masked(x, region, other)
         return self._found[key]
+
+    def _masked(self, x: Atom, region: Region, other: float) -> Atom:
+        plain = self.plain(region)
+        if not plain or self._is_masked(x, plain, other):
+            return x
+        spread = self._w.made_by(x, broadcast_in_dim_p)
+        return self._chosen(x, plain, other) if spread is None else self._spread(spread, x, region, other)
 
     def _spread(self, eqn: Equation, x: Atom, region: Region, other: float) -> Atom:
         """Mask the operand of a broadcast instead: it is read where any of its copies is."""
         (small,) = eqn.invars
-        of_small = regions.rules[broadcast_in_dim_p](self._w, eqn, region, 0)
-        chosen = self.masked(small, of_small, other)
-        if chosen is small:
-            return x
-        made = self._w.write(broadcast_in_dim_p, chosen, **eqn.params)
-        exactly = not any(move.primitive is reduce_or_p for a in of_small for m in a for move in m.moves)
-        _remember(made, x, region, other, exactly)
-        return made
+        chosen = self.masked(small, regions.rules[broadcast_in_dim_p](self._w, eqn, region, 0), other)
+        return x if chosen is small else self._w.write(broadcast_in_dim_p, chosen, **eqn.params)
 
     def _chosen(self, x: Atom, region: Region, other: float) -> Atom:
-        made = self._choice(x, region, literal(other, x.aval))
-        _remember(made, x, region, other, True)
-        return made
-
-    def _choice(self, x: Atom, region: Region, number: Atom) -> Atom:
-        if len(region) == 1 and len(region[0]) == 1 and not self._needs_bool(region[0][0]):
+        filler, x = literal(other, x.aval), self._without_wider(x, region, other)
+        if len(region) == 1 and len(region[0]) == 1:
             (mask,) = region[0]
-            cases = [x if k == mask.case else number for k in range(mask.cases)]
-            return self._w.write(e.select_n_p, self._moved(mask, mask.which), *cases)
-        return self._w.write(e.select_n_p, self.array(region), number, x)
+            cases = [x if k == mask.case else filler for k in range(mask.cases)]
+            return self._w.write(e.select_n_p, mask.which, *cases)
+        return self._w.write(e.select_n_p, self._array(region), filler, x)
+
+    def _without_wider(self, x: Atom, region: Region, other: float) -> Atom:
+        """Undo choices of a coefficient by masks that hold all over a region."""
+        for _ in range(NESTED):
+            eqn = self._w.made_by(x, e.select_n_p)
+            kept = [k for k, case in enumerate(eqn.invars[1:]) if number(self._w, case) != other] if eqn else []
+            if eqn is None or len(kept) != 1 or not self.covers(regions.of(regions.mask_of(eqn, kept[0])), region):
+                return x
+            x = eqn.invars[1 + kept[0]]
+        return x
 
     def _is_masked(self, x: Atom, region: Region, other: float) -> bool:
-        before = _before.get(x, ()) if type(x) is Var else ()
-        if any(number == other and regions.covers(region, known) for known, number in before):
-            return True
-        return len(region) == 1 and all(self._chosen_by(x, mask, other) for mask in region[0])
+        """Tell whether a coefficient is `other` outside a region of masks without moves."""
+        outside = self._support(x, other, NESTED)
+        return outside is not None and self._covers(region, outside)
 
     def has(self, x: Atom, mask: Mask, other: float) -> bool:
         """Tell whether a coefficient is `other` outside a mask."""
-        before = _before.get(x, {}) if type(x) is Var else {}
-        exact = [region for (region, number), exactly in before.items() if exactly and number == other]
-        return any(all(mask in a for a in region) for region in exact) or self._chosen_by(x, mask, other)
+        region = self.plain(regions.of(mask))
+        return region is not None and self._is_masked(x, region, other)
 
-    def _chosen_by(self, x: Atom, mask: Mask, other: float, depth: int = NESTED) -> bool:
-        """Tell whether a coefficient was chosen by a mask, or every case that it was chosen from."""
+    def _support(self, x: Atom, other: float, depth: int) -> Region | None:
+        """Return a region outside of which a coefficient is `other`, by the choices that it was made of."""
         known = number(self._w, x)
         if known is not None:
-            return bool(known == other)
-        eqn = self._w.made_by(x, e.select_n_p)
-        if eqn is None or mask.moves or not depth:
+            return NOWHERE if known == other else None
+        eqn = self._w.definition(x)
+        if eqn is None or not depth:
+            return None
+        if eqn.primitive is broadcast_in_dim_p:
+            inner = self._support(eqn.invars[0], other, depth - 1)
+            return regions.moved(inner, lambda mask: mask.moved(broadcast_in_dim_p, **eqn.params))
+        if eqn.primitive is not e.select_n_p:
+            return None
+        total: Region | None = NOWHERE
+        for k, case in enumerate(eqn.invars[1:]):
+            inner = self._support(case, other, depth - 1)
+            if inner != NOWHERE:
+                total = regions.either(total, regions.both(regions.of(regions.mask_of(eqn, k)), inner))
+        return total
+
+    # ---- what masks imply --------------------------------------------------------------------------------------
+
+    def covers(self, region: Region | None, part: Region | None) -> bool:
+        """Tell whether a region is known to contain another, by what their masks are made of."""
+        if region is None or part is None:
+            return region is None
+        plain = self.plain(region)
+        return plain is None or self._covers(plain, part)
+
+    def _covers(self, region: Region, part: Region) -> bool:
+        known = self.plain(part)
+        if known is None:
             return False
-        cases = list(enumerate(eqn.invars[1:]))
-        if eqn.invars[0] is mask.which:
-            cases = [(k, case) for k, case in cases if k != mask.case]
-        return all(self._chosen_by(case, mask, other, depth - 1) for _, case in cases)
+        goal, found = self._expanded(region), self._expanded(known)
+        if goal is None or found is None:
+            return goal is None
+        return regions.covers(goal, [self._with_implied(a) for a in found])
+
+    def _with_implied(self, alternative: Alternative) -> Alternative:
+        more = [Mask(x, 1, 2) for m in alternative if m.case == 1 for x in self.implied.get(m.which, ())]
+        return (*alternative, *more)
+
+    def _expanded(self, region: Region) -> Region | None:
+        """Write a region of plain masks in the masks that these are conjunctions, disjunctions and negations of."""
+        found: Region | None = NOWHERE
+        for alternative in region:
+            each: Region | None = None
+            for mask in alternative:
+                each = regions.both_exactly(each, self._literal(mask))
+                if each is not None and len(each) > EXPANDED:
+                    return region
+            found = regions.either_exactly(found, each)
+        return region if found is not None and len(found) > EXPANDED else found
+
+    def _literal(self, mask: Mask) -> Region | None:
+        if mask not in self._literals:
+            self._literals[mask] = self._made_of(mask)
+        return self._literals[mask]
+
+    def _made_of(self, mask: Mask) -> Region | None:
+        """Expand a mask by the equation that computes its predicate; itself if that is no logic, or is too much."""
+        if mask.which.aval.dtype != bool:
+            return self._literal(Mask(self._truth(mask), 1, 2))
+        eqn = self._w.definition(mask.which)
+        if eqn is None or eqn.primitive not in (and_p, or_p, not_p):
+            return regions.of(mask)
+        if eqn.primitive is not_p:
+            return self._literal(mask._replace(which=eqn.invars[0], case=1 - mask.case))
+        one, other = [self._parts(x, mask.case) for x in eqn.invars]
+        conjunction = (eqn.primitive is and_p) == (mask.case == 1)
+        found = (regions.both_exactly if conjunction else regions.either_exactly)(one, other)
+        return regions.of(mask) if found is not None and len(found) > EXPANDED else found
+
+    def _parts(self, x: Atom, case: int) -> Region | None:
+        """Expand an operand of logic; a number holds everywhere or nowhere."""
+        known = number(self._w, x)
+        if known is None:
+            return self._literal(Mask(x, case, 2))
+        return None if known == case else NOWHERE
 
     # ---- masks as arrays ---------------------------------------------------------------------------------------
 
-    def array(self, region: Region) -> Atom:
-        """Materialise a region as a boolean array."""
-        if region not in self._found:
-            alternatives = [self._folded(and_p, [self._truth(m) for m in a]) for a in region]
-            self._found[region] = made = self._folded(or_p, alternatives)
-            if type(made) is Var:
-                _regions[made] = region
-        return self._found[region]
+    def array(self, region: Region) -> Atom | None:
+        """Write a region as a boolean array; None if it is everywhere, or nowhere."""
+        plain = self.plain(region)
+        return self._array(plain) if plain else None
 
-    def region_of(self, x: Atom) -> Region | None:
-        """Return the region that a boolean array was materialised from, if its operands are defined in this jaxpr."""
-        region = _regions.get(x) if type(x) is Var else None
-        if region is None:
-            return None
-        read = {v for a in region for m in a for v in (m.which, *[v for move in m.moves for v in move.others])}
-        return region if all(map(self._is_there, read)) else None
+    def _array(self, region: Region) -> Atom:
+        return self._folded(or_p, [self._folded(and_p, list(map(self._truth, a))) for a in region])
 
-    def _is_there(self, v: Atom) -> bool:
-        return type(v) is not Var or v in self._inputs or self._w.definition(v) is not None
+    def _folded(self, primitive: Primitive, xs: Sequence[Atom]) -> Atom:
+        return reduce(lambda total, x: self._w.write(primitive, total, x), xs)
 
-    def _folded(self, primitive: Any, xs: Sequence[Atom]) -> Atom:
-        total = xs[0]
-        for x in xs[1:]:
-            total = self._w.write(primitive, total, x)
-        return total
+    def plain(self, region: Region) -> Region | None:
+        """Apply the moves of masks, and leave out masks that hold everywhere, and alternatives that hold nowhere."""
+        found: list[Alternative] = []
+        for alternative in region:
+            masks = list(map(self._plain, alternative))
+            if False not in masks:
+                found.append(tuple(dict.fromkeys(m for m in masks if type(m) is Mask)))
+        return None if () in found else tuple(dict.fromkeys(found))
+
+    def _plain(self, mask: Mask) -> Mask | bool:
+        """A mask without moves; whether it holds, if that is known everywhere."""
+        if mask not in self._found:
+            x, case, cases = mask.which, mask.case, mask.cases
+            if any(m.primitive in of_truth for m in mask.moves):
+                x, case, cases = self._truth(mask._replace(moves=())), 1, 2
+            self._found[mask] = Mask(self._moved(mask, x), case, cases)
+        found = self._found[mask]
+        known = number(self._w, found.which)
+        return found if known is None else bool(known == found.case)
 
     def _truth(self, mask: Mask) -> Atom:
-        if mask not in self._found:
-            start = self._truth(mask._replace(moves=())) if mask.moves else self._bool(mask.which, mask.case)
-            self._found[mask] = self._moved(mask, start)
-        return self._found[mask]
-
-    def _bool(self, which: Atom, case: int) -> Atom:
+        """The boolean array of a mask without moves."""
+        which, case = mask.which, mask.case
         if which.aval.dtype == bool:
             return which if case else self._w.write(not_p, which)
         return self._w.write(e.eq_p, which, literal(case, which.aval))
 
     def _moved(self, mask: Mask, x: Atom) -> Atom:
         for primitive, params, others in mask.moves:
-            if primitive in of_truth:
-                x = of_truth[primitive](self._w, x, *others, **dict(params))
-            else:
-                x = self._w.write(primitive, x, *others, **dict(params))
+            write = of_truth[primitive] if primitive in of_truth else partial(_applied, primitive)
+            x = write(self._w, x, *others, **dict(params))
         return x
 
-    def _needs_bool(self, mask: Mask) -> bool:
-        return any(m.primitive in of_truth for m in mask.moves)
+
+def _applied(primitive: Primitive, w: Writer, x: Atom, *others: Atom, **params: Any) -> Atom:
+    return w.write(primitive, x, *others, **params)
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:
     """Tell whether a coefficient is a number other than infinity and nan, and not 0."""
     known = number(w, x)
     return known is not None and bool(np.isfinite(known)) and known != 0
-
-
-def _remember(made: Atom, x: Atom, region: Region, other: float, exactly: bool) -> None:
-    """Record that `made` is `x` with `other` outside `region`, keeping the records of `x`."""
-    if type(made) is Var:
-        before = _before.get(x, {}) if type(x) is Var else {}
-        kept = {known: exact for known, exact in before.items() if known[1] == other}
-        _before[made] = {**kept, **_before.get(made, {}), (region, other): exactly}
-
-
-# Coefficients that were masked: by what, with which number, and whether they are that number all over elsewhere.
-_before: MutableMapping[Var, dict[tuple[Region, float], bool]] = weakref.WeakKeyDictionary()
-_regions: MutableMapping[Var, Region] = weakref.WeakKeyDictionary()

@@ -1,11 +1,11 @@
 """Mask sinking into the programs of jit, checkpoint, cond and scan: the masks of their results become operands.
 
-Each program is given a mask once, whichever equation carries it. What it says of where its own inputs matter counts
-only as far as it goes back to these masks, or to operands that it chooses by: what it computes is not known outside.
+A mask that is an operand already is not passed again, nor is one that holds wherever an operand does that masks what
+is inside. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
+operands that it chooses by: what it computes is not known outside.
 """
 
-import weakref
-from collections.abc import Callable, Container, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,6 @@ from tapeless.tracer.types import ShapedArray
 
 Out = Sequence[Region | None]
 Found = tuple[Equation, list[Region | None]]
-NEW = -1  # the place of a mask that a program does not have yet
-UNREAD = -2  # that of the mask of a result which nothing reads
 BOOL = np.dtype(bool)
 
 
@@ -43,22 +41,39 @@ class Within(NamedTuple):
     changed: bool
 
 
-def _within(jaxpr: Jaxpr, places: tuple[int | None, ...], finite: tuple[bool, ...]) -> Within:
+class Place(NamedTuple):
+    """Where a program finds the mask of a result.
+
+    at: which input it is, `NEW` if it has none yet, `UNREAD` if nothing reads the result. inside: inputs that hold only
+    where the mask does. around: inputs that hold wherever it does.
+    """
+
+    at: int
+    inside: tuple[int, ...] = ()
+    around: tuple[int, ...] = ()
+
+
+NEW = -1
+UNREAD = Place(-2)
+Places = Sequence[Place | None]  # one for each result; None if it is read everywhere
+
+
+def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, ...]) -> Within:
     """A program, given masks of its results. Remembered for as long as it lives.
 
     Args:
-      places: for each result, which input its mask is, or `NEW` or `UNREAD`; None if it has none.
       finite: for each input, whether it is known to be finite.
     """
     cache = _programs.setdefault(jaxpr, {})
     key = places, finite
     if key not in cache:
         truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
-        new = [t for t, place in zip(truths, places) if place == NEW and t is not None]
+        new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
         read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
         out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]
         given = [v for v, known in zip(jaxpr.invars, finite, strict=True) if known]
         sinking = Sinking(jaxpr.replace(invars=[*new, *jaxpr.invars]), out, given)
+        sinking.coefficients.implied = _implied(jaxpr, truths, places)
         program = sinking.run()
         changed = program is not sinking.jaxpr
         where = tuple([sinking.where.get(v, NOWHERE) for v in jaxpr.invars])
@@ -66,43 +81,47 @@ def _within(jaxpr: Jaxpr, places: tuple[int | None, ...], finite: tuple[bool, ..
     return cache[key]
 
 
-def _truth(jaxpr: Jaxpr, i: int, place: int | None) -> Var | None:
+def _truth(jaxpr: Jaxpr, i: int, place: Place | None) -> Var | None:
     if place is None or place == UNREAD:
         return None
-    if place != NEW:
-        return jaxpr.invars[place]
-    truth = Var(ShapedArray(jaxpr.outvars[i].aval.shape, BOOL))
-    _truth_of[truth] = i
-    return truth
+    return Var(ShapedArray(jaxpr.outvars[i].aval.shape, BOOL)) if place.at == NEW else jaxpr.invars[place.at]
 
 
-def _place(programs: Sequence[Jaxpr], i: int, operands: Sequence[Atom], region: Region | None) -> int | None:
-    """Find the input that holds the mask of result `i`; None if the result is read everywhere."""
+def _implied(jaxpr: Jaxpr, truths: Sequence[Var | None], places: Places) -> Mapping[Atom, Sequence[Atom]]:
+    """For each input and each mask of a result, the others of them that hold wherever it does."""
+    found: dict[Atom, list[Atom]] = {}
+    for truth, place in zip(truths, places):
+        if truth is not None and place is not None:
+            for k in place.inside:
+                found.setdefault(jaxpr.invars[k], []).append(truth)
+            found.setdefault(truth, []).extend(jaxpr.invars[k] for k in place.around)
+    return found
+
+
+def _are_new(places: Places) -> list[bool]:
+    return [place is not None and place.at == NEW for place in places]
+
+
+def _place(
+    sinking: Sinking, operands: Mapping[int, Atom], region: Region | None, shape: tuple[int, ...]
+) -> Place | None:
+    """Find the operand, among those of some inputs, that is the mask of a result of this shape."""
     if not region:
         return None if region is None else UNREAD
-    inputs = zip(*[jaxpr.invars for jaxpr in programs], strict=True)
-    given = [k for k, vs in enumerate(inputs) if any(_truth_of.get(v) == i for v in vs) and type(operands[k]) is Var]
-    return given[0] if given else NEW
+    array = sinking.coefficients.array(region)
+    if array is None:
+        return None
+    same = [k for k, x in operands.items() if x is array]
+    if same:
+        return Place(same[0])
+    given = {k: regions.of(Mask(x, 1, 2)) for k, x in operands.items() if _is_mask(x, shape)}
+    covers = sinking.coefficients.covers
+    inside = tuple([k for k, mask in given.items() if covers(region, mask)])
+    return Place(NEW, inside, tuple([k for k, mask in given.items() if covers(mask, region)]))
 
 
-def _narrowed(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> Out:
-    """Intersect the regions of results with the masks that the programs were given before."""
-    return [
-        regions.both(_meaning(sinking, Mask(operands[place], 1, 2)), region)
-        if place is not None and place >= 0
-        else region
-        for place, region in zip(places, out)
-    ]
-
-
-def _given(sinking: Sinking, places: Sequence[int | None], operands: Sequence[Atom], out: Out) -> list[Atom]:
-    """The operands, with masks that were given before made narrower."""
-    given = list(operands)
-    for place, region in zip(places, out):
-        if place is not None and place >= 0 and region:
-            before = _meaning(sinking, Mask(given[place], 1, 2))
-            given[place] = given[place] if regions.covers(region, before) else sinking.coefficients.array(region)
-    return given
+def _is_mask(x: Atom, shape: tuple[int, ...]) -> bool:
+    return type(x) is Var and x.aval.dtype == BOOL and x.aval.shape == shape
 
 
 def _outside(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
@@ -125,20 +144,16 @@ def _after(region: Region | None, mask: Mask) -> Region | None:
     return regions.moved(region, lambda outer: outer._replace(moves=(*outer.moves, *mask.moves)))
 
 
-def _operand(sinking: Sinking, given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
+def _operand(given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
     """Translate a mask of a body to the caller, if it is an input of the body: one of the operands `given`."""
     x = given.get(mask.which)
-    return _meaning(sinking, Mask(x, mask.case, mask.cases)) if type(x) is Var else None
+    return regions.of(Mask(x, mask.case, mask.cases)) if type(x) is Var else None
 
 
-def _meaning(sinking: Sinking, mask: Mask) -> Region:
-    """Translate a mask whose predicate is an operand: its case, or the region the operand was materialised from."""
-    region = sinking.coefficients.region_of(mask.which) if mask.case else None
-    return region or regions.of(mask)
-
-
-def _new(sinking: Sinking, places: Sequence[int | None], out: Out) -> list[Atom]:
-    return [sinking.coefficients.array(region) for place, region in zip(places, out) if place == NEW and region]
+def _new(sinking: Sinking, places: Places, out: Out) -> list[Atom]:
+    """Write the masks that programs are given."""
+    masks = [sinking.coefficients.array(region or NOWHERE) for is_new, region in zip(_are_new(places), out) if is_new]
+    return [x for x in masks if x is not None]
 
 
 # ---- calls and branches --------------------------------------------------------------------------------------
@@ -183,25 +198,22 @@ def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tup
 
 def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
     """Programs of the same operands with masks inside, and all operands; where the old operands matter to each."""
-    places = tuple([_place(programs, i, operands, region) for i, region in enumerate(out)])
-    out = _narrowed(sinking, places, operands, out)
+    given = dict(enumerate(operands))
+    places = tuple([_place(sinking, given, region, v.aval.shape) for region, v in zip(out, programs[0].outvars)])
     finite = tuple(map(sinking.is_finite, operands))
     found = [_within(jaxpr, places, finite) for jaxpr in programs]
-    where = [_where_of_call(sinking, w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
-    given = _given(sinking, places, operands, out)
+    where = [_where_of_call(w, out, dict(zip(jaxpr.invars, operands))) for jaxpr, w in zip(programs, found)]
     if not any(within.changed for within in found):
-        return (None if given == list(operands) else (programs, given)), where
-    n = places.count(NEW)
-    return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *given]), where
+        return None, where
+    n = sum(_are_new(places))
+    return ([_taking(within, n) for within in found], [*_new(sinking, places, out), *operands]), where
 
 
-def _where_of_call(sinking: Sinking, within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
+def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
     table: dict[Atom, Region | None] = {t: region for t, region in zip(within.truths, out) if t is not None}
 
     def meaning(mask: Mask) -> Region | None:
-        if mask.which in table:
-            return _after(table[mask.which], mask)
-        return _after(_operand(sinking, given, mask), mask)
+        return _after(table[mask.which] if mask.which in table else _operand(given, mask), mask)
 
     return [_outside(region, meaning) for region in within.where]
 
@@ -228,8 +240,8 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
     finite = tuple([i not in carry and sinking.is_finite(x) for i, x in enumerate(eqn.invars)])
     joint: set[int] = set()
     while True:
-        places = [_place([jaxpr], i, eqn.invars, region) for i, region in enumerate(out)]
-        within = _within(jaxpr, tuple(places), finite)
+        places = _places_of_scan(sinking, eqn, out)
+        within = _within(jaxpr, places, finite)
         beyond = [i for i in range(n_carry) if out[i] is not None and not _stays(within, jaxpr, n_consts, i, joint)]
         if not beyond:
             break
@@ -237,12 +249,17 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
         for i in beyond:
             out[i] = None if i in joint else _joint(jaxpr, n_carry, i, before)
         joint.update(beyond)
-    out = _narrowed(sinking, places, eqn.invars, out)
-    where = _where_of_scan(sinking, eqn, within, out)
-    given = eqn.replace(invars=_given(sinking, places, eqn.invars, out))
-    if not within.changed:
-        return eqn if given.invars == eqn.invars else given, where
-    return _scan_with(sinking, given, within, places, out), where
+    where = _where_of_scan(eqn, within, out)
+    return _scan_with(sinking, eqn, within, places, out) if within.changed else eqn, where
+
+
+def _places_of_scan(sinking: Sinking, eqn: Equation, out: Out) -> tuple[Place | None, ...]:
+    """Find the masks of carries among the constants, and those of stacked results among what is read step by step."""
+    n_consts, n_carry, inputs = eqn.params["n_consts"], eqn.params["n_carry"], dict(enumerate(eqn.invars))
+    constant = {k: x for k, x in inputs.items() if k < n_consts}
+    stacked = {k: x for k, x in inputs.items() if k >= n_consts + n_carry}
+    groups = [constant if i < n_carry else stacked for i in range(len(out))]
+    return tuple([_place(sinking, g, region, v.aval.shape) for g, region, v in zip(groups, out, eqn.outvars)])
 
 
 def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container[int]) -> bool:
@@ -266,7 +283,7 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
     return total
 
 
-def _where_of_scan(sinking: Sinking, eqn: Equation, within: Within, out: Out) -> list[Region | None]:
+def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | None]:
     n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
     n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
     constant: dict[Atom, Region | None] = {t: r for t, r in zip(within.truths[:n_carry], out) if t is not None}
@@ -277,13 +294,13 @@ def _where_of_scan(sinking: Sinking, eqn: Equation, within: Within, out: Out) ->
         """A mask that is the same in every step."""
         if mask.which in constant:
             return constant[mask.which]
-        return _operand(sinking, shared, mask)
+        return _operand(shared, mask)
 
     def of_each(mask: Mask) -> Region | None:
         """A mask of which every step has its own, all of them."""
         if mask.which in stacked:
             return stacked[mask.which]
-        return _operand(sinking, elements, mask)
+        return _operand(elements, mask)
 
     def once(mask: Mask) -> Region | None:
         any_step = regions.moved(of_each(mask), lambda m: m.moved(reduce_or_p, axes=(0,)))
@@ -303,11 +320,11 @@ def _where_of_scan(sinking: Sinking, eqn: Equation, within: Within, out: Out) ->
     return [*first, *[_outside(r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])]]
 
 
-def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Sequence[int | None], out: Out) -> Equation:
+def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, out: Out) -> Equation:
     """The loop with new operands: masks of the carry, which are constant, and of the stacked results."""
     n_carry = eqn.params["n_carry"]
     new = _new(sinking, places, out)
-    k, n = sum(place == NEW for place in places[:n_carry]), len(new)
+    k, n = sum(_are_new(places[:n_carry])), len(new)
     ins = [*range(k), *range(n, n + len(eqn.invars)), *range(k, n)]
     jaxpr = passes.rearranged(within.program, ins, range(len(within.program.outvars)))
     params = {**eqn.params, "jaxpr": jaxpr, "n_consts": eqn.params["n_consts"] + k}
@@ -320,4 +337,3 @@ analysis.choosing[cond_p] = _reads_apart
 analysis.inside[scan_p] = _scan
 
 _programs = core.program_cache()
-_truth_of: MutableMapping[Var, int] = weakref.WeakKeyDictionary()

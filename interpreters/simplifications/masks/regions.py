@@ -9,7 +9,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Literal
+from tapeless.tracer.jaxpr import Atom, Equation, Literal
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 
 ALTERNATIVES = 4  # more of them are joined into what they have in common
@@ -54,6 +55,13 @@ def of(mask: Mask) -> Region:
     return ((mask,),)
 
 
+def mask_of(eqn: Equation, case: int) -> Mask:
+    """Make the mask of one case of a select_n, in the shape of its result."""
+    which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    mask = Mask(which, case, len(eqn.invars) - 1)
+    return mask if which.aval.shape == shape else mask.moved(broadcast_in_dim_p, shape=shape, dims=())
+
+
 def both(region: Region | None, other: Region | None) -> Region | None:
     """Intersect two regions; None is everywhere."""
     if region is None:
@@ -72,7 +80,19 @@ def either(region: Region | None, other: Region | None) -> Region | None:
     return _bounded([*region, *other]) if other else region
 
 
-def covers(region: Region, part: Region) -> bool:
+def both_exactly(region: Region | None, other: Region | None) -> Region | None:
+    """Intersect two regions, of however many alternatives."""
+    if region is None or other is None:
+        return other if region is None else region
+    return _irredundant([_distinct((*a, *b)) for a in region for b in other])
+
+
+def either_exactly(region: Region | None, other: Region | None) -> Region | None:
+    """Join two regions, to however many alternatives."""
+    return None if region is None or other is None else _irredundant([*region, *other])
+
+
+def covers(region: Region, part: Iterable[Alternative]) -> bool:
     """Tell whether a region is known to contain another."""
     return all(any(set(a) <= set(b) for a in region) for b in part)
 
@@ -94,13 +114,20 @@ def _distinct(masks: Iterable[Mask]) -> Alternative:
 
 def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
     """A region of few alternatives, none of which is part of another."""
+    found = _irredundant(alternatives)
+    if found is None or len(found) <= ALTERNATIVES:
+        return found
+    common = tuple([m for m in found[0] if all(m in a for a in found)])
+    return (common,) if common else None
+
+
+def _irredundant(alternatives: Sequence[Alternative]) -> Region | None:
+    """A region of alternatives none of which is part of another."""
     found: list[Alternative] = []
     for a in alternatives:
         if not any(set(b) <= set(a) for b in found):
             found = [*[b for b in found if not set(a) <= set(b)], a]
     found = _joined(found)
-    if len(found) > ALTERNATIVES:
-        found = [tuple([m for m in found[0] if all(m in a for a in found)])]
     return None if () in found else tuple(found)
 
 
@@ -110,7 +137,7 @@ def _joined(found: list[Alternative]) -> list[Alternative]:
         one, other = [m for m in a if m not in b], [m for m in b if m not in a]
         if len(one) == len(other) == 1 and _opposite(one[0], other[0]):
             common = tuple([m for m in a if m in b])
-            return list(_bounded([*[c for c in found if c not in (a, b)], common]) or [()])
+            return list(_irredundant([*[c for c in found if c not in (a, b)], common]) or [()])
     return found
 
 

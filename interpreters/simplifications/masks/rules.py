@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters.simplifications.masks import analysis, coefficients, regions
-from tapeless.interpreters.simplifications.masks.analysis import mask_of
-from tapeless.interpreters.simplifications.masks.regions import Mask, Region
+from tapeless.interpreters.simplifications.masks.regions import Mask, Region, mask_of
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation
