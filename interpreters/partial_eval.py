@@ -155,14 +155,20 @@ class UnzipTrace(WritingTrace):
         return found[0]
 
     def finish(
-        self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified
+        self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified, given: Sequence[Any] = ()
     ) -> tuple[Jaxpr, list[Any]]:
-        """Close the linear jaxpr over its residuals, its first inputs; return it and their values."""
+        """Close the linear jaxpr over its residuals, its first inputs; return it and their values.
+
+        Args:
+          given: primal values of which more is known outside of the program, as of the operands of a body: of masks
+            among them, which linear values are zero elsewhere.
+        """
         outvars = [self.atom(x) for x in outs]
         jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
         values = dict(self._residuals.values())
         jaxpr = with_inputs(jaxpr, values, self._inputs)
-        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplify(checked(jaxpr)), values))
+        masks = [self._residuals[id(x)][0] for x in given if id(x) in self._residuals]
+        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplify(checked(jaxpr)), values, masks))
         closed = with_inputs(jaxpr, values, self._inputs)
         residuals = [values[v] for v in closed.invars if not v.linear]
         return checked_linear(checked(closed), residuals), residuals
@@ -212,7 +218,8 @@ def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], si
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple([linear or trace.is_linear(x) for linear, x in zip(must, outs, strict=True)])
         pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_out, outs)]
-        linear, residuals = trace.finish(pushed, f"linear_{name}", simplify)
+        given = where_false(linear_in, args)
+        linear, residuals = trace.finish(pushed, f"linear_{name}", simplify, given)
         return linear_out, linear, residuals, [primal.atom(x) for x in [*where_false(linear_out, outs), *residuals]]
 
     linear_out, linear, residuals, primal_out = core.under_new(primal, core.under_new, trace, halves)

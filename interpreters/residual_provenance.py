@@ -10,7 +10,7 @@ already; and what is kept is the mask, and not what it makes of a value.
 """
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.tracer import dtypes, passes, source
@@ -65,6 +65,8 @@ class ResidualProvenance:
             some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
         elif primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
             some = True  # a coefficient that is a number outside of a mask
+        elif all(dtypes.is_bool(aval_of(x).dtype) for x in args):
+            some = True  # a mask that is made of masks
         else:
             some = bool(arrays) and all(self.of(x) is not None for x in arrays)
         depth = 1 + max([self._made[id(x)].depth for x in arrays if self.of(x) is not None], default=0)
@@ -89,14 +91,15 @@ class ResidualProvenance:
         return forget
 
 
-def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
+def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any], given: Iterable[Var] = ()) -> Jaxpr:
     """Compute the primal equations of a linear jaxpr now, but for broadcasts, and leave only the others in it.
 
+    What `given` masks choose is left in it, too, as what the masks choose is that linear equations read.
     `values` are those of its other inputs, and of variables that were computed before; new ones are computed now, in
     the name of the current trace, and put there.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
-    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known)
+    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known, given)
     if not done:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}
@@ -108,10 +111,10 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     return passes.dead_code(rest)
 
 
-def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
-    """Masks that are made of those which linear equations read, and coefficients that either choose."""
+def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation], given: Iterable[Var]) -> set[Equation]:
+    """Masks that are made of given ones, or of those which linear equations read, and coefficients that any chooses."""
     linear = [eqn for eqn in jaxpr.eqns if eqn.linear]
-    masks = {v for eqn in linear for v in eqn.invars if dtypes.is_bool(v.aval.dtype)}
+    masks = {v for v in [*given, *[v for eqn in linear for v in eqn.invars]] if dtypes.is_bool(v.aval.dtype)}
     masks.update(eqn.invars[0] for eqn in linear if eqn.primitive is select_n_p)
     found: set[Equation] = set()
     for eqn in known:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.interpreters import residual_provenance
 from tapeless.interpreters.simplifications.masks import analysis, coefficients, regions
 from tapeless.interpreters.simplifications.masks.regions import Mask, Region, mask_of
 from tapeless.interpreters.simplify import Writer, literal
@@ -14,6 +15,7 @@ from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.dimension_numbers import window_sizes
@@ -303,3 +305,8 @@ _moves(i.scatter_p, _scatter)
 coefficients.of_truth[i.dynamic_update_slice_p] = _written
 coefficients.of_truth[i.scatter_add_p] = _counted
 coefficients.of_truth[i.gather_p] = lambda w, *xs, **how: w.write(i.gather_p, *xs, **how)
+
+# ---- what masks are made of ----------------------------------------------------------------------------------
+
+for _primitive in (and_p, or_p, not_p, reduce_or_p):
+    residual_provenance.spreading[_primitive] = False
