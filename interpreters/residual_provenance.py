@@ -18,7 +18,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
-from tapeless.tracer.primitives.elementwise import select_n_p
+from tapeless.tracer.primitives.elementwise import eq_p, select_n_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
@@ -67,6 +67,8 @@ class ResidualProvenance:
             some = True  # a coefficient that is a number outside of a mask
         elif all(dtypes.is_bool(aval_of(x).dtype) for x in args):
             some = True  # a mask that is made of masks
+        elif primitive is eq_p and any(not aval_of(x).shape for x in args):
+            some = True  # the mask of one case of a choice
         else:
             some = bool(arrays) and all(self.of(x) is not None for x in arrays)
         depth = 1 + max([self._made[id(x)].depth for x in arrays if self.of(x) is not None], default=0)

@@ -115,12 +115,7 @@ POINTFUL |= {
 }
 CONTRACTIONS = {"sum_k A[i,k] B[k,j]": {"value": 1, "gradient": 3}}
 MODES = ("value", "gradient")
-SHORTFALLS: dict[str, tuple[str, ...]] = {
-    "diag(x) @ diag(y) @ x": ("gradient",),
-    "where(eye, outer, 0) @ x": ("gradient",),
-    "where(iota == iota.T, outer, 0) @ x": ("gradient",),
-    "a mask around a loop": ("again",),
-}
+SHORTFALLS: dict[str, tuple[str, ...]] = {}
 
 
 def cases(names: Iterable[str], modes: tuple[str, ...] = MODES) -> pytest.MarkDecorator:

@@ -8,8 +8,9 @@ import numpy as np
 
 from tapeless.interpreters import residual_provenance
 from tapeless.interpreters.simplifications.masks import analysis, coefficients, regions
+from tapeless.interpreters.simplifications.masks.positions import holds_somewhere
 from tapeless.interpreters.simplifications.masks.regions import Mask, Region, mask_of
-from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import elementwise as e
@@ -250,11 +251,24 @@ def _ones(w: Writer, x: Atom) -> Atom:
     return w.write(e.convert_element_type_p, x, dtype=np.dtype(np.int32), weak_type=False)
 
 
+def _somewhere(w: Writer, x: Atom, *, axes: tuple[int, ...]) -> Atom:
+    """Whether a mask holds somewhere along axes: brackets of positions may say so for all elements, or for none."""
+    shape, made = x.aval.shape, w.made_by(x, s.broadcast_in_dim_p)
+    if made is not None and not {*axes} & {*made.params["dims"]} and all(shape[a] for a in axes):
+        left = without(range(len(shape)), axes)
+        dims = tuple([left.index(d) for d in made.params["dims"]])
+        return w.write(s.broadcast_in_dim_p, made.invars[0], shape=without(shape, axes), dims=dims)
+    holds = holds_somewhere(x, axes, w.definition)
+    if holds is None:
+        return w.write(reduce_or_p, x, axes=axes)
+    return filled(w, holds, x.aval.update(shape=without(shape, axes)))
+
+
 _moves(reduce_sum_p, _reduce_sum)
 _moves(cumsum_p, _cumsum)
 _moves(dot_general_p, _dot_general)
 coefficients.of_truth[cumsum_p] = _any_so_far
-coefficients.of_truth[reduce_or_p] = lambda w, x, *, axes: w.write(reduce_or_p, x, axes=axes)
+coefficients.of_truth[reduce_or_p] = _somewhere
 
 # ---- indexing ------------------------------------------------------------------------------------------------
 # What is read here and there matters where some reader does: the masks of the readers are counted there.
