@@ -60,8 +60,9 @@ class Coefficients:
 
     def __init__(self, writer: MaskWriter) -> None:
         self._w = writer
-        self._found: dict[Any, Atom] = {}
-        self._literals: dict[Any, Region | None] = {}
+        self._found: dict[tuple[Atom, Region, float], Atom] = {}
+        self._unmoved: dict[Mask, Mask] = {}
+        self._literals: dict[Mask, Region | None] = {}
         self.implied: Mapping[Atom, Sequence[Atom]] = {}
 
     # ---- coefficients ------------------------------------------------------------------------------------------
@@ -220,12 +221,12 @@ class Coefficients:
 
     def _plain(self, mask: Mask) -> Mask | bool:
         """A mask without moves; whether it holds, if that is known everywhere."""
-        if mask not in self._found:
+        if mask not in self._unmoved:
             x, case, cases = mask.which, mask.case, mask.cases
             if any(m.primitive in of_truth for m in mask.moves):
                 x, case, cases = self._truth(mask._replace(moves=())), 1, 2
-            self._found[mask] = Mask(self._moved(mask, x), case, cases)
-        found = self._found[mask]
+            self._unmoved[mask] = Mask(self._moved(mask, x), case, cases)
+        found = self._unmoved[mask]
         known = number(self._w, found.which)
         return found if known is None else bool(known == found.case)
 
