@@ -25,7 +25,8 @@ from tapeless.tracer.types import aval_of
 
 spreading: Table[bool] = Table(
     "spreading",
-    "True: it repeats its operand, or is made of nothing; False: it hands repetition on, elementwise or by moving",
+    "True: it repeats its operand, or is made of nothing; False: it hands repetition on, elementwise or by moving, or "
+    "makes a mask of masks",
     absent="its results are residuals, however they were made",
 )
 DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows
