@@ -5,7 +5,7 @@ applied to the mask once a coefficient asks for it, and not before.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
@@ -34,7 +34,12 @@ class Mask(NamedTuple):
     moves: tuple[Move, ...] = ()
 
     def moved(self, primitive: Primitive, *others: Atom, **params: Any) -> "Mask":
-        """Apply one more primitive to the mask."""
+        """Apply one more primitive to the mask; two broadcasts are one, so that moves do not add up."""
+        if primitive is broadcast_in_dim_p and self.moves and self.moves[-1].primitive is broadcast_in_dim_p:
+            (inner, axes), dims = [dict(self.moves[-1].params)[name] for name in ("shape", "dims")], params["dims"]
+            if all(n == params["shape"][d] for n, d in zip(inner, dims)):
+                base, params = self._replace(moves=self.moves[:-1]), {**params, "dims": tuple([dims[a] for a in axes])}
+                return base.moved(primitive, **params)
         return self._replace(moves=(*self.moves, Move(primitive, tuple(sorted(params.items())), others)))
 
 
@@ -104,7 +109,8 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
     """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
     if region is None:
         return None
-    alternatives = [_distinct(m for m in map(move, a) if m is not None) for a in region]
+    each = {mask: move(mask) for mask in dict.fromkeys(chain.from_iterable(region))}
+    alternatives = [_distinct(m for mask in a if (m := each[mask]) is not None) for a in region]
     return _bounded([a for a in alternatives if NEVER not in a])
 
 
