@@ -18,7 +18,10 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.elementwise import eq_p, select_n_p
+from tapeless.tracer.primitives.reduction import reduce_or_p
+from tapeless.tracer.primitives.shape import reshape_p, rev_p, transpose_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import aval_of
@@ -29,6 +32,7 @@ spreading: Table[bool] = Table(
     "makes a mask of masks",
     absent="its results are residuals, however they were made",
 )
+_OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
 DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows
 
 
@@ -66,7 +70,7 @@ class ResidualProvenance:
             some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
         elif primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
             some = True  # a coefficient that is a number outside of a mask
-        elif all(dtypes.is_bool(aval_of(x).dtype) for x in args):
+        elif primitive in _OF_MASKS and all(dtypes.is_bool(aval_of(x).dtype) for x in args):
             some = True  # a mask that is made of masks
         elif primitive is eq_p and any(not aval_of(x).shape for x in args):
             some = True  # the mask of one case of a choice

@@ -11,13 +11,15 @@ from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Mask, Region
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.primitives.reduction import reduce_or_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, rev_p, transpose_p
 from tapeless.tracer.rules import Rules
 
 NESTED = 8  # masks around one coefficient that are looked for
+_MOVES = frozenset((broadcast_in_dim_p, reshape_p, transpose_p, rev_p))
 EXPANDED = 16  # alternatives that a mask is expanded to
 
 of_truth = Rules(
@@ -91,7 +93,7 @@ class Coefficients:
 
     def _chosen(self, x: Atom, region: Region, other: float) -> Atom:
         filler, x = literal(other, x.aval), self._without_wider(x, region, other)
-        if len(region) == 1 and len(region[0]) == 1:
+        if len(region) == 1 and len(region[0]) == 1 and region[0][0].cases:
             (mask,) = region[0]
             cases = [x if k == mask.case else filler for k in range(mask.cases)]
             return self._w.write(e.select_n_p, mask.which, *cases)
@@ -196,6 +198,41 @@ class Coefficients:
         if known is None:
             return self._literal(Mask(x, case, 2))
         return None if known == case else NOWHERE
+
+    # ---- masks of operands -------------------------------------------------------------------------------------
+
+    def of_inputs(self, region: Region | None) -> Region | None:
+        """Write a region in masks of inputs of the program, as far as its masks are made of these."""
+        if not region:
+            return region
+        found: Region | None = NOWHERE
+        for alternative in region:
+            each: Region | None = None
+            for mask in alternative:
+                inner = self._of_inputs(mask._replace(moves=()), NESTED)
+                moved = regions.moved(inner, lambda m, mask=mask: m._replace(moves=(*m.moves, *mask.moves)))
+                each = regions.both(each, moved)
+            found = regions.either(found, each)
+        return found
+
+    def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
+        """Expand a mask without moves by the equations that compute its predicate: logic, moves, comparisons."""
+        eqn = self._w.definition(mask.which)
+        if eqn is None or not depth:
+            return regions.of(mask)
+        x, primitive = eqn.invars[0], eqn.primitive
+        if primitive in (and_p, or_p) and mask.which.aval.dtype == bool:
+            one, other = [self._of_inputs(mask._replace(which=y), depth - 1) for y in eqn.invars]
+            return (regions.both if (primitive is and_p) == (mask.case == 1) else regions.either)(one, other)
+        if primitive is not_p and mask.which.aval.dtype == bool:
+            return self._of_inputs(mask._replace(which=x, case=1 - mask.case), depth - 1)
+        if primitive is e.eq_p and mask.case == 1 and type(eqn.invars[1]) is Literal:
+            case = int(eqn.invars[1].value) if x.aval.dtype.kind in "iu" else -1
+            return self._of_inputs(Mask(x, case, 0), depth - 1) if case >= 0 else regions.of(mask)
+        if primitive in _MOVES or (primitive is reduce_or_p and mask.case == 1):
+            inner = self._of_inputs(mask._replace(which=x), depth - 1)
+            return regions.moved(inner, lambda m: m.moved(primitive, **eqn.params))
+        return regions.of(mask)
 
     # ---- masks as arrays ---------------------------------------------------------------------------------------
 

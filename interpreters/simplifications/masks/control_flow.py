@@ -76,7 +76,7 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
         sinking.coefficients.implied = _implied(jaxpr, truths, places)
         program = sinking.run()
         changed = program is not sinking.jaxpr
-        where = tuple([sinking.where.get(v, NOWHERE) for v in jaxpr.invars])
+        where = tuple([sinking.coefficients.of_inputs(sinking.where.get(v, NOWHERE)) for v in jaxpr.invars])
         cache[key] = Within(checked(program) if changed else jaxpr, truths, where, changed)
     return cache[key]
 

@@ -26,7 +26,10 @@ class Move(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then moved as arrays are."""
+    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then moved as arrays are.
+
+    `cases` is 0 if it is compared with a number and is no index.
+    """
 
     which: Atom
     case: int
