@@ -49,7 +49,7 @@ class MaskWriter(Writer):
 
 
 def _number(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
-    """What an equation computes, the same for all equations that compute it; signs of zeros count."""
+    """Make a key that equations share which compute the same; signs of zeros count."""
     values = [x if type(x) is Var else (x.aval, np.asarray(x.value).tobytes()) for x in operands]
     return primitive, *values, frozenset(params.items())
 
@@ -268,7 +268,7 @@ class Coefficients:
         return found if known is None else bool(known == found.case)
 
     def _truth(self, mask: Mask) -> Atom:
-        """The boolean array of a mask without moves."""
+        """Write a mask without moves as a boolean array."""
         which, case = mask.which, mask.case
         if which.aval.dtype == bool:
             return which if case else self._w.write(not_p, which)

@@ -252,7 +252,7 @@ def _ones(w: Writer, x: Atom) -> Atom:
 
 
 def _somewhere(w: Writer, x: Atom, *, axes: tuple[int, ...]) -> Atom:
-    """Whether a mask holds somewhere along axes: brackets of positions may say so for all elements, or for none."""
+    """Reduce a mask by `or` along axes; brackets of positions may say that it holds for all elements, or for none."""
     shape, made = x.aval.shape, w.made_by(x, s.broadcast_in_dim_p)
     if made is not None and not {*axes} & {*made.params["dims"]} and all(shape[a] for a in axes):
         left = without(range(len(shape)), axes)
