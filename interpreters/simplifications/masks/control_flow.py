@@ -42,7 +42,7 @@ class Within(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a program finds the mask of a result.
+    """The place where a program finds the mask of a result.
 
     at: which input it is, `NEW` if it has none yet, `UNREAD` if nothing reads the result. inside: inputs that hold only
     where the mask does. around: inputs that hold wherever it does.
@@ -88,7 +88,7 @@ def _truth(jaxpr: Jaxpr, i: int, place: Place | None) -> Var | None:
 
 
 def _implied(jaxpr: Jaxpr, truths: Sequence[Var | None], places: Places) -> Mapping[Atom, Sequence[Atom]]:
-    """For each input and each mask of a result, the others of them that hold wherever it does."""
+    """Map inputs, and masks of results, to others of them that hold wherever they do."""
     found: dict[Atom, list[Atom]] = {}
     for truth, place in zip(truths, places):
         if truth is not None and place is not None:
