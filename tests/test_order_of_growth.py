@@ -3,10 +3,9 @@
 A program of the table is measured as it is compiled: simplified as a whole, the value alone, then the value with its
 gradient. Pointful programs, written with `vmap` over `arange`, compile to the operations that one writes for arrays:
 without gathers, scatters and more contractions than on paper.
-What falls short is listed by name, in `SHORTFALLS`: whoever mends it has to remove it from there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import log
 from typing import Any, NamedTuple
 
@@ -115,18 +114,7 @@ POINTFUL |= {
 }
 CONTRACTIONS = {"sum_k A[i,k] B[k,j]": {"value": 1, "gradient": 3}}
 MODES = ("value", "gradient")
-SHORTFALLS: dict[str, tuple[str, ...]] = {}
-
-
-def cases(names: Iterable[str], modes: tuple[str, ...] = MODES) -> pytest.MarkDecorator:
-    """A test for each program and mode; those that fall short are expected to fail."""
-
-    def marks(name: str, mode: str) -> Any:
-        falls_short = mode in SHORTFALLS.get(name, ())
-        return pytest.mark.xfail(raises=AssertionError, strict=True) if falls_short else ()
-
-    found = [pytest.param(name, mode, marks=marks(name, mode)) for name in names for mode in modes]
-    return pytest.mark.parametrize("name, mode", found)
+each_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def in_mode(f: Function, mode: str) -> Function:
@@ -161,21 +149,23 @@ def primitives(jaxpr: Jaxpr) -> list[str]:
     return [*[eqn.primitive.name for eqn in jaxpr.eqns], *inner]
 
 
-@cases(PROGRAMS)
+@each_mode
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_order(name: str, mode: str):
     program = PROGRAMS[name]
     small, large = [scalars(compiled(program, mode, n)) for n in (32, 128)]
     assert log((large + 1) / (small + 1), 4) <= program.order + 0.2
 
 
-@cases(POINTFUL)
+@each_mode
+@pytest.mark.parametrize("name", POINTFUL)
 def test_pointful_programs_index_nothing(name: str, mode: str):
     found = primitives(compiled(POINTFUL[name], mode, 32))
     assert not [each for each in found if each.startswith(("gather", "scatter", "dynamic"))]
     assert found.count("dot_general") == CONTRACTIONS.get(name, {}).get(mode, 0)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@each_mode
 @pytest.mark.parametrize("name", [*PROGRAMS, *POINTFUL])
 def test_values(name: str, mode: str):
     """The program that is compiled gives what the one that was written does."""
@@ -211,10 +201,10 @@ SIZED: dict[str, Callable[[Function], Jaxpr]] = {
 }
 
 
-@cases(["calls in calls"], tuple(SIZED))
-def test_size_is_linear_in_the_depth(name: str, mode: str):
+@pytest.mark.parametrize("form", SIZED)
+def test_size_is_linear_in_the_depth(form: str):
     """Equations and references: no call passes on the residuals of the calls inside of it."""
-    small, middle, large = [cost.program_size(SIZED[mode](nested(depth))) for depth in (8, 16, 32)]
+    small, middle, large = [cost.program_size(SIZED[form](nested(depth))) for depth in (8, 16, 32)]
     assert large - middle == 2 * (middle - small)
 
 
@@ -234,8 +224,8 @@ LINEARIZED: dict[str, Function] = {
 }
 
 
-@cases(LINEARIZED, ("again",))
-def test_linearizing_a_linear_map_adds_no_choice(name: str, mode: str):
+@pytest.mark.parametrize("name", LINEARIZED)
+def test_linearizing_a_linear_map_adds_no_choice(name: str):
     def choices(times: int) -> int:
         def pushed(x: Any, t: Any) -> Any:
             f = LINEARIZED[name]
