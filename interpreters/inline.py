@@ -5,7 +5,8 @@ the array; and residuals are those of one program, not lists that every call pas
 function that is called twice stays one, also if one of the calls is inside of another function: so no equation is
 copied. This is for whole programs: those that are about to be compiled, or unzipped. Of programs that a function in
 Python calls in turn, as it is linearized, only those before are known (`InliningInTurn`): of what they have in common
-there are at most two copies. XLA inlines all calls, so nothing else changes. Left out: functions with effects.
+there are at most two copies. XLA inlines all calls, so what is compiled does not change; linear jaxprs show fewer calls
+(docs/decisions/0013). Left out: functions with effects, and those whose inputs are not of the types of the operands.
 """
 
 import operator

@@ -68,7 +68,7 @@ def unzip_body(
     policy: Policy = save_all,
     linear_out: tuple[bool, ...] | None = None,
 ) -> UnzippedJaxpr:
-    """Split a program that an equation carries, in the same way.
+    """Split the program of a loop, a branch or a call into a primal and a linear half; its calls are not inlined.
 
     Args:
       linear_out: which results must be linear, even those that depend on no linear input and so are zero: the carry

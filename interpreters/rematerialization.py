@@ -65,12 +65,12 @@ class Offload(NamedTuple):
 
 
 def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """The policy of ordinary reverse mode: every residual is saved, nothing is computed twice."""
+    """The policy of ordinary reverse mode: residuals are saved; only broadcasts and iotas are computed again."""
     return True
 
 
 def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Only the inputs are kept; every residual is computed again."""
+    """Keep the inputs, and what callbacks gave; every other residual is computed again."""
     return False
 
 

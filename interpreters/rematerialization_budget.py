@@ -61,7 +61,10 @@ Path = tuple[Equation, ...]
 
 
 class _CostNode:
-    """A node of the graph: an equation, inside the equations `path`; or, without one, a join of values."""
+    """A node of the graph: an equation, inside the equations `path`; or, without one, a join of values, which is free.
+
+    reads: the nodes whose results it needs. work, nbytes: operations, and bytes of results, of all of its runs.
+    """
 
     __slots__ = ("eqn", "nbytes", "path", "reads", "work")
 

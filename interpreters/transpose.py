@@ -210,7 +210,7 @@ class _Cotangent:
 
 
 def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
-    """Values of the nonlinear variables: nonlinear lets stay as they are."""
+    """Values of the nonlinear variables: nonlinear equations are applied as they are."""
     env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
     for eqn in jaxpr.eqns:
         if not eqn.linear:

@@ -232,7 +232,7 @@ def _handler(aval: ShapedArray, device: Device) -> Any:
 
 @dataclass(frozen=True)
 class MemoryAnalysis:
-    """Bytes on the device; a field that this jaxlib does not tell is None. The names are JAX's."""
+    """Bytes on the device; the peak is None where this jaxlib does not tell it. The names are JAX's."""
 
     generated_code_size_in_bytes: int
     argument_size_in_bytes: int

@@ -1,7 +1,8 @@
-"""Running programs on concrete values: primitive by primitive, or whole programs; one cache of executables.
+"""Running programs on concrete values: primitive by primitive, or whole programs.
 
-The key of an executable stands in `executable`, and nowhere else: program, device, donated inputs, options. A program
-that is new but writes the same module as one before is not compiled again.
+`executable` remembers what whole programs were compiled to, by device, donated inputs and options; `EagerEvaluator`
+what primitives and small functions were, by types. A program that is new but writes the same module as one of the last
+ones, without callbacks, is not compiled again.
 """
 
 import functools

@@ -17,11 +17,14 @@ Result = TypeVar("Result")
 
 
 def uninterrupted(f: Callable[..., Result], *args: Any, **keywords: Any) -> Result:
-    """The result of `f(*args, **keywords)`, called where no signal handler runs; what `f` raises is raised here."""
+    """The result of `f(*args, **keywords)`, called on another thread, where no signal handler runs.
+
+    What `f` raises is raised here. Where no thread can be started any more, it is called on this one.
+    """
     call = _CallingThread(f, args, keywords)
     try:
         call.start()
-    except RuntimeError:  # there can be no thread more, as while the interpreter ends
+    except RuntimeError:  # as while the interpreter ends
         return f(*args, **keywords)
     call.wait()
     return call.outcome()

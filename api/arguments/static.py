@@ -163,9 +163,8 @@ def _check_names(names: Sequence[str], parameters: Sequence[inspect.Parameter], 
         return
     for name in names:
         if name not in kinds:
-            raise ValueError(
-                f"{what}_argnames names {name!r}, but {core.describe_function(fun)} has {', '.join(kinds)}."
-            )
+            has = ", ".join(kinds) or "no parameters"
+            raise ValueError(f"{what}_argnames names {name!r}, but {core.describe_function(fun)} has {has}.")
 
 
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)

@@ -64,7 +64,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
 
 
 def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
+    """Compute cost and abstract results of a program from abstract inputs, once for as long as the program lives."""
     cache = _runs.setdefault(jaxpr, {})
     key = tuple(map(_key, given))
     if key not in cache:

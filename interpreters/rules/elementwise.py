@@ -124,12 +124,12 @@ def _extreme(primitive: Primitive, wins: Callable[[Any, Any], Any]) -> None:
     def share(x: Any, other: Any) -> Any:
         aval = max(aval_of(x), aval_of(other), key=lambda aval: len(aval.shape))
         of_tie = select_n(eq(x, other), constant(0, aval), constant(0.5, aval))
-        return select_n(_first(wins, x, other), of_tie, constant(1, aval))
+        return select_n(_wins(wins, x, other), of_tie, constant(1, aval))
 
     jvp.partials(primitive, lambda t, x, y: mul(t, share(x, y)), lambda t, x, y: mul(t, share(y, x)))
 
 
-def _first(wins: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+def _wins(wins: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     """Tell where x wins over y; complex numbers are compared by their real parts, then by the others."""
     if not dtypes.is_complex(aval_of(x).dtype):
         return wins(x, y)

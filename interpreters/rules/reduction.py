@@ -1,4 +1,7 @@
-"""Rules of reductions and scans. No derivative divides by an element, so zeros and ties are no exceptions."""
+"""Rules of reductions and scans. No derivative divides by an element, so zeros are no exceptions.
+
+At ties of max and min all elements that attain the extreme share its derivative equally.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any

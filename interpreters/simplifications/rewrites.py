@@ -1,7 +1,7 @@
 """The table of rewrites: for each primitive, what an application of it is replaced by, in the order they are tried.
 
 Signs of zeros count: x + 0.0 is x for all x but -0.0, so only -0.0 is neutral; in linear programs both are, for there
-a zero has no sign to speak of. There a zero factor makes zero, too: the other factor is a tangent, not infinity.
+a zero has no sign to speak of. There a factor that the program shows to be zero makes zero of any tangent, too.
 docs/rewrites.md shows every row with an example. matchers.py has the notation, and compiles it.
 """
 
@@ -26,7 +26,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
     e.mul_p: [
         Rewrite("x * 1 -> x", "1 is neutral"),
         Rewrite("m * n -> product(m, n)", "numbers are multiplied now"),
-        Rewrite("ẋ * 0 -> 0", "a tangent is finite", LINEAR),
+        Rewrite("ẋ * 0 -> 0", "a zero that the program shows drops the tangent", LINEAR),
     ],
     e.div_p: [Rewrite("x / 1 -> x", "1 is neutral")],
     e.add_p: [
@@ -133,8 +133,8 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite("dynamic_update_slice(x, y, *i) -> y if same_type(x, y)", "all is replaced"),
     ],
     dot_general_p: [
-        Rewrite("dot_general(ẋ, 0) -> 0", "a tangent is finite", LINEAR),
-        Rewrite("dot_general(0, ẋ) -> 0", "a tangent is finite", LINEAR),
+        Rewrite("dot_general(ẋ, 0) -> 0", "a zero that the program shows drops the tangent", LINEAR),
+        Rewrite("dot_general(0, ẋ) -> 0", "a zero that the program shows drops the tangent", LINEAR),
         Rewrite(
             "dot_general[c, p, t](x, y) -> elementwise_product(x, y, c) if not contracts(x, y, c)", "nothing is summed"
         ),

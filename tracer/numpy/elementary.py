@@ -222,5 +222,8 @@ def _heaviside(x: Any, y: Any) -> Array:
 
 
 def i0(x: ArrayLike, /) -> Array:
-    """The modified Bessel function of the first kind, order 0, elementwise."""
+    """The modified Bessel function of the first kind, order 0, elementwise.
+
+    It is infinite at infinity, where NumPy gives nan.
+    """
     return apply_inexact("i0", special.bessel_i0_p, x)

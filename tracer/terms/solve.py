@@ -68,7 +68,7 @@ class _Solution:
         return self.term()
 
     def step(self) -> bool:
-        """Change something, and tell whether anything was left to change."""
+        """Change something, and tell whether anything was changed."""
         if FALSE in self.brackets or 0 in self.sizes.values():
             return False
         single = [v for v, n in self.sizes.items() if n == 1]

@@ -164,7 +164,7 @@ def _is_left_out(w: Writer, x: Atom) -> bool:
 def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _PlannedSum | None:
     """Terms with their plans; None if one has none, or needs more than views."""
     plans = [planned(t, tuple([atoms[f.operand].aval.shape for f in t.factors]), aval.shape) for t in terms]
-    if any(p is None or not p.only_moves for p in plans):
+    if any(p is None or not p.uses_views_only for p in plans):
         return None
     return _PlannedSum(tuple(terms), atoms, [p for p in plans if p is not None])
 

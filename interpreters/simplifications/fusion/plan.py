@@ -60,8 +60,8 @@ class Plan(NamedTuple):
     cost: ContractionCost
 
     @property
-    def only_moves(self) -> bool:
-        """Tell whether factors are read through views alone, without masks and steps."""
+    def uses_views_only(self) -> bool:
+        """Tell whether all is read and written without masks, gathers, scatters and running sums."""
         return not self.masks and not any(self.steps.factors) and self.steps.scatter is None
 
 

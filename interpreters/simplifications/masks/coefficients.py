@@ -70,7 +70,10 @@ class Coefficients:
     # ---- coefficients ------------------------------------------------------------------------------------------
 
     def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
-        """Mask a coefficient: `other` outside `region`. Unchanged if it is a finite number, or masked so already."""
+        """Mask a coefficient: `other` outside `region`, or, of a broadcast, where none of its copies is in it.
+
+        Unchanged if the region is everywhere or nowhere, or if it is a finite number but 0, or masked so already.
+        """
         if not region or is_finite_nonzero(self._w, x):
             return x
         key = x, region, other

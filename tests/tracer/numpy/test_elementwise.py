@@ -63,7 +63,10 @@ def test_functions_of_numbers(name, x):
 @pytest.mark.parametrize("x", [FLOATS, SPECIAL], ids=["float", "special"])
 @pytest.mark.parametrize("name", OF_REALS + OF_FLOATS)
 def test_functions_of_floats(name, x):
-    check(getattr(tnp, name)(tnp.asarray(x)), quiet(getattr(np, name), x))
+    expected = quiet(getattr(np, name), x)
+    if name == "i0":
+        expected = np.where(np.isinf(x), np.inf, expected)  # where NumPy's is nan, the product of 0 and infinity
+    check(getattr(tnp, name)(tnp.asarray(x)), expected)
 
 
 @pytest.mark.parametrize("name", OF_FLOATS)
