@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
-from tapeless.tracer import core
+from tapeless.tracer import core, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
@@ -70,7 +70,10 @@ class JVPTrace(Trace):
             if not some:
                 return self.parent.process(primitive, args, params)
             zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
-            outs, out_tangents = rules[primitive](primals, zeros, **params)
+            if primitive.carries_programs or source.override.get() is not None:
+                outs, out_tangents = rules[primitive](primals, zeros, **params)
+            else:  # the line is looked up once, for all equations of the rule
+                outs, out_tangents = source.at(source.current(), rules[primitive], primals, zeros, **params)
         finally:
             core.current.set(outside)
         return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
