@@ -159,7 +159,7 @@ class Built:
     def rewritten(self) -> Jaxpr:
         """The program after this one row; the same object if it has nothing to say."""
         root = self.root()
-        whole = simplify.rules[root.primitive]
+        whole = simplify.rules[root.primitive].apply
         assert isinstance(whole, matchers.Rewrites)
         w = simplify.Writer(self.jaxpr)
         for eqn in self.jaxpr.eqns:

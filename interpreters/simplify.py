@@ -29,7 +29,7 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
@@ -54,17 +54,23 @@ def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
     return _remembered(jaxpr, bodies if any(jaxpr.linear_in) else programs)
 
 
-rules = Rules(
+class Simplification(NamedTuple):
+    """A shorter way to compute an equation.
+
+    apply: (writer, *operands, **params) -> an equal atom, one for each result if there are several, or None.
+    looks_at: unless an operand is a literal, or a result of one of these primitives, there is none. None: any may do.
+    """
+
+    apply: Callable[..., Atom | Sequence[Atom] | None]
+    looks_at: frozenset[Primitive] | None = None
+
+
+rules: Table[Simplification] = Table(
     "simplify",
-    "rule(writer, *operands, **params) -> an equal atom (one for each result if there are several), or None",
+    "simplification.apply(writer, *operands, **params) -> an equal atom, or None; which primitives it looks at",
     absent="the equation is never replaced by a simpler one",
 )
-looks_at: Table[frozenset[Primitive]] = Table(
-    "simplify operands",
-    "primitives: the simplify rule gives None unless an operand is a literal or a result of one of them",
-    absent="the simplify rule is always tried",
-)
-_NOTHING = frozenset[Primitive]()
+_NO_RULE = Simplification(lambda w, *operands, **params: None, frozenset())
 Steps = list[Callable[[Jaxpr], Jaxpr]]
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
 programs: Steps = []
@@ -104,7 +110,7 @@ class Writer:
         rule = rules.get(eqn.primitive)
         if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
             self.place = eqn.source
-            found = rule(self, *now.invars, **eqn.params)
+            found = rule.apply(self, *now.invars, **eqn.params)
             if found is not None and self.replace(eqn, found):
                 return
         if eqn.primitive.carries_programs:
@@ -115,7 +121,7 @@ class Writer:
 
     def is_idle(self, eqn: Equation) -> bool:
         """Tell whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
-        wanted = looks_at.get(eqn.primitive, _NOTHING if eqn.primitive not in rules else None)
+        wanted = rules.get(eqn.primitive, _NO_RULE).looks_at
         if wanted is None or eqn.primitive.carries_programs:
             return False
         same, made = self._same, self._made
@@ -161,7 +167,7 @@ class Writer:
     def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
         """Apply a primitive with one result, by its rule if it knows better."""
         rule = rules.get(primitive)
-        found = rule(self, *operands, **params) if rule else None
+        found = rule.apply(self, *operands, **params) if rule else None
         (aval,) = primitive.type(tuple([v.aval for v in operands]), params)
         if isinstance(found, (Var, Literal)) and found.aval is aval:
             return found

@@ -124,4 +124,4 @@ def _is_zero(x: Atom | float) -> bool:
     return type(x) is Literal and not np.any(x.value)
 
 
-simplify.rules[cond_p] = _cond
+simplify.rules[cond_p] = simplify.Simplification(_cond)

@@ -164,10 +164,7 @@ def _fill() -> None:
     for primitive in dict.fromkeys([*REWRITES, *of_elements]):
         after = elementwise.before_broadcasts if primitive in of_elements else None
         rule = Rewrites(primitive, REWRITES.get(primitive, ()), names, after)
-        simplify.rules[primitive] = rule
-        wanted = rule.looks_at()
-        if wanted is not None:
-            simplify.looks_at[primitive] = wanted
+        simplify.rules[primitive] = simplify.Simplification(rule, rule.looks_at())
 
 
 _fill()

@@ -22,7 +22,7 @@ from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
 from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
 from tapeless.interpreters.simplifications.fusion.tiles import Box, additions, cells, size_of, tiling
-from tapeless.interpreters.simplify import Writer, rules
+from tapeless.interpreters.simplify import Simplification, Writer, rules
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Atom, Equation, Var
@@ -93,7 +93,8 @@ def _scatter(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) ->
     return None if found.additions else found.written(w, x.aval)
 
 
-rules[i.gather_p], rules[i.scatter_p], rules[i.scatter_add_p] = _gather, _scatter, _scatter_add
+for _primitive, _rule in ((i.gather_p, _gather), (i.scatter_p, _scatter), (i.scatter_add_p, _scatter_add)):
+    rules[_primitive] = Simplification(_rule)
 
 # ---- terms ---------------------------------------------------------------------------------------------------
 
