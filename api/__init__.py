@@ -25,7 +25,7 @@ from tapeless import (
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
-from tapeless.compile.placement import block_until_ready, device_get, device_put
+from tapeless.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.custom.closures import closure_convert
 from tapeless.custom.jvp import custom_jvp
@@ -44,7 +44,7 @@ from tapeless.late_names import imported_late as _imported_late
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
-from tapeless.lowering.array import from_dlpack
+from tapeless.lowering.array import from_dlpack, live_arrays
 from tapeless.lowering.devices import (
     Device,
     config_cpu_devices,
@@ -52,24 +52,42 @@ from tapeless.lowering.devices import (
     default_device,
     device_count,
     devices,
+    local_device_count,
     local_devices,
+    process_count,
+    process_index,
+    process_indices,
     set_default_device,
 )
 from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
 from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
-from tapeless.tracer.config import (
-    config,
+from tapeless.tracer.config import config, enable_x64
+from tapeless.tracer.core import ensure_compile_time_eval
+from tapeless.tracer.dtypes import float0
+from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.scoped_settings import (
+    debug_infs,
     debug_nans,
     default_matmul_precision,
+    default_prng_impl,
     disable_jit,
-    enable_x64,
+    enable_checks,
+    enable_custom_prng,
+    explain_cache_misses,
+    legacy_prng_key,
+    log_compiles,
+    no_execution,
+    no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
+    threefry_partitionable,
+    transfer_guard,
+    transfer_guard_device_to_device,
+    transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
 )
-from tapeless.tracer.core import ensure_compile_time_eval
-from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.source import named_scope
 from tapeless.tracer.types import aval_of as typeof
 
@@ -93,6 +111,7 @@ __all__ = [
     "closure_convert",
     "config",
     "config_cpu_devices",
+    "copy_to_host_async",
     "core",
     "cost",
     "custom_batching",
@@ -101,27 +120,35 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "debug",
+    "debug_infs",
     "debug_nans",
     "default_backend",
     "default_device",
     "default_matmul_precision",
+    "default_prng_impl",
     "device_count",
     "device_get",
     "device_put",
     "devices",
     "disable_jit",
+    "dlpack",
     "dtypes",
     "effects_barrier",
+    "enable_checks",
+    "enable_custom_prng",
     "enable_x64",
     "ensure_compile_time_eval",
     "errors",
     "eval_shape",
     "experimental",
     "explain",
+    "explain_cache_misses",
     "explain_control_flow",
     "extend",
     "flatten_util",
+    "float0",
     "from_dlpack",
+    "fwd_and_bwd",
     "grad",
     "hessian",
     "io_callback",
@@ -131,19 +158,30 @@ __all__ = [
     "jit",
     "jvp",
     "lax",
+    "legacy_prng_key",
     "linear_transpose",
     "linearize",
+    "live_arrays",
+    "local_device_count",
     "local_devices",
+    "log_compiles",
     "make_jaxpr",
     "named_call",
     "named_scope",
     "nn",
+    "no_execution",
+    "no_tracing",
     "numpy",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
     "pmap",
+    "print_environment_info",
     "print_saved_residuals",
+    "process_count",
+    "process_index",
+    "process_indices",
+    "profiler",
     "program_size",
     "pure_callback",
     "random",
@@ -157,6 +195,11 @@ __all__ = [
     "stop_gradient",
     "strict_form",
     "testing",
+    "threefry_partitionable",
+    "transfer_guard",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
     "tree",
     "tree_util",
     "typeof",
@@ -169,18 +212,22 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, extend, flatten_util, nn, ops, scipy, sharding, typing
+    from tapeless import core, dlpack, extend, flatten_util, nn, ops, profiler, scipy, sharding, typing
     from tapeless.batch.pmap import pmap
     from tapeless.compile.named_call import named_call
     from tapeless.custom.gradient import custom_gradient
+    from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
+    from tapeless.host.environment import print_environment_info
     from tapeless.jax_shim import as_jax
 else:
     __getattr__ = _imported_late(
         globals(),
         {
-            **dict.fromkeys(("core", "extend", "flatten_util", "nn", "ops", "scipy", "sharding", "typing"), ""),
+            **dict.fromkeys("core dlpack extend flatten_util nn ops profiler scipy sharding typing".split(), ""),
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",
+            "fwd_and_bwd": "differentiate.fwd_and_bwd",
+            "print_environment_info": "host.environment",
             "named_call": "compile.named_call",
             "pmap": "batch.pmap",
         },

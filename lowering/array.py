@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from tapeless.lowering import compat, devices, forking
+from tapeless.lowering import compat, devices, forking, transfers
 from tapeless.lowering.devices import Device, SingleDeviceSharding
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
@@ -90,6 +90,7 @@ class DeviceArray(Array):
         if self.device.client is not device.client:
             return _put(np.asarray(self), aval, device)
         forking.check()
+        transfers.between_devices(aval)
         return DeviceArray(compat.transfer(self.live(), aval, device.sharding, device.handle))
 
     def _await(self) -> None:
@@ -101,7 +102,16 @@ class DeviceArray(Array):
 
     def _host(self) -> np.ndarray[Any, Any]:
         self._await()
+        if self.device.platform != "cpu":
+            transfers.to_host(self.aval)
         return compat.to_numpy(self.live())
+
+    def copy_to_host_async(self) -> None:
+        """Begin to copy the elements to the host, without waiting for them: reading them later finds them there."""
+        buf = self.live()
+        if self.device.platform != "cpu":
+            transfers.explicitly(transfers.to_host, self.aval)
+            compat.copy_to_host_async(buf)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         host = self._host()
@@ -258,6 +268,7 @@ def _put(host: Any, aval: ShapedArray, device: Device) -> DeviceArray:
     if isinstance(host, np.ndarray) and dtypes.is_narrower(aval.dtype, host.dtype):
         host = narrowed(host, aval.dtype)  # config.numpy_bits is 32, or was when its type was asked for
     forking.check()
+    transfers.to_device(aval)
     host = np.asarray(host, aval.dtype)
     return DeviceArray(compat.put(host, aval, device.sharding, device.handle))
 
@@ -301,6 +312,10 @@ def device_put(value: Any, device: Device | None = None) -> DeviceArray:
 
     By copy, except that an array of ours which is on `device` is returned; with no device, on whichever it is.
     """
+    return transfers.explicitly(_device_put, value, device)
+
+
+def _device_put(value: Any, device: Device | None) -> DeviceArray:
     if isinstance(value, DeviceArray):
         return value if device is None else value.placed(value.aval, device)
     device = device or devices.current_device()
@@ -313,7 +328,17 @@ def device_put(value: Any, device: Device | None = None) -> DeviceArray:
 
 def device_get(x: Any) -> np.ndarray[Any, Any]:
     """The elements as a NumPy array, read-only if `x` is ours."""
-    return np.asarray(x)
+    return transfers.explicitly(np.asarray, x)
+
+
+def live_arrays(platform: str | None = None) -> list[DeviceArray]:
+    """List the arrays on the devices of a platform, or of the default one: those that someone holds, constants of
+    compiled programs and numbers that are kept for later use among them; keys as their words.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    bufs = devices.devices(platform)[0].client.live_arrays()
+    return [DeviceArray(buf) for buf in bufs if type(buf.aval) is ShapedArray and not buf.is_deleted()]
 
 
 def _unpickled(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
@@ -416,3 +441,18 @@ def _place(x: Any) -> tuple[Device, Any]:
 def _capsule(x: Any, stream: Any) -> Any:
     export: Callable[..., Any] = x.__dlpack__
     return export() if stream is None else export(stream=stream)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Tell whether arrays of a dtype can be shared by dlpack.
+
+    Raises: TypeError for None, which NumPy takes as float64, and for what is no dtype.
+    """
+    if dtype is None:
+        raise TypeError("is_supported_dtype: expected a dtype, not None.")
+    return np.dtype(dtype) in {dtypes.canonical(name) for name in _SUPPORTED.split()}
+
+
+_SUPPORTED = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex64 complex128"
+)

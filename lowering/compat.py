@@ -92,6 +92,12 @@ else:
         return _importing_jax(buf._single_device_array_to_np_array_did_copy)[0]
 
 
+def copy_to_host_async(buf: Any) -> None:
+    """Begin to copy a buffer to the host, where `to_numpy` will find it."""
+    name = "_copy_single_device_array_to_host_async"
+    getattr(buf, name if hasattr(buf, name) else "copy_to_host_async")()
+
+
 def address(buf: Any) -> int:
     """Return the device address of a buffer's elements."""
     return _importing_jax(buf.unsafe_buffer_pointer)

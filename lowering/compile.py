@@ -21,7 +21,8 @@ from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray
 from tapeless.lowering.uninterrupted import uninterrupted
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, logs
+from tapeless.tracer.config import config
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
@@ -76,10 +77,17 @@ def compile_module(
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
     if callbacks and device.platform != "cpu":
         raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
-    loaded, restored = _load_or_compile(text, device, given, callbacks, use_cache)
+    what = f"compiled {_name_of(text)} for {device}" if config.log_compiles else ""
+    loaded, restored = logs.timed(what, lambda: _load_or_compile(text, device, given, callbacks, use_cache))
     executable = (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
     executable.restored = restored
     return executable
+
+
+def _name_of(text: str | bytes) -> str:
+    """The name of a module, as its text begins."""
+    found = re.search(r"module @(\S+)", (text if isinstance(text, str) else text.decode(errors="replace"))[:1000])
+    return found[1] if found else "a module"
 
 
 class Executable:

@@ -129,6 +129,38 @@ def device_count(platform: str | None = None) -> int:
     return len(_platform(platform or default_backend()))
 
 
+def local_device_count(backend: str | None = None) -> int:
+    """Count the devices of a platform, or of the default one, that belong to this process.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    return len(local_devices(backend))
+
+
+def process_count(backend: str | None = None) -> int:
+    """Count the processes that the devices of a platform, or of the default one, belong to.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    return len(process_indices(backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """Number of this process among those of a platform, or of the default one, from 0.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    return _platform(backend or default_backend())[0].client.process_index()
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """List the numbers of the processes that the devices of a platform, or of the default one, belong to.
+
+    Raises: RuntimeError if the platform is not there, with the reason.
+    """
+    return sorted({d.process_index for d in _platform(backend or default_backend())})
+
+
 def default_backend() -> str:
     """Name of the platform used when nobody says: "cpu", "gpu" or "tpu"."""
     return _default_platform()[0].platform

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tapeless.lowering import devices, emit
+from tapeless.lowering import devices, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.key_array import wrapped
-from tapeless.tracer import core, dtypes, source
+from tapeless.tracer import core
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
@@ -76,11 +74,11 @@ def _compiled_for_host(callbacks: Sequence[Any], text: str, out_avals: Any, devi
 
 
 def run(jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[DeviceArray, ...]:
-    """Compute a program on concrete values. Raises: FloatingPointError with `config.debug_nans`, see below."""
+    """Compute a program on concrete values. Raises: FloatingPointError with `config.debug_nans`, see nonfinite.py."""
     device = device_of(args)
     outs = executable(jaxpr, device).call([buffer_on(x, device) for x in args])
-    if config.debug_nans:
-        check_nans_in(jaxpr, outs, args)
+    if nonfinite.are_watched():
+        nonfinite.check_program(jaxpr, outs, args)
     return tuple(outs)
 
 
@@ -107,6 +105,8 @@ class EagerEvaluator:
 
     def evaluate(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
+        if config.no_execution:
+            raise execution_error(str(primitive))
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
@@ -116,12 +116,14 @@ class EagerEvaluator:
         if found is None:
             found = self._primitives.enter(key, executable(_program(primitive, avals, params), device))
         outs = found.call(bufs)
-        if config.debug_nans and has_nan(outs):
-            raise _nan_error(primitive)
+        if nonfinite.are_watched():
+            nonfinite.check(primitive, outs)
         return tuple(outs)
 
     def evaluate_function(self, f: Callable[..., Any], args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Compute a function of arrays, made of several primitives, as one program."""
+        if config.no_execution:
+            raise execution_error(core.describe_function(f))
         avals, bufs, device = _operands(args)
         key = (f, device, config.trace_key(), avals, *params.items())
         found = self._functions.get(key) or self._functions.recall(key)
@@ -130,12 +132,17 @@ class EagerEvaluator:
         outs = found.run([*found.consts, *bufs])
         if found.checked is not None:
             consts = map(wrapped, found.consts, found.checked.in_avals)
-            check_nans_in(found.checked, outs, [*consts, *args])
+            nonfinite.check_program(found.checked, outs, [*consts, *args])
         return outs[0] if found.single else tuple(outs)
 
 
+def execution_error(what: str) -> RuntimeError:
+    """The error for running something where `config.no_execution` is set."""
+    return RuntimeError(f"{what} would be run, which config.no_execution forbids.")
+
+
 class _CompiledFunction(NamedTuple):
-    """A compiled function of arrays; is its result one array; the program, if nan is looked for in it."""
+    """A compiled function of arrays; is its result one array; the program, if its results must be finite."""
 
     run: Callable[[list[Any]], list[DeviceArray]]
     consts: list[Any]
@@ -161,7 +168,9 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
 
     jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
     run = executable(jaxpr, device).call
-    return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, jaxpr if config.debug_nans else None)
+    return _CompiledFunction(
+        run, [buffer_on(c, device) for c in consts], single, jaxpr if nonfinite.are_watched() else None
+    )
 
 
 _aval, _buf = attrgetter("aval"), attrgetter("buf")
@@ -207,36 +216,6 @@ def _concrete(x: Any) -> ShapedArray:
     return aval_of(x)
 
 
-# ---- nan -----------------------------------------------------------------------------------------------------
-
-
-def check_nans_in(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
-    """Raises: FloatingPointError naming the equation of `jaxpr` that first gave nan, if a result is nan."""
-    if not has_nan(outs):
-        return
-    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
-    for eqn in jaxpr.eqns:
-        operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]
-        with config.scope(debug_nans=True):
-            results = source.at(eqn.source, eqn.primitive.bind, *operands, **eqn.params)
-        env.update(zip(eqn.outvars, results))
-
-
-def _nan_error(primitive: Primitive) -> FloatingPointError:
-    here = source.describe_here()
-    return FloatingPointError(f"nan in the result of '{primitive}'{f', at {here}' if here else ''}.")
-
-
-def has_nan(outs: Sequence[DeviceArray]) -> bool:
-    """Tell whether some result holds a nan."""
-    return any(map(_has_nan, outs))
-
-
-def _has_nan(x: DeviceArray) -> bool:
-    return dtypes.is_inexact(x.aval.dtype) and bool(np.isnan(np.asarray(x).astype(_WIDE[x.aval.dtype.kind])).any())
-
-
-_WIDE: Mapping[str, Any] = {"f": np.float64, "V": np.float64, "c": np.complex128}
 _executables = core.program_cache()
 _eager_control_flow = core.program_cache()
 

@@ -21,12 +21,13 @@ _UNSET: Any = object()
 class Field(Generic[T]):
     """One setting: its name, its allowed values, its value for the process and for the current scope.
 
-    `allowed` is None for any string; then `check`, which a layer above may fill in, says what is wrong with one.
+    `allowed` is None for any string; then `check`, which a layer above may fill in, says what is wrong with one. A
+    field that is not `keyed` does not change what programs are: those traced under another value of it serve.
     """
 
-    def __init__(self, default: T, allowed: tuple[T, ...] | None) -> None:
+    def __init__(self, default: T, allowed: tuple[T, ...] | None, keyed: bool = True) -> None:
         self.everywhere = default
-        self.allowed = allowed
+        self.allowed, self.keyed = allowed, keyed
         self.check: Callable[[T], None] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -39,7 +40,7 @@ class Field(Generic[T]):
 
     def __set__(self, instance: Any, value: T) -> None:
         self.everywhere = self.checked(value)
-        _process[0] = _settings([field.everywhere for field in _fields.values()])
+        _process[0] = _settings([field.everywhere for field in _fields.values() if field.keyed])
         if _scope.get() is not None:
             _scope.set(_settings_now())
 
@@ -79,13 +80,16 @@ def _bits_in_environment(variable: str, default: int) -> int:
     return int(given)
 
 
+_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")  # of guards of transfers
+
+
 class Config:
     """The settings of Tapeless.
 
     default_bits: width of Python scalars, random numbers and what `zeros`, `arange`, ... create: 32 or 64.
     numpy_bits: the width of NumPy arrays of 64 bits: theirs, or 32 for programs that come from JAX. TAPELESS_NUMPY_BITS
       in the environment sets it, too.
-    debug_nans: whether a result that holds a NaN is an error that names the operation.
+    debug_nans, debug_infs: whether a result that holds a NaN, or an infinity, is an error that names the operation.
     numpy_dtype_promotion: "standard", or "strict": operands of different dtypes are a TypePromotionError, unless all
       but one are numbers, or weakly typed, of the same kind or a lower one.
     numpy_rank_promotion: "allow", "warn" or "raise", where operands of different numbers of axes, not counting
@@ -94,7 +98,17 @@ class Config:
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
-    JAX's names are understood, too: `jax_enable_x64` for the widths, for the others "jax_" and the name.
+    no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
+    log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
+      logged as a warning of the logger "tapeless".
+    default_prng_impl, threefry_partitionable: the generator of keys, and how it counts. There is one.
+    enable_custom_prng: whether `random.PRNGKey` makes keys, as `random.key` does, not bare words.
+    legacy_prng_key: "allow", "warn" or "error", where bare words are used as a key.
+    transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
+      elements are moved: "allow"; "log" or "disallow" what nobody asked for by `device_put` or `device_get`;
+      "log_explicit" or "disallow_explicit" whatever is moved. `transfer_guard` sets the three.
+    JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`, for the
+    others "jax_" and the name.
     """
 
     __slots__ = ()
@@ -102,6 +116,7 @@ class Config:
     default_bits = Field(32, (32, 64))
     numpy_bits = Field(_bits_in_environment("TAPELESS_NUMPY_BITS", 64), (32, 64))
     debug_nans = Field(False, (False, True))
+    debug_infs = Field(False, (False, True))
     numpy_dtype_promotion = Field("standard", ("standard", "strict"))
     numpy_rank_promotion = Field("allow", ("allow", "warn", "raise"))
     default_matmul_precision = Field[Any](
@@ -110,6 +125,17 @@ class Config:
     disable_jit = Field(False, (False, True))
     platform_name = Field("", None)
     check_programs = Field(False, (False, True))
+    no_tracing = Field(False, (False, True), keyed=False)
+    no_execution = Field(False, (False, True))
+    log_compiles = Field(False, (False, True), keyed=False)
+    explain_cache_misses = Field(False, (False, True), keyed=False)
+    default_prng_impl = Field("threefry2x32", ("threefry2x32",))
+    threefry_partitionable = Field(True, (True,))
+    enable_custom_prng = Field(False, (False, True))
+    legacy_prng_key = Field("allow", ("allow", "warn", "error"))
+    transfer_guard_host_to_device = Field("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_device = Field("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_host = Field("allow", _LEVELS, keyed=False)
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process, by its name or by JAX's.
@@ -126,7 +152,8 @@ class Config:
         """
         if name == "jax_enable_x64":
             name, value = "default_bits", _bits(value)
-        _field(name).__set__(self, value)
+        for field in _meant_by(name):
+            field.__set__(self, value)
 
     @contextmanager
     def scope(self, **values: Any) -> Generator[None]:
@@ -138,7 +165,8 @@ class Config:
         """
         with ExitStack() as scopes:
             for name, value in values.items():
-                scopes.enter_context(_field(name).scope(value))
+                for field in _meant_by(name):
+                    scopes.enter_context(field.scope(value))
             here, before = _settings_now(), _scope.get()
             try:
                 _scope.set(here)
@@ -160,7 +188,7 @@ class Config:
         """A field by JAX's name."""
         if name == "jax_enable_x64":
             return self.default_bits == 64
-        return _field(name).__get__(self)
+        return _meant_by(name)[0].__get__(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
@@ -179,8 +207,8 @@ _scope: ContextVar[object | None] = ContextVar("settings", default=None)
 
 
 def _settings_now() -> object:
-    """The one object for the present values of all fields."""
-    return _settings([field.__get__(None) for field in _fields.values()])
+    """The one object for the present values of all keyed fields."""
+    return _settings([field.__get__(None) for field in _fields.values() if field.keyed])
 
 
 def _settings(values: list[Any]) -> object:
@@ -221,40 +249,22 @@ class _DefaultBits(AbstractContextManager[None]):
         self.scope.__exit__(*error)
 
 
-def debug_nans(new_val: bool = True) -> AbstractContextManager[None]:
-    """Make a NaN in a result an error that names the operation, in a with block or a decorated function."""
-    return config.scope(debug_nans=new_val)
-
-
-def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
-    """Run jitted functions, branches and loops as the Python they are written in, in a with block or a decorated
-    function: values are known, and can be printed."""
-    return config.scope(disable_jit=disable)
-
-
-def numpy_dtype_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Let operands of different dtypes be promoted ("standard") or refused ("strict"), in a with block or a decorated
-    function. Raises: there, TypePromotionError."""
-    return config.scope(numpy_dtype_promotion=new_val)
-
-
-def numpy_rank_promotion(new_val: str) -> AbstractContextManager[None]:
-    """Allow operands of different numbers of axes ("allow"), warn of them ("warn"), or refuse them ("raise"), in a with
-    block or a decorated function. Raises: there, ValueError."""
-    return config.scope(numpy_rank_promotion=new_val)
-
-
-def default_matmul_precision(new_val: str | None) -> AbstractContextManager[None]:
-    """Set the precision of products and convolutions that say none, in a with block or a decorated function."""
-    return config.scope(default_matmul_precision=new_val)
-
-
 def _bits(x64: bool) -> int:
     return 64 if x64 else 32
 
 
+def _meant_by(name: str) -> list[Field[Any]]:
+    """The fields that a name sets, by our name or JAX's: one, but for the guards of all transfers."""
+    ours = name.removeprefix("jax_")
+    return [_field(each) for each in _fields if each.startswith(_GUARD)] if ours == _GUARD else [_field(name)]
+
+
 def _field(name: str) -> Field[Any]:
-    field = _fields.get(name.removeprefix("jax_"))
+    ours = name.removeprefix("jax_")
+    field = _fields.get(_OF_JAX.get(ours, ours))
     if field is None:
         raise AttributeError(f"config has no field {name!r}; it has {', '.join(_fields)}.")
     return field
+
+
+_GUARD, _OF_JAX = "transfer_guard", {"enable_checks": "check_programs"}

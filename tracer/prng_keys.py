@@ -8,6 +8,7 @@ Left out: generators other than threefry2x32.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -54,7 +55,9 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
-    """Like `key`, as the bare words: uint32[2], the older form of a key."""
+    """Like `key`, as the bare words: uint32[2], the older form of a key; a key with `config.enable_custom_prng`."""
+    if config.enable_custom_prng:
+        return key(seed, impl=impl)
     return _seeded("PRNGKey", seed, impl)
 
 
@@ -122,10 +125,22 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
 def words_of(name: str, key: ArrayLike) -> Any:
     """The words of one key, uint32[2]. Raises: TypeError in the name of `name` if it is anything else."""
     words = _words(name, key)
+    if config.legacy_prng_key != "allow" and not _holds_keys(key):
+        _object_to_words(name, config.legacy_prng_key)
     shape = words.shape[:-1]
     if shape:
         raise TypeError(f"{name} takes one key, not {shape} of them: index the array, or vmap {name} over it.")
     return words
+
+
+def _object_to_words(name: str, how: str) -> None:
+    """Warn of bare words given as a key, or raise ValueError: as `config.legacy_prng_key` says."""
+    message = (
+        f"{name}: the key is bare words, which config.legacy_prng_key objects to.\n  Make it with random.key(seed)."
+    )
+    if how == "error":
+        raise ValueError(message)
+    warnings.warn(message, stacklevel=4)
 
 
 def encrypted(words: Any, shape: tuple[int, ...]) -> tuple[Array, Array]:

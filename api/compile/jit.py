@@ -14,12 +14,13 @@ import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.static import Arguments
+from tapeless.compile.cache_misses import TraceKey, explained
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.compile.placement import check_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
-from tapeless.lowering import devices, dispatch
+from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
-from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer import core, dtypes, logs, pytree, source
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
@@ -187,6 +188,8 @@ class Jitted:
         if config.disable_jit:
             return self._fun(*args, **kwargs)
         evaluating = core.is_evaluating()
+        if evaluating and config.no_execution:
+            raise dispatch.execution_error(f"jit of {core.describe_function(self._fun)}")
         run, bufs = self._fast_in_tree((args, kwargs)) if evaluating else (None, [])
         if run is not None:
             return run(bufs)
@@ -243,14 +246,24 @@ class Jitted:
         key = self._key(statics, leaves, tree, None)
         found = self._programs.traces.get(key)
         if found is None:
-            found = self._trace(statics, leaves, tree)
+            self._announce(key)
+            what = f"traced {core.describe_function(self._fun)} for {self._who}"
+            found = logs.timed(what, lambda: self._trace(statics, leaves, tree))
             if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
                 remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
         return found
 
-    def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> Any:
+    def _announce(self, key: TraceKey) -> None:
+        """Log why there is no trace for a key. Raises: RuntimeError if there must be one, by `config.no_tracing`."""
+        function = core.describe_function(self._fun)
+        if config.no_tracing and self._who == "jit":
+            raise RuntimeError(f"jit: {function} would be traced, which config.no_tracing forbids.")
+        if config.explain_cache_misses:
+            logs.warn(explained(function, source.describe_here(), key, self._programs.traces))
+
+    def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> TraceKey:
         avals = tuple([x.aval if isinstance(x, DeviceArray) else _type_of(x) for x in leaves])
-        return avals, tree, statics, device, _settings()
+        return TraceKey(avals, tree, statics, device, _settings())
 
     def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
         avals = [_type_of(x) for x in leaves]
@@ -311,7 +324,7 @@ def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Tell whether calls with such arguments may be handed to the executable without further checks."""
-    return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not config.debug_nans
+    return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not nonfinite.are_watched()
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

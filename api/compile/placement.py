@@ -39,6 +39,14 @@ def device_get(x: Any) -> Any:
     return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, KeyArray) else array.device_get(leaf), x)
 
 
+def copy_to_host_async(x: Any) -> Any:
+    """Begin to copy the arrays of a pytree to the host, and return it; other leaves stay. Reading them waits."""
+    for leaf in pytree.leaves(x):
+        if hasattr(leaf, "copy_to_host_async"):
+            leaf.copy_to_host_async()
+    return x
+
+
 def block_until_ready(x: Any) -> Any:
     """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays stay.
 

@@ -10,12 +10,11 @@ from tapeless.arguments.signatures import Signature
 from tapeless.compile import serialization
 from tapeless.compile.placement import check_device
 from tapeless.interpreters.structured_constants import with_structure
-from tapeless.lowering import devices, dispatch, emit
+from tapeless.lowering import devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, check_distinct, check_live
 from tapeless.lowering.key_array import wrapped
 from tapeless.tracer import dtypes, pytree, weak_int_overflow
-from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.types import ShapedArray
 
@@ -49,8 +48,8 @@ class CompiledCall:
     def compiled(cls, traced: "Traced", device: Any) -> "CompiledCall":
         """Compile a traced function for a device."""
         jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
-        # With debug_nans nothing is donated: nan is looked for once more.
-        donated = () if config.debug_nans else tuple(len(consts) + i for i in traced.donated)
+        # Where results must be finite nothing is donated: what is not is looked for once more.
+        donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
         return cls(
             traced.type, executable, [dispatch.buffer_on(c, device) for c in consts], donated, jaxpr, traced.options
@@ -76,16 +75,17 @@ class CompiledCall:
         """Call with any concrete values."""
         arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in leaves]
         outs = self._call([*self.consts, *[x.buf for x in arrays]])
-        if config.debug_nans:
-            self._check_nans(outs, arrays)
+        if nonfinite.are_watched():
+            self._check_finite(outs, arrays)
         return pytree.unflatten(self._tree.snapshot(), outs)
 
-    def _check_nans(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
+    def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
-            dispatch.check_nans_in(self._jaxpr, outs, [*map(wrapped, self.consts, self._jaxpr.in_avals), *arrays])
-        elif dispatch.has_nan(outs):
+            consts = map(wrapped, self.consts, self._jaxpr.in_avals)
+            nonfinite.check_program(self._jaxpr, outs, [*consts, *arrays])
+        elif found := nonfinite.found_in(outs):
             raise FloatingPointError(
-                f"nan in a result of {self.signature.name}, which was loaded: its lines are not known."
+                f"{found} in a result of {self.signature.name}, which was loaded: its lines are not known."
             )
 
     def _call_donating(self, bufs: Sequence[Any]) -> Any:

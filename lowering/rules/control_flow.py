@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.lowering import dispatch, emit, hlo, in_place_loops, ordering
+from tapeless.lowering import dispatch, emit, hlo, in_place_loops, nonfinite, ordering
 from tapeless.lowering.hlo import Function, Value
-from tapeless.tracer.config import config
 from tapeless.tracer.effects import ORDERED, effects_of
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.primitives import control_flow as c
@@ -224,14 +223,14 @@ def _run_cond(index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
 
 def _run_while(*operands: Any, body: Jaxpr, **params: Any) -> Any:
     outs = dispatch.apply(c.while_p, operands, {"body": body, **params}, body)
-    if config.debug_nans and dispatch.has_nan(outs):
+    if nonfinite.are_watched() and nonfinite.found_in(outs):
         _step_through_while(operands, body=body, **params)
     return outs
 
 
 def _run_scan(*operands: Any, jaxpr: Jaxpr, **params: Any) -> Any:
     outs = dispatch.apply(c.scan_p, operands, {"jaxpr": jaxpr, **params}, jaxpr)
-    if config.debug_nans and dispatch.has_nan(outs):
+    if nonfinite.are_watched() and nonfinite.found_in(outs):
         _step_through_scan(operands, jaxpr, **params)
     return outs
 

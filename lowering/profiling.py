@@ -1,0 +1,46 @@
+"""jaxlib's profiler: sessions that record what runs, annotations, a server, the memory of a platform."""
+
+import importlib
+import threading
+from typing import Any
+
+from tapeless.lowering import devices
+from tapeless.lowering.compat import JAXLIB_VERSION
+
+profiler: Any = importlib.import_module("jaxlib._profiler")
+profile_data: Any = importlib.import_module("jaxlib._profile_data")
+
+
+class Session:
+    """The one recording that may be going on, and the folder that it is written to."""
+
+    def __init__(self) -> None:
+        self._running: tuple[Any, str] | None = None
+        self._lock = threading.Lock()
+
+    def start(self, folder: str, options: Any) -> None:
+        """Begin to record. Raises: RuntimeError if a recording is going on."""
+        with self._lock:
+            if self._running is not None:
+                raise RuntimeError(
+                    f"start_trace: a trace is being recorded, for {self._running[1]!r}. Stop it with stop_trace()."
+                )
+            devices.devices()  # a platform that is connected to later would not be recorded
+            profiler.clear_metadata()
+            profiler.set_metadata("jaxlib_version", JAXLIB_VERSION)
+            self._running = profiler.ProfilerSession(options or profiler.ProfileOptions()), folder
+
+    def stop(self) -> str:
+        """End the recording and write it; return the folder. Raises: RuntimeError if there is none."""
+        with self._lock:
+            if self._running is None:
+                raise RuntimeError("stop_trace: no trace is being recorded.")
+            (session, folder), self._running = self._running, None
+            session.stop_and_export(folder)
+            profiler.clear_metadata()
+            return folder
+
+
+def heap_profile(platform: str | None) -> bytes:
+    """The memory in use on a platform, or the default one, as pprof reads it."""
+    return devices.devices(platform)[0].client.heap_profile()

@@ -1,0 +1,47 @@
+"""Guards of transfers: `config.transfer_guard_host_to_device` and the two like it, asked before elements are moved.
+
+A transfer is explicit if the user asked for it, by `device_put` or `device_get`. Elements that are made on a device,
+numbers that were moved before, and arrays on a CPU that are read are no transfers.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+from tapeless.tracer import logs
+from tapeless.tracer.config import config
+from tapeless.tracer.scopes import Arguments, Result, scoped
+from tapeless.tracer.types import ShapedArray
+
+_is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
+
+
+def explicitly(f: Callable[Arguments, Result], *args: Arguments.args, **params: Arguments.kwargs) -> Result:
+    """`f(*args, **params)`, whose transfers the user asked for."""
+    return scoped(_is_explicit, True, f, *args, **params)
+
+
+def to_device(aval: ShapedArray) -> None:
+    """Raises: RuntimeError if elements may not be moved from the host to a device now."""
+    _guard(config.transfer_guard_host_to_device, "host_to_device", aval)
+
+
+def between_devices(aval: ShapedArray) -> None:
+    """Raises: RuntimeError if elements may not be moved from one device to another now."""
+    _guard(config.transfer_guard_device_to_device, "device_to_device", aval)
+
+
+def to_host(aval: ShapedArray) -> None:
+    """Raises: RuntimeError if elements may not be moved from a device to the host now."""
+    _guard(config.transfer_guard_device_to_host, "device_to_host", aval)
+
+
+def _guard(level: str, direction: str, aval: ShapedArray) -> None:
+    if level == "allow" or (_is_explicit.get() and not level.endswith("_explicit")):
+        return
+    how = "device_get" if direction == "device_to_host" else "device_put"
+    message = f"{aval} is moved from {direction.replace('_to_', ' to ')}"
+    if level.startswith("log"):
+        logs.warn(f"transfer: {message}.")
+        return
+    advice = "" if _is_explicit.get() else f"\n  Move it with tl.{how}, or allow it with tl.transfer_guard."
+    raise RuntimeError(f"transfer: {message}, which config.transfer_guard_{direction} forbids.{advice}")

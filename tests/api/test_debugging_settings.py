@@ -1,0 +1,148 @@
+"""Settings that tell what happens, or forbid it: logs, refusals, guards of transfers, infinities, forms of keys."""
+
+import logging
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tests.messages import raises
+
+
+def triple(x, n=0):
+    return x * 3
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING, "tapeless")
+    return caplog
+
+
+def test_infinities_are_errors():
+    zeros, x = tnp.zeros(3), tnp.asarray(1000.0)
+    with tl.debug_infs():
+        with pytest.raises(FloatingPointError, match="inf in the result of 'div'"):
+            _ = 1 / zeros
+        with pytest.raises(FloatingPointError, match="inf in the result of 'exp'"):
+            tl.jit(lambda x: tnp.exp(x) * 2)(x)
+        assert np.isnan(tl.jit(lambda x: x * np.nan)(x))
+    assert np.isinf(tl.jit(lambda x: tnp.exp(x) * 2)(x))
+    with tl.debug_nans(), pytest.raises(FloatingPointError, match="nan in the result of 'mul'"):
+        tl.jit(lambda x: x * np.nan)(x)
+
+
+def test_tracing_and_running_are_refused():
+    f, x = tl.jit(triple), tnp.ones(3)
+    f(x)
+    with tl.no_tracing():
+        np.testing.assert_array_equal(f(x), [3, 3, 3])
+        with pytest.raises(RuntimeError, match=r"jit: triple at .* would be traced, which config.no_tracing forbids"):
+            f(tnp.ones(4))
+        tl.make_jaxpr(triple)(x)
+    with tl.no_execution():
+        assert f.trace(x).out_info.shape == (3,)
+        for run in (lambda: f(x), lambda: x + x, lambda: tl.nn.relu(x)):
+            with pytest.raises(RuntimeError, match=r"would be run, which config.no_execution forbids"):
+                run()
+    np.testing.assert_array_equal(f(x), [3, 3, 3])
+
+
+def test_scopes_that_only_tell_trace_nothing_anew():
+    count = []
+
+    @tl.jit
+    def f(x):
+        count.append(x)
+        return x
+
+    f(tnp.ones(3))
+    for scope in (tl.log_compiles(), tl.explain_cache_misses(), tl.no_tracing(), tl.transfer_guard("log")):
+        with scope:
+            f(tnp.ones(3))
+    assert len(count) == 1
+
+
+def test_compilations_are_logged(told):
+    with tl.log_compiles():
+        tl.jit(lambda x: x / 7)(tnp.ones(3))
+    first, second = [record.getMessage() for record in told.records if record.name == "tapeless"][-2:]
+    assert first.startswith("traced <lambda> at ") and " for jit in 0." in first
+    assert second.startswith("compiled f for ") and second.endswith(" sec")
+
+
+def test_cache_misses_are_explained(told):
+    f, x, y = tl.jit(triple, static_argnames="n"), np.ones(3, np.float32), np.ones(4, np.float32)
+    with tl.explain_cache_misses():
+        f(x)
+        f(y)
+        f(y)
+        f(y, n=2)
+        f(y, n=3)
+        with tl.enable_x64():
+            f(y, n=3)
+    messages = [record.getMessage() for record in told.records]
+    assert len(messages) == 5
+    assert messages[0].startswith("triple at ") and messages[0].endswith(": it was not before.")
+    assert messages[1].endswith("  Argument [0] is ShapedArray(float32[4]), and was ShapedArray(float32[3]).")
+    assert "Static arguments are" in messages[3]
+    assert messages[4].endswith("  The settings (tl.config), or the named axes around, are others.")
+
+
+def test_transfers_are_guarded(told):
+    x, y = tnp.ones(3), np.ones(3, np.float32)
+    message = (
+        "transfer: float32[3] is moved from host to device, which config.transfer_guard_host_to_device forbids.\n"
+        "  Move it with tl.device_put, or allow it with tl.transfer_guard."
+    )
+    with tl.transfer_guard("disallow"):
+        for move in (lambda: x + y, lambda: tl.jit(tnp.sin)(y), lambda: tnp.asarray(y)):
+            with raises(RuntimeError, message):
+                move()
+        np.testing.assert_array_equal(tl.device_put(y) + x, [2, 2, 2])
+        assert tnp.arange(3).shape == (3,)
+    with tl.transfer_guard_host_to_device("disallow_explicit"), raises(RuntimeError, message.partition("\n")[0]):
+        tl.device_put(y)
+    with tl.transfer_guard("log"):
+        _ = x + y
+    assert told.records[-1].getMessage() == "transfer: float32[3] is moved from host to device."
+    tl.config.update("jax_transfer_guard", "log")
+    assert tl.config.transfer_guard_device_to_host == tl.config.jax_transfer_guard == "log"
+    tl.config.transfer_guard = "allow"
+    with raises(
+        ValueError,
+        "config.transfer_guard_host_to_device must be 'allow' or 'log' or 'disallow' or 'log_explicit' or "
+        "'disallow_explicit', not 'never'.",
+    ):
+        tl.config.transfer_guard = "never"
+
+
+def test_keys():
+    with tl.enable_custom_prng():
+        assert tl.random.PRNGKey(3).shape == ()
+        np.testing.assert_array_equal(tl.random.key_data(tl.random.PRNGKey(3)), [0, 3])
+    words = tl.random.PRNGKey(3)
+    assert words.shape == (2,)
+    message = (
+        "normal: the key is bare words, which config.legacy_prng_key objects to.\n  Make it with random.key(seed)."
+    )
+    with tl.legacy_prng_key("error"):
+        with raises(ValueError, message):
+            tl.random.normal(words)
+        tl.random.normal(tl.random.key(3))
+    with tl.legacy_prng_key("warn"), pytest.warns(UserWarning, match="split: the key is bare words"):
+        tl.random.split(words)
+    with tl.default_prng_impl("threefry2x32"), tl.threefry_partitionable(True):
+        tl.random.key(0)
+    with raises(ValueError, "config.default_prng_impl must be 'threefry2x32', not 'rbg'."):
+        tl.config.update("jax_default_prng_impl", "rbg")
+    with raises(ValueError, "config.threefry_partitionable must be True, not False."), tl.threefry_partitionable(False):
+        pass
+
+
+def test_checks_of_programs():
+    before = tl.config.check_programs
+    with tl.enable_checks(False):
+        assert tl.config.jax_enable_checks is False
+    assert tl.config.jax_enable_checks is before

@@ -1,0 +1,121 @@
+"""The settings by name, each a scope of its own: `with debug_nans(True):`, or `@debug_nans(True)`."""
+
+from contextlib import AbstractContextManager
+
+from tapeless.tracer.config import config
+
+Scope = AbstractContextManager[None]
+
+
+def debug_nans(new_val: bool = True) -> Scope:
+    """Make a NaN in a result an error that names the operation, in a with block or a decorated function."""
+    return config.scope(debug_nans=new_val)
+
+
+def disable_jit(disable: bool = True) -> Scope:
+    """Run jitted functions, branches and loops as the Python they are written in, in a with block or a decorated
+    function: values are known, and can be printed."""
+    return config.scope(disable_jit=disable)
+
+
+def numpy_dtype_promotion(new_val: str) -> Scope:
+    """Let operands of different dtypes be promoted ("standard") or refused ("strict"), in a with block or a decorated
+    function. Raises: there, TypePromotionError."""
+    return config.scope(numpy_dtype_promotion=new_val)
+
+
+def numpy_rank_promotion(new_val: str) -> Scope:
+    """Allow operands of different numbers of axes ("allow"), warn of them ("warn"), or refuse them ("raise"), in a with
+    block or a decorated function. Raises: there, ValueError."""
+    return config.scope(numpy_rank_promotion=new_val)
+
+
+def default_matmul_precision(new_val: str | None) -> Scope:
+    """Set the precision of products and convolutions that say none, in a with block or a decorated function."""
+    return config.scope(default_matmul_precision=new_val)
+
+
+def debug_infs(new_val: bool = True) -> Scope:
+    """Make an infinity in a result an error that names the operation, in a with block or a decorated function."""
+    return config.scope(debug_infs=new_val)
+
+
+def enable_checks(new_val: bool = True) -> Scope:
+    """Type-check every program that is built, in a with block or a decorated function."""
+    return config.scope(check_programs=new_val)
+
+
+def no_tracing(new_val: bool = True) -> Scope:
+    """Refuse to trace functions for `jit` in a with block or a decorated function: only what was traced before runs.
+    Raises: there, RuntimeError."""
+    return config.scope(no_tracing=new_val)
+
+
+def no_execution(new_val: bool = True) -> Scope:
+    """Refuse to run anything in a with block or a decorated function: programs are only traced, by `jit(f).trace`.
+    Raises: there, RuntimeError."""
+    return config.scope(no_execution=new_val)
+
+
+def log_compiles(new_val: bool = True) -> Scope:
+    """Log a warning whenever something is traced for `jit` or compiled, in a with block or a decorated function."""
+    return config.scope(log_compiles=new_val)
+
+
+def explain_cache_misses(new_val: bool = True) -> Scope:
+    """Log why a function is traced again, whenever one is, in a with block or a decorated function."""
+    return config.scope(explain_cache_misses=new_val)
+
+
+def default_prng_impl(new_val: str) -> Scope:
+    """Choose the generator of random numbers, in a with block or a decorated function: "threefry2x32" is the only one.
+    Raises: ValueError for another, when the block begins."""
+    return config.scope(default_prng_impl=new_val)
+
+
+def threefry_partitionable(new_val: bool = True) -> Scope:
+    """Choose how threefry counts, in a with block or a decorated function: True, each element by itself, is the only
+    way. Raises: ValueError for False, when the block begins."""
+    return config.scope(threefry_partitionable=new_val)
+
+
+def enable_custom_prng(new_val: bool = True) -> Scope:
+    """Let `random.PRNGKey` make keys, as `random.key` does, in a with block or a decorated function."""
+    return config.scope(enable_custom_prng=new_val)
+
+
+def legacy_prng_key(new_val: str) -> Scope:
+    """Allow bare words as keys ("allow"), warn of them ("warn"), or refuse them ("error"), in a with block or a
+    decorated function. Raises: there, ValueError."""
+    return config.scope(legacy_prng_key=new_val)
+
+
+def transfer_guard(new_val: str) -> Scope:
+    """Watch transfers between host and devices, all of them, in a with block or a decorated function.
+
+    Args:
+      new_val: "allow"; "log" or "disallow" transfers that nobody asked for by `device_put` or `device_get`;
+        "log_explicit" or "disallow_explicit" all.
+    Raises: there, RuntimeError for what is not allowed.
+
+    >>> import tapeless as tl, numpy as np
+    >>> with transfer_guard("disallow"):
+    ...     x = tl.device_put(np.ones(3, np.float32))
+    """
+    return config.scope(transfer_guard=new_val)
+
+
+def transfer_guard_host_to_device(new_val: str) -> Scope:
+    """Watch what is moved from the host to devices: `transfer_guard` for these transfers."""
+    return config.scope(transfer_guard_host_to_device=new_val)
+
+
+def transfer_guard_device_to_device(new_val: str) -> Scope:
+    """Watch what is moved from one device to another: `transfer_guard` for these transfers."""
+    return config.scope(transfer_guard_device_to_device=new_val)
+
+
+def transfer_guard_device_to_host(new_val: str) -> Scope:
+    """Watch what is moved from devices to the host: `transfer_guard` for these transfers. A CPU's memory is the host's,
+    and nothing is moved."""
+    return config.scope(transfer_guard_device_to_host=new_val)
