@@ -22,19 +22,22 @@ from tapeless.tracer.types import ShapedArray
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **options: str) -> list[Value]:
+Option = str | int | bool  # a letter, a number, or whether
+
+
+def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **options: Option) -> list[Value]:
     """Overwrite x [.., m, n] by a routine, which gives `outs`, and says for each matrix whether it is done.
 
     Args:
       routine: without the letter of its dtype.
       outs: types of the results. The first takes the place of x.
-      options: one letter each.
+      options: one letter each, or a number.
     Returns: the results, nan where the routine failed. That a matrix is singular is no failure of `getrf`.
     Raises: NotImplementedError on other devices than the CPU.
     """
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
     x, finite = write_out(f, _finite_matrices, [x])
-    *results, status = call_plainly(f, routine, [x], [*outs, info], 0, **options)
+    *results, status = call_plainly(f, routine, [x], [*outs, info], ((0, 0),), **options)
     done = f.compare(status, f.constant(0, info), "GE" if routine == "getrf" else "EQ")
     done = f.op("and", [done, finite], finite.aval)
     return [nan_unless(f, done, y) for y in results]
@@ -51,22 +54,65 @@ def _finite_matrices(x: Array) -> tuple[Array, Array]:
 
 
 def call_plainly(
-    f: Function, routine: str, operands: Sequence[Value], outs: Sequence[ShapedArray], at: int = 0, **options: str
+    f: Function,
+    routine: str,
+    operands: Sequence[Value],
+    outs: Sequence[ShapedArray],
+    in_place: Sequence[tuple[int, int]],
+    **options: Option,
 ) -> list[Value]:
-    """`call` of a routine that cannot fail; `outs` are all its results, the first in place of operand `at`."""
+    """`call` of a routine without looking at whether it fails.
+
+    Args:
+      outs: types of all its results.
+      in_place: pairs of a result and the operand whose place it takes.
+    """
     if f.platform != "cpu":
         raise NotImplementedError(f"{routine}: LAPACK's routines run on the CPU, and this program is for {f.platform}.")
     compat.load_lapack()
-    aval = operands[0].aval
-    letters = ", ".join(f"{name} = {ord(letter)} : ui8" for name, letter in options.items())
-    place = "" if len(outs) == 1 else "0"
+    letter = _LETTERS[operands[0].aval.dtype.name]
+    return custom_call(f, f"lapack_{letter}{routine}_ffi", operands, outs, in_place, **options)
+
+
+def custom_call(
+    f: Function,
+    target: str,
+    operands: Sequence[Value],
+    outs: Sequence[ShapedArray],
+    in_place: Sequence[tuple[int, int]],
+    **options: Option,
+) -> list[Value]:
+    """Call a routine by its full name; arrays with as many axes as the one that has most are matrices."""
+    _load(f, target)
+    matrices = max(x.aval.ndim for x in operands)
+    written = ", ".join(f"{name} = {_attribute(x)}" for name, x in options.items())
+    places = ", ".join(_alias(*pair, len(outs)) for pair in in_place)
     attributes = (
-        f'call_target_name = "lapack_{_LETTERS[aval.dtype.name]}{routine}_ffi", api_version = 4 : i32, '
-        f"backend_config = {{{letters}}}, operand_layouts = {_layouts([x.aval for x in operands], aval.ndim)}, "
-        f"result_layouts = {_layouts(outs, aval.ndim)}, output_operand_aliases = [#stablehlo."
-        f"output_operand_alias<output_tuple_indices = [{place}], operand_index = {at}, operand_tuple_indices = []>]"
+        f'call_target_name = "{target}", api_version = 4 : i32, '
+        f"backend_config = {{{written}}}, operand_layouts = {_layouts([x.aval for x in operands], matrices)}, "
+        f"result_layouts = {_layouts(outs, matrices)}, output_operand_aliases = [{places}]"
     )
     return f.ops("custom_call", operands, outs, attributes)
+
+
+def _load(f: Function, routine: str) -> None:
+    if f.platform != "cpu":
+        raise NotImplementedError(f"{routine}: LAPACK's routines run on the CPU, and this program is for {f.platform}.")
+    compat.load_lapack()
+
+
+def _attribute(x: Option) -> str:
+    if isinstance(x, str):
+        return f"{ord(x)} : ui8"
+    return str(x).lower() if isinstance(x, bool) else f"{x} : i32"
+
+
+def _alias(result: int, operand: int, results: int) -> str:
+    place = "" if results == 1 else result
+    return (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{place}], operand_index = {operand}, "
+        "operand_tuple_indices = []>"
+    )
 
 
 def variant(aval: ShapedArray, of_real: str, of_complex: str) -> str:

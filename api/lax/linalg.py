@@ -1,15 +1,43 @@
-"""Decompositions and triangular systems, under the names of `jax.lax.linalg`."""
+"""Decompositions, and systems of linear equations, under the names of `jax.lax.linalg`."""
 
 import typing as _typing
 
-from tapeless.tracer.errors import missing_name as _missing_name
+from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
 from tapeless.tracer.primitives.spectral import eigh, svd
+from tapeless.tracer.primitives.tridiagonal_systems import tridiagonal_solve
 
-__all__ = ["cholesky", "eigh", "lu", "qr", "svd", "triangular_solve"]
+__all__ = [
+    "cholesky",
+    "cholesky_update",
+    "eigh",
+    "hessenberg",
+    "householder_product",
+    "lu",
+    "lu_pivots_to_permutation",
+    "ormqr",
+    "qr",
+    "schur",
+    "svd",
+    "symmetric_product",
+    "triangular_solve",
+    "tridiagonal",
+    "tridiagonal_solve",
+]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-
-    def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing_name("tapeless.lax.linalg", name)
+if _typing.TYPE_CHECKING:
+    from tapeless.lax.matrix_functions import cholesky_update, lu_pivots_to_permutation, symmetric_product
+    from tapeless.tracer.householder import householder_product, ormqr
+else:
+    __getattr__ = _imported_late(
+        globals(),
+        {
+            "cholesky_update": "lax.matrix_functions",
+            "householder_product": "tracer.householder",
+            "lu_pivots_to_permutation": "lax.matrix_functions",
+            "ormqr": "tracer.householder",
+            "symmetric_product": "lax.matrix_functions",
+        },
+    )

@@ -29,6 +29,7 @@ from tapeless.tracer.primitives import (
     bits,
     checkpoint,
     collective,
+    condensed_forms,
     contraction,
     control_flow,
     custom,
@@ -444,6 +445,12 @@ prices[spectral.eigh_p] = Price(
 )
 prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
 prices[factorization.pinv_p] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
+for _primitive, _multiple in (
+    (condensed_forms.hessenberg_p, 10 / 3),
+    (condensed_forms.tridiagonal_p, 4 / 3),
+    (condensed_forms.schur_p, 25),
+):
+    prices[_primitive] = Price(nonlinear=_decomposition(lambda _, n, by=_multiple, **__: int(by * n**3)))
 # A regular matrix's: a singular one takes more.
 prices[factorization.adjugate_p] = Price(nonlinear=_decomposition(lambda _, n: 2 * n**3))
 _computes(linalg.triangular_solve_p, _substitution)

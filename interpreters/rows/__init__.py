@@ -10,6 +10,7 @@ from tapeless.interpreters.rows import (
     callback,
     checkpoint,
     collective,
+    condensed_forms,
     contraction,
     control_flow,
     custom,
@@ -29,6 +30,7 @@ from tapeless.interpreters.rows import (
     sorting,
     special,
     spectral,
+    tridiagonal_systems,
     windows,
 )
 from tapeless.tracer.core import Primitive
@@ -54,6 +56,7 @@ __all__ = [
     "callback",
     "checkpoint",
     "collective",
+    "condensed_forms",
     "contraction",
     "control_flow",
     "custom",
@@ -73,6 +76,7 @@ __all__ = [
     "sorting",
     "special",
     "spectral",
+    "tridiagonal_systems",
     "windows",
     "index_row",
 ]

@@ -6,6 +6,7 @@ from tapeless.lowering.rules import (
     callback,
     checkpoint,
     collective,
+    condensed_forms,
     contraction,
     control_flow,
     custom,
@@ -25,6 +26,7 @@ from tapeless.lowering.rules import (
     sorting,
     special,
     spectral,
+    tridiagonal_systems,
     windows,
 )
 
@@ -34,6 +36,7 @@ __all__ = [
     "collective",
     "checkpoint",
     "callback",
+    "condensed_forms",
     "contraction",
     "control_flow",
     "custom",
@@ -53,5 +56,6 @@ __all__ = [
     "sorting",
     "special",
     "spectral",
+    "tridiagonal_systems",
     "windows",
 ]

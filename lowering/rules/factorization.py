@@ -10,14 +10,13 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import eye, triu
-from tapeless.tracer.numpy.triangles import determinant, diagonal_of, lu_solve
+from tapeless.tracer.numpy.triangles import determinant, diagonal_of, exchange, lu_solve
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import factorization as a
 from tapeless.tracer.primitives.bits import bitwise_and
 from tapeless.tracer.primitives.contraction import batch_matmul
-from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.linalg import adjoint
-from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_prod, reduce_sum
+from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_prod
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -45,11 +44,7 @@ def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
     """Compute the row permutation from LAPACK's sequence of exchanges."""
 
     def exchanged(i: Any, rows: Any, pivots: Any) -> Any:
-        places = broadcasted_iota(np.int32, aval.shape, aval.ndim - 1)
-        here = e.eq(places, i)
-        there = e.eq(places, broadcast_in_dim(dynamic_index_in_dim(pivots, i, -1), aval.shape, range(aval.ndim)))
-        at_here, at_there = (_along(reduce_sum(select(m, rows, 0), (aval.ndim - 1,)), aval) for m in (here, there))
-        return e.add(i, 1), select(here, at_there, select(there, at_here, rows)), pivots
+        return e.add(i, 1), exchange(i, rows, pivots), pivots
 
     steps = pivots.aval.shape[-1]
     start = f.constant(0, ShapedArray((), np.dtype(np.int32)))
@@ -57,10 +52,6 @@ def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
     if not steps or not aval.size:
         return rows
     return while_loop(f, lambda i, *_: e.lt(i, steps), exchanged, [start, rows, pivots])[1]
-
-
-def _along(x: Any, aval: ShapedArray) -> Any:
-    return broadcast_in_dim(x, aval.shape, range(aval.ndim - 1))
 
 
 # ---- qr: Householder's reflections, of which the factor below the diagonal keeps the vectors
@@ -72,11 +63,11 @@ def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool) -> Any:
         return lapack.identity(f, q), f.constant(0, r)
     *batch, m, n = x.aval.shape
     k = min(m, n)
-    found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, x.aval.update(shape=(*batch, k))])
+    found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, x.aval.update(shape=(*batch, k))], ((0, 0),))
     (upper,) = write_out(f, lambda y: triu(slice_in_dim(y, 0, r.shape[-2], axis=-2)), [found])
     (vectors,) = write_out(f, lambda y: _columns(y, k, q.shape[-1]), [found])
     routine = lapack.variant(x.aval, "orgqr", "ungqr")
-    return lapack.call_plainly(f, routine, [vectors, scales], [q])[0], upper
+    return lapack.call_plainly(f, routine, [vectors, scales], [q], ((0, 0),))[0], upper
 
 
 def _columns(x: Any, k: int, n: int) -> Any:

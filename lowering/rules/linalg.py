@@ -20,7 +20,7 @@ def _cholesky(f: Function, outs: Any, x: Value) -> Any:
     if f.platform != "cpu" or not x.aval.size:
         return (f.op("cholesky", [x], outs[0], "lower = true"),)
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
-    found, status = lapack.call_plainly(f, "potrf", [x], [outs[0], info], uplo="L")
+    found, status = lapack.call_plainly(f, "potrf", [x], [outs[0], info], ((0, 0),), uplo="L")
     done = f.compare(status, f.constant(0, info), "EQ")
     return write_out(f, tril, [lapack.nan_unless(f, done, found)])  # potrf leaves the upper triangle as it was
 
@@ -51,7 +51,7 @@ def _by_lapack(
         "trans_x": "T" if transpose_a else "N",
         "diag": "U" if unit_diagonal else "N",
     }
-    return lapack.call_plainly(f, "trsm", [matrix, b], outs, 1, **letters)
+    return lapack.call_plainly(f, "trsm", [matrix, b], outs, [(0, 1)], **letters)
 
 
 emit.rules[a.cholesky_p] = _cholesky

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.array import Array
+from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.primitives import elementwise as lax
+from tapeless.tracer.primitives.indexing import dynamic_index_in_dim
 from tapeless.tracer.primitives.linalg import triangular_solve
 from tapeless.tracer.primitives.reduction import reduce_prod, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota
@@ -16,6 +18,18 @@ from tapeless.tracer.primitives.sorting import take_along_axis
 def diagonal_of(x: Any) -> Array:
     """The diagonal [.., k] of x [.., m, n]."""
     return diagonal(x, 0, -2, -1)
+
+
+def exchange(i: Any, rows: Any, pivots: Any) -> Array:
+    """Exchange place i of rows [.., m] with place pivots[.., i]."""
+    shape, axis = rows.shape, rows.ndim - 1
+    places = broadcasted_iota(np.int32, shape, axis)
+    here = lax.eq(places, i)
+    there = lax.eq(places, broadcast_in_dim(dynamic_index_in_dim(pivots, i, -1), shape, range(axis + 1)))
+    at_here, at_there = (
+        broadcast_in_dim(reduce_sum(select(m, rows, 0), (axis,)), shape, range(axis)) for m in (here, there)
+    )
+    return select(here, at_there, select(there, at_here, rows))
 
 
 def parity(pivots: Any, dtype: Any) -> Array:

@@ -93,16 +93,17 @@ def check_square(who: str, x: ShapedArray, given: str) -> None:
     """Raise ValueError if x is not a square matrix, TypeError if it has no dtype of LAPACK's."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{who}: the matrix must be square, [.., n, n]: {given}.")
-    _check_dtype(who, x, given)
+    check_dtype(who, x, given)
 
 
 def check_matrix(who: str, x: ShapedArray) -> None:
     """Raise ValueError if x has fewer than two axes, TypeError if it has no dtype of LAPACK's."""
     if x.ndim < 2:
         raise ValueError(f"{who}: a matrix has at least two axes, [.., m, n]: {x}.")
-    _check_dtype(who, x, f"{x}")
+    check_dtype(who, x, f"{x}")
 
 
-def _check_dtype(who: str, x: ShapedArray, given: str) -> None:
+def check_dtype(who: str, x: ShapedArray, given: str) -> None:
+    """Raise TypeError if x has no dtype of LAPACK's."""
     if not dtypes.is_inexact(x.dtype) or dtypes.bits_of(x.dtype) < 32:
         raise TypeError(f"{who}: the matrix must be of 32-bit or 64-bit floating point, or complex: {given}.")

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_stepped, meaning
 from tests.fuzzing.oracle.values import Values, kind_of
 
 # Results that two correct implementations may have differently.
-NOT_UNIQUE = {"eigh": (0,), "svd": (0, 2), "qr": (0, 1)}
+NOT_UNIQUE = {"eigh": (0,), "svd": (0, 2), "qr": (0, 1), "schur": (0, 1)}
 
 
 def _each(f: Callable[..., Any], *xs: Values) -> list[Values]:
@@ -82,6 +83,17 @@ def _substituted(a: Values, b: Values, lower: bool, unit: bool) -> Values:
         rest = b[i] - a[i, done] @ out[done]
         out[i] = rest if unit else rest / a[i, i]
     return out
+
+
+@meaning("tridiagonal_solve")
+def _tridiagonal_solve(run: Run, eqn: Any, dl: Values, d: Values, du: Values, b: Values) -> Any:
+    """As a dense system."""
+    n = d.shape[-1]
+    i = np.arange(n)
+    a = np.zeros((*d.shape, n), np.result_type(dl, d, du))
+    a[..., i, i] = d
+    a[..., i[1:], i[:-1]], a[..., i[:-1], i[1:]] = dl[..., 1:], du[..., :-1]
+    return np.linalg.solve(a, b)
 
 
 # ---- general ---------------------------------------------------------------------------------------------------
@@ -172,3 +184,38 @@ def _svd(run: Run, eqn: Any, x: Values) -> Any:
 
     u, s, vh = _each(one, x)
     return (u, s, vh) if eqn.params["compute_uv"] else s
+
+
+# ---- condensed forms -------------------------------------------------------------------------------------------
+
+
+def _by_lapack(name: str, x: Values, **options: Any) -> list[Values]:
+    return _each(lambda one: scipy.linalg.get_lapack_funcs(name, (one,))(one, **options)[:-1], x)
+
+
+@meaning("hessenberg")
+def _hessenberg(run: Run, eqn: Any, x: Values) -> Any:
+    """LAPACK's reflections, by SciPy."""
+    _refuse_steps(eqn, x)
+    return _by_lapack("gehrd", x)
+
+
+@meaning("tridiagonal")
+def _tridiagonal(run: Run, eqn: Any, x: Values) -> Any:
+    """LAPACK's reflections, by SciPy."""
+    _refuse_steps(eqn, x)
+    return _by_lapack("hetrd" if _is_complex(eqn) else "sytrd", x, lower=eqn.params["lower"])
+
+
+@meaning("schur")
+def _schur(run: Run, eqn: Any, x: Values) -> Any:
+    """In the dtype that is declared: roundings decide on the order in which eigenvalues are found."""
+    _refuse_steps(eqn, x)
+
+    def one(x: Values) -> tuple[Values, ...]:
+        x = x.astype(eqn.invars[0].aval.dtype)
+        if not np.all(np.isfinite(x)):
+            return np.full_like(x, np.nan), np.full_like(x, np.nan)
+        return scipy.linalg.schur(x)
+
+    return _each(one, x)[: len(eqn.outvars)]

@@ -1,0 +1,22 @@
+"""Rules of Hessenberg, tridiagonal and Schur forms. Their derivatives are knowingly left out, as in JAX."""
+
+from typing import Any
+
+from tapeless.interpreters import jvp, vmap
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives import condensed_forms as a
+
+
+def _without_derivative(primitive: Primitive) -> Any:
+    def rule(primals: Any, tangents: Any, **params: Any) -> Any:
+        raise NotImplementedError(
+            f"{primitive} has no derivative: what reduces a matrix depends on it in a way that is not there.\n"
+            "  Differentiate a function of the matrix that has a rule, or give one by custom_jvp."
+        )
+
+    return rule
+
+
+for _primitive in (a.hessenberg_p, a.tridiagonal_p, a.schur_p):
+    jvp.rules[_primitive] = _without_derivative(_primitive)
+    vmap.front(_primitive)

@@ -1,0 +1,207 @@
+"""The functions of `lax.linalg` beyond the decompositions of NumPy: condensed forms, reflections, updates, systems."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import tapeless as tl
+from tapeless.lax import linalg
+
+RNG = np.random.default_rng(0)
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+def random(*shape, dtype="float64"):
+    x = RNG.normal(size=shape)
+    return (x + 1j * RNG.normal(size=shape) if "complex" in dtype else x).astype(dtype)
+
+
+def close(x, y, dtype="float64"):
+    exact = 2e-5 if dtype in ("float32", "complex64") else 1e-12
+    np.testing.assert_allclose(x, y, rtol=exact, atol=exact)
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+# ---- condensed forms -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_condensed_forms_are_similar_to_their_matrices(dtype):
+    """Of batches, and also without elements."""
+    a = random(2, 4, 4, dtype=dtype)
+    form, taus = linalg.hessenberg(a)
+    q = np.broadcast_to(np.eye(4, dtype=dtype), a.shape).copy()
+    q[:, 1:, 1:] = linalg.householder_product(form[:, 1:, :-1], taus)
+    close(q @ np.triu(form, -1) @ adjoint(q), a, dtype)
+    t, q = (np.asarray(x) for x in linalg.schur(a))
+    close(q @ t @ adjoint(q), a, dtype)
+    close(q @ adjoint(q), np.broadcast_to(np.eye(4), a.shape), dtype)
+    assert not np.tril(t, -1 if "complex" in dtype else -2).any()
+    close(linalg.schur(a, compute_schur_vectors=False)[0], t, dtype)
+    for lower in (True, False):
+        hermitian = a + adjoint(a)
+        _, d, e, _ = linalg.tridiagonal(hermitian, lower=lower)
+        found = [scipy.linalg.eigh_tridiagonal(*x, eigvals_only=True) for x in zip(np.asarray(d), np.asarray(e))]
+        close(found, np.linalg.eigvalsh(hermitian), dtype)
+    assert [x.shape for x in linalg.schur(a[:, :0, :0])] == [(2, 0, 0)] * 2
+    assert [x.shape for x in linalg.hessenberg(a[:0])] == [(0, 4, 4), (0, 3)]
+
+
+def test_what_is_not_read_may_be_nan():
+    a = random(4, 4)
+    a = a + a.T
+    for lower, other in ((True, np.triu), (False, np.tril)):
+        k = 1 if lower else -1
+        spoilt = np.where(other(np.ones((4, 4)), k) != 0, np.nan, a)
+        for x, y in zip(linalg.tridiagonal(spoilt, lower=lower)[1:], linalg.tridiagonal(a, lower=lower)[1:]):
+            np.testing.assert_array_equal(x, y)
+    both = np.stack([np.full((3, 3), np.nan), np.eye(3)])
+    found = np.asarray(linalg.schur(both)[0])
+    assert np.isnan(found[0]).all() and (found[1] == np.eye(3)).all()
+
+
+@pytest.mark.parametrize("name", ["hessenberg", "tridiagonal", "schur"])
+def test_condensed_forms_have_no_derivative(name):
+    with pytest.raises(NotImplementedError, match=rf"^{name} has no derivative: .*\n  Differentiate a function"):
+        tl.grad(lambda x: getattr(linalg, name)(x)[0].sum())(np.eye(3))
+
+
+def test_eigenvalues_of_schurs_form_have_no_order():
+    with pytest.raises(NotImplementedError, match="schur: eigenvalues are not ordered"):
+        linalg.schur(np.eye(2), sort_eig_vals=True)
+
+
+# ---- reflections -----------------------------------------------------------------------------------------------
+
+
+def reflections(m, k, dtype="float64"):
+    """Vectors below a diagonal, and factors, by LAPACK; above stands what is not read."""
+    (qr, taus), _ = scipy.linalg.qr(random(m, k, dtype=dtype), mode="raw")
+    return np.asarray(qr), np.asarray(taus)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_of_reflections(dtype):
+    for m, n, k in ((4, 4, 4), (5, 3, 2), (3, 1, 0), (1, 1, 1)):
+        a, taus = reflections(m, n, dtype)
+        whole = scipy.linalg.get_lapack_funcs("ungqr" if "complex" in dtype else "orgqr", (a,))
+        close(linalg.householder_product(a, taus[:k]), whole(a, taus[:k])[0] if k else np.eye(m, n), dtype)
+        square = np.concatenate([a, np.full((m, m - n), np.nan, dtype)], 1)  # columns without a factor are not read
+        q = np.asarray(linalg.ormqr(a, taus[:k], np.eye(m, dtype=dtype)))
+        close(q[:, :n], linalg.householder_product(a, taus[:k]), dtype)
+        for left in (True, False):
+            c = random(m, 2, dtype=dtype) if left else random(2, m, dtype=dtype)
+            for turned in (True, False):
+                by = adjoint(q) if turned else q
+                found = linalg.ormqr(square, taus[:k], c, left=left, transpose=turned)
+                close(found, by @ c if left else c @ by, dtype)
+
+
+def test_derivatives_of_reflections():
+    a, taus = reflections(4, 3)
+    tl.testing.check_grads(linalg.householder_product, (a, taus), 2)
+    tl.testing.check_grads(linalg.householder_product, (a, 0 * taus), 1)  # of factors that are 0
+    tl.testing.check_grads(lambda a, taus, c: linalg.ormqr(a, taus, c, transpose=True), (a, taus, random(4, 2)), 1)
+    batch = tl.vmap(linalg.householder_product)(np.stack([a, 2 * a]), np.stack([taus, taus]))
+    close(batch[1], linalg.householder_product(2 * a, taus))
+
+
+def test_reflections_that_do_not_fit():
+    a, taus = reflections(4, 3)
+    cases = [
+        (lambda: linalg.householder_product(a.T, taus), r"not more columns than rows: float64\[3,4\]"),
+        (lambda: linalg.householder_product(a[:, :2], taus), r"more factors .*: float64\[4,2\] and float64\[3\]"),
+        (lambda: linalg.householder_product(a, taus[None]), r"leading axes: float64\[4,3\] and float64\[1,3\]"),
+        (lambda: linalg.ormqr(a, taus, a.T), r"axis -2 of float64\[3,4\] must have 4 elements"),
+    ]
+    for call, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call()
+    with pytest.raises(TypeError, match=r"operands differ in dtype: float64.* and float32"):
+        linalg.householder_product(a, taus.astype(np.float32))
+
+
+# ---- permutations, updates, products -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (2, 3, 4), (2, 0), (0, 2)])
+def test_permutations_of_exchanges(shape):
+    x = random(*shape)
+    _, pivots, permutation = linalg.lu(x)
+    found = linalg.lu_pivots_to_permutation(pivots, shape[-2])
+    np.testing.assert_array_equal(found, permutation)
+    assert found.dtype == np.int32
+    jitted = tl.jit(lambda p: linalg.lu_pivots_to_permutation(p, shape[-2] + 2))(pivots)
+    np.testing.assert_array_equal(jitted[..., : shape[-2]], permutation)
+
+
+def test_permutations_that_are_refused():
+    with pytest.raises(TypeError, match=r"pivots must be int32\[.., k\], not int64\[2\]"):
+        linalg.lu_pivots_to_permutation(np.array([0, 1]), 2)
+    with pytest.raises(ValueError, match=r"2 exchanges of 1 rows, of int32\[2\]"):
+        linalg.lu_pivots_to_permutation(np.array([0, 1], np.int32), 1)
+
+
+@pytest.mark.parametrize("w", [[0.3, -2.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1e-200, -3.0], [1e200, 0.0, 1.0]])
+def test_updates_of_cholesky_factors(w):
+    w, r = np.array(w), np.linalg.cholesky(np.cov(random(3, 9))).T
+    found = np.asarray(linalg.cholesky_update(r, w))
+    scale = max(np.abs(w).max(), 1)
+    full = np.linalg.qr(np.vstack([r, w]) / scale, mode="r")
+    close(np.abs(found / scale), np.abs(full))
+    assert (np.diag(found) > 0).all() and not np.tril(found, -1).any()
+    both = tl.vmap(linalg.cholesky_update)(np.stack([r, 2 * r]), np.stack([w, w]))
+    close(both[0] / scale, found / scale)
+
+
+def test_derivatives_of_updates():
+    """Also where there is nothing to rotate, of second order too."""
+    r = np.linalg.cholesky(np.cov(random(3, 9))).T
+    for w in (random(3), np.zeros(3)):
+        tl.testing.check_grads(linalg.cholesky_update, (r, w), 2)
+
+
+def test_symmetric_products():
+    a, c = random(2, 3, 4), random(2, 3, 3)
+    close(linalg.symmetric_product(a, c), a @ adjoint(a))
+    wanted = 2 * a @ adjoint(a) - 3 * c
+    close(linalg.symmetric_product(a, c, alpha=2.0, beta=-3.0), wanted)
+    found = linalg.symmetric_product(a, c, alpha=2.0, beta=-3.0, symmetrize_output=True)
+    close(found, np.tril(wanted) + adjoint(np.tril(wanted, -1)))
+    tl.testing.check_grads(lambda a, c: linalg.symmetric_product(a, c, beta=2.0), (a, c), 1)
+    with pytest.raises(ValueError, match=r"not float64\[2,3,4\] and float64\[2,3,4\]"):
+        linalg.symmetric_product(a, a)
+    with pytest.raises(TypeError, match="the matrices must be real"):
+        linalg.symmetric_product(a + 0j, c + 0j)
+
+
+# ---- tridiagonal systems -------------------------------------------------------------------------------------
+
+
+def test_tridiagonal_systems_under_vmap():
+    """One matrix and many right sides are one call; matrices of their own are a batch."""
+    dl, d, du, b = random(4), random(4) + 4, random(4), random(3, 4, 2)
+    found = np.asarray(tl.vmap(linalg.tridiagonal_solve, (None, None, None, 0))(dl, d, du, b))
+    for x, y in zip(found, b):
+        close(x, linalg.tridiagonal_solve(dl, d, du, y))
+    text = str(tl.make_jaxpr(tl.vmap(linalg.tridiagonal_solve, (None, None, None, 0)))(dl, d, du, b))
+    assert "f64[4,6]" in text
+    batch = tl.vmap(linalg.tridiagonal_solve, (None, 0, None, 1))(dl, np.stack([d, 2 * d]), du, random(4, 2, 1))
+    assert batch.shape == (2, 4, 1)
+    tl.testing.check_grads(linalg.tridiagonal_solve, (dl, d, du, b[0]), 2)
+
+
+def test_singular_tridiagonal_systems():
+    """nan, or finite if it is moved: the solution is large along the null vector."""
+    d = np.stack([np.array([1.0, 2.0, 1.0]), np.ones(3)])
+    off = np.broadcast_to(-1.0, d.shape)
+    b = np.ones((2, 3, 1))
+    found = np.asarray(linalg.tridiagonal_solve(off, d, off, b))
+    assert not np.isfinite(found[0]).any() and np.isfinite(found[1]).all()
+    moved = np.asarray(linalg.tridiagonal_solve(off, d, off, b, perturb_singular=True))
+    assert np.isfinite(moved).all() and np.abs(moved[0]).min() > 1e12
+    close(moved[0] / moved[0].max(), np.ones((3, 1)))
+    close(moved[1], found[1])
