@@ -175,6 +175,7 @@ __all__ = [
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "ops",
+    "optimizers",
     "pmap",
     "print_environment_info",
     "print_saved_residuals",
@@ -212,7 +213,7 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, dlpack, extend, flatten_util, nn, ops, profiler, scipy, sharding, typing
+    from tapeless import core, dlpack, extend, flatten_util, nn, ops, optimizers, profiler, scipy, sharding, typing
     from tapeless.batch.pmap import pmap
     from tapeless.compile.named_call import named_call
     from tapeless.custom.gradient import custom_gradient
@@ -223,7 +224,9 @@ else:
     __getattr__ = _imported_late(
         globals(),
         {
-            **dict.fromkeys("core dlpack extend flatten_util nn ops profiler scipy sharding typing".split(), ""),
+            **dict.fromkeys(
+                "core dlpack extend flatten_util nn ops optimizers profiler scipy sharding typing".split(), ""
+            ),
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",
             "fwd_and_bwd": "differentiate.fwd_and_bwd",

@@ -1,0 +1,165 @@
+"""Gradient transformations: pairs of pure functions `init` and `update`, and how they are put together.
+
+`init(params)` gives the state to begin with, `update(updates, state, params)` the transformed updates and the next
+state. An optimizer is a chain of them, and `apply_updates` makes the step. Shapes, names and numbers are those of optax
+(Babuschkin et al. 2020, "The DeepMind JAX ecosystem"), so that transformations of either may be mixed.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer import pytree
+from tapeless.tracer.array import ArrayLike
+
+Updates: TypeAlias = Any  # pytrees of arrays, of one structure
+Params: TypeAlias = Any
+OptState: TypeAlias = Any  # pytree of arrays
+Schedule: TypeAlias = Callable[[ArrayLike], ArrayLike]  # the number of steps before this one -> a number
+ScalarOrSchedule: TypeAlias = ArrayLike | Schedule
+TransformInitFn: TypeAlias = Callable[[Params], OptState]
+TransformUpdateFn: TypeAlias = Callable[..., tuple[Updates, OptState]]  # (updates, state, params=None)
+
+
+class GradientTransformation(NamedTuple):
+    """A pair of pure functions: `init(params) -> state` and `update(updates, state, params) -> updates, state`."""
+
+    init: TransformInitFn
+    update: TransformUpdateFn
+
+
+class GradientTransformationExtraArgs(GradientTransformation):
+    """A gradient transformation whose `update` takes any keyword arguments, and leaves alone those it does not know."""
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that remembers nothing."""
+
+
+def init_empty_state(params: Params) -> EmptyState:
+    """Return the state of a transformation that remembers nothing."""
+    del params
+    return EmptyState()
+
+
+def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
+    """Make a transformation whose `update` drops the keyword arguments that that of `tx` does not take."""
+    if isinstance(tx, GradientTransformationExtraArgs):
+        return tx
+
+    def update(updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any) -> Any:
+        del extra_args
+        return tx.update(updates, state, params)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
+def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransformation:
+    """Make a transformation of a function `(updates, params) -> updates`."""
+
+    def update(updates: Updates, state: OptState, params: Params | None = None) -> tuple[Updates, OptState]:
+        return f(updates, params), state
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def identity() -> GradientTransformation:
+    """Make the transformation that changes nothing."""
+    return stateless(lambda updates, params: updates)
+
+
+def set_to_zero() -> GradientTransformation:
+    """Make the transformation whose updates are zero: what is trained by it stays."""
+    return stateless(lambda updates, params: pytree.tree_map(tnp.zeros_like, updates))
+
+
+def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
+    """Apply transformations one after the other, the first to the gradients; their states make a tuple.
+
+    Returns: a transformation; the keyword arguments of its `update` reach all that take any.
+    Raises: ValueError from `update` if the state has another number of parts than there are transformations.
+    """
+    transformations = [with_extra_args_support(tx) for tx in args]
+
+    def init(params: Params) -> OptState:
+        return tuple([tx.init(params) for tx in transformations])
+
+    def update(updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any) -> Any:
+        if len(state) != len(transformations):
+            raise ValueError(
+                f"chain: the state has {len(state)} parts, but there are {len(transformations)} transformations.\n"
+                "  Begin with the state that init of the same chain returns."
+            )
+        after: list[OptState] = []
+        for tx, before in zip(transformations, state):
+            updates, next_state = tx.update(updates, before, params, **extra_args)
+            after.append(next_state)
+        return updates, tuple(after)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+class MaskedState(NamedTuple):
+    """The state of a `masked` transformation: that of the one inside."""
+
+    inner_state: Any
+
+
+class MaskedNode(NamedTuple):
+    """Stand for a leaf that a `masked` transformation does not see: a node without leaves."""
+
+
+def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationExtraArgs:
+    """Transform some of the updates, and leave the others as they are.
+
+    Args:
+      inner: the transformation, which sees `MaskedNode()` in the place of every other leaf.
+      mask: pytree of bools, of the structure of the parameters or a prefix of it, or a function of them to that.
+    """
+    tx = with_extra_args_support(inner)
+
+    def init(params: Params) -> MaskedState:
+        return MaskedState(tx.init(_seen(mask, params)))
+
+    def update(updates: Updates, state: MaskedState, params: Params | None = None, **extra_args: Any) -> Any:
+        flags = mask(updates) if callable(mask) else mask
+        seen = None if params is None else _seen(flags, params)
+        pushed, inner_state = tx.update(_seen(flags, updates), state.inner_state, seen, **extra_args)
+        mixed = pytree.tree_map(lambda yes, new, old: new if yes else old, flags, pushed, updates)
+        return mixed, MaskedState(inner_state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _seen(mask: Any, tree: Any) -> Any:
+    flags = mask(tree) if callable(mask) else mask
+    return pytree.tree_map(lambda yes, x: x if yes else MaskedNode(), flags, tree)
+
+
+def map_updates(f: Callable[..., Any], updates: Updates, *others: Any) -> Any:
+    """Map a function over the leaves of updates and those of other trees; where an update is None, so is the result."""
+    return pytree.tree_map(
+        lambda u, *rest: None if u is None else f(u, *rest), updates, *others, is_leaf=lambda u: u is None
+    )
+
+
+def apply_updates(params: Params, updates: Updates) -> Params:
+    """Add updates to parameters, which keep their dtypes; a parameter that is None stays None.
+
+    Args:
+      params: pytree of arrays.
+      updates: pytree of arrays of the same structure and shapes.
+    """
+    return map_updates(_moved, params, updates)
+
+
+def _moved(p: Any, u: Any) -> Any:
+    p = tnp.asarray(p)
+    return tnp.asarray(p + u).astype(p.dtype)
+
+
+def check_params(who: str, params: Params | None) -> Params:
+    """Return the parameters. Raises: ValueError if `update` was not given any."""
+    if params is None:
+        raise ValueError(f"{who}: its update needs the parameters. Call update(updates, state, params).")
+    return params
