@@ -5,5 +5,15 @@ from tapeless.custom.program_types import eval_jaxpr
 from tapeless.tracer.core import Trace, Tracer, ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray as AbstractValue
 
-__all__ = ["Atom", "Primitive", "ShapedArray", "Trace", "Tracer", "ensure_compile_time_eval", "eval_jaxpr"]
+__all__ = [
+    "AbstractValue",
+    "Atom",
+    "Primitive",
+    "ShapedArray",
+    "Trace",
+    "Tracer",
+    "ensure_compile_time_eval",
+    "eval_jaxpr",
+]

@@ -14,13 +14,18 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tapeless.jax_src import absent, version
 from tapeless.lowering import compat
 from tapeless.tracer.config import config
 
-JAX_VERSION = "0.10.2"  # the version whose names and meanings we follow, which libraries ask for
 _OWN = "tapeless"
 # What JAX has elsewhere, or we have of its private modules.
-_ELSEWHERE = {"jax.interpreters": "tapeless.extend.interpreters", "jax._src": "tapeless.jax_src"}
+_ELSEWHERE = {
+    "jax.api_util": "tapeless.extend.api_util",
+    "jax.interpreters": "tapeless.extend.interpreters",
+    "jax.version": "tapeless.jax_src.version",
+    "jax._src": "tapeless.jax_src",
+}
 
 
 @contextmanager
@@ -67,15 +72,18 @@ class Namespace(ModuleType):
         self.__all__ = list(ours.__all__)
         self._members = frozenset(self.__all__)
         if name == "jax":
-            self.__version__ = JAX_VERSION
-            self.__version_info__ = tuple(map(int, JAX_VERSION.split(".")))
+            self.__version__, self.__version_info__ = version.__version__, version.__version_info__
             self.config, self.enable_x64 = _JaxConfig(), _enable_x64
 
     def __getattr__(self, name: str) -> Any:
-        if f"{self.__name__}.{name}" in _ELSEWHERE:
-            return importlib.import_module(f"{self.__name__}.{name}")
+        whole = f"{self.__name__}.{name}"
+        if whole in _ELSEWHERE:
+            return importlib.import_module(whole)
+        if name not in self._members and whole in absent.NAMES:
+            found = self.__dict__[name] = absent.absent(whole)
+            return found
         if name not in self._members:
-            raise AttributeError(_lacking(f"{self.__name__}.{name}"), name=name, obj=self)
+            raise AttributeError(absent.lacking(whole), name=name, obj=self)
         asking = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self._users.add(asking.f_globals.get("__name__", ""))
         found = getattr(self._ours, name)
@@ -112,12 +120,17 @@ def _ours(name: str) -> ModuleType:
     found: Any = importlib.import_module(_ELSEWHERE.get(start, _OWN))
     for part in name.removeprefix(start).split(".")[1:]:
         if part not in found.__all__ or not isinstance(found := getattr(found, part), ModuleType):
-            raise ImportError(_lacking(name), name=name)
+            return _of_absent_names(name)
     return found
 
 
-def _lacking(name: str) -> str:
-    return f"{name}: Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+def _of_absent_names(name: str) -> ModuleType:
+    """A module that has only names that raise when they are used. Raises: ImportError if there is none."""
+    if not any(_is_of(name, other) for other in absent.NAMES):
+        raise ImportError(absent.lacking(name), name=name)
+    module = ModuleType(name, "Names that are not there: see `tapeless.jax_src.absent`.")
+    vars(module)["__all__"] = []
+    return module
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

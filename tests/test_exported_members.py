@@ -21,8 +21,9 @@ NAMESPACES = [
         numpy numpy.fft numpy.linalg lax lax.linalg random stages tree tree_util testing debug dtypes experimental nn
         nn.initializers scipy scipy.special scipy.stats core typing flatten_util ops sharding errors ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
-        extend.partial_eval extend.xla dlpack optimizers profiler jax_src jax_src.dispatch jax_src.dtypes
-        jax_src.traceback_util
+        extend.partial_eval extend.xla extend.api_util extend.linear_util extend.primitives extend.source_info_util
+        dlpack optimizers profiler jax_src jax_src.ad_util jax_src.core jax_src.dispatch jax_src.dtypes
+        jax_src.flatten_util jax_src.traceback_util
         """.split()
     ),
 ]

@@ -137,7 +137,7 @@ def primitive_named(name: str) -> Primitive:
 class Trace:
     """An interpreter of primitives: what applying one means. `parent` is the trace in whose terms this one works."""
 
-    __slots__ = ("alive", "depth", "function", "parent")
+    __slots__ = ("__weakref__", "alive", "depth", "function", "parent")
 
     what = "a transformation"
     parent: "Trace"

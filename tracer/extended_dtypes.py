@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+DType = np.dtype[Any]
 WORDS = 2  # of 32 bits that a key of threefry2x32 takes
 
 
@@ -18,6 +19,10 @@ class extended(np.generic):
 
 class prng_key(extended):
     """Category of the dtypes of keys: `issubdtype(x.dtype, prng_key)` asks whether `x` holds keys."""
+
+
+class ExtendedDType:
+    """Base of dtypes that libraries define, as flax does for scales of float8. No array is of such a dtype here."""
 
 
 @final

@@ -8,14 +8,40 @@ None for the others.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapeless.custom.primitives import Registry
+from tapeless.custom.primitives import OwnPrimitive, Registry
+from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.user_primitives import Rule
+
+
+class _Transposes(Registry):
+    """Also takes a rule for a primitive of ours that has none: transposed, it counts as linear from then on."""
+
+    def __init__(self) -> None:
+        super().__init__("transpose")
+        self._given: set[Any] = set()
+
+    def __setitem__(self, primitive: Any, rule: Rule) -> None:
+        operation = primitive.operation if isinstance(primitive, OwnPrimitive) else None
+        if operation is None or (operation in transpose.rules and operation not in self._given):
+            super().__setitem__(primitive, rule)
+            return
+        if operation in self._given:
+            del transpose.rules[operation], jvp.structurally_linear[operation]
+        transpose.rules[operation] = _of_one_result(rule)
+        jvp.structurally_linear[operation] = jvp.All.JOINTLY
+        self._given.add(operation)
+
+
+def _of_one_result(rule: Rule) -> Rule:
+    return lambda cts, *operands, **params: rule(cts[0], *operands, **params)
+
 
 primitive_jvps = Registry("jvp")  # rule(primals, tangents, **params) -> results, their tangents
-primitive_transposes = Registry("transpose")  # rule(cotangents of the results, *operands, **params) -> cotangents
+primitive_transposes = _Transposes()  # rule(cotangents of the results, *operands, **params) -> cotangents
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:

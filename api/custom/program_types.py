@@ -1,9 +1,10 @@
 """Programs and their types, for libraries that transform them."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tapeless.tracer.core import Trace, current_trace
+from tapeless.tracer.core import Trace, current_trace, is_evaluating
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.jaxpr import eval_jaxpr as _eval_jaxpr
 from tapeless.tracer.jaxpr import subjaxprs as _programs_in
@@ -74,6 +75,31 @@ def dce_jaxpr(
 def find_top_trace(xs: Any) -> Trace:
     """Return the innermost trace, which primitives are handed to; `xs` are not looked at, as in JAX."""
     return current_trace()
+
+
+class OpaqueTraceState:
+    """The transformations that code runs under: equal to another if both were asked for under the same ones."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = weakref.ref(trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace == other._trace
+
+    def __hash__(self) -> int:
+        return hash(OpaqueTraceState)
+
+
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
+    """Return what tells the transformations around now from others; `convention` names the library that asks."""
+    return OpaqueTraceState(current_trace())
+
+
+def trace_state_clean() -> bool:
+    """Tell whether nothing is being traced."""
+    return is_evaluating()
 
 
 def valid_jaxtype(x: Any) -> bool:

@@ -1,5 +1,5 @@
 """Modules for libraries that extend transformations: `jax.extend` and `jax.interpreters`."""
 
-from tapeless.extend import core, interpreters
+from tapeless.extend import core, interpreters, linear_util, source_info_util
 
-__all__ = ["core", "interpreters"]
+__all__ = ["core", "interpreters", "linear_util", "source_info_util"]

@@ -3,6 +3,7 @@
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
     find_top_trace,
+    get_opaque_trace_state,
     jaxpr_as_fun,
     jaxprs_in_params,
     mapped_aval,
@@ -10,6 +11,7 @@ from tapeless.custom.program_types import (
     unmapped_aval,
     valid_jaxtype,
 )
+from tapeless.extend import primitives
 from tapeless.tracer.check import check as check_jaxpr
 from tapeless.tracer.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
@@ -24,10 +26,12 @@ __all__ = [
     "Var",
     "check_jaxpr",
     "find_top_trace",
+    "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
     "primal_dtype_to_tangent_dtype",
+    "primitives",
     "subjaxprs",
     "unmapped_aval",
     "valid_jaxtype",

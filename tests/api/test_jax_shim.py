@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tapeless import jax_shim
+from tapeless.jax_src import version
 
 LACKING = "Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
 
@@ -29,7 +29,7 @@ def test_inside():
         import numpy as np
         sys.modules["jax"] = None  # there is none, as far as `import` knows
         import tapeless as tl, tapeless.numpy as tnp
-        from types import ModuleType
+        from types import FunctionType, ModuleType
 
         def message(kind, code):
             try:
@@ -51,7 +51,8 @@ def test_inside():
             assert message(AttributeError, "import jax; jax.numpy.nothing") == "jax.numpy.nothing: {LACKING}"
             assert message(ImportError, "from jax import nothing") == "jax.nothing: {LACKING}"
             assert message(ImportError, "import jax.tracer") == "jax.tracer: {LACKING}"
-            assert message(ImportError, "import jax._src.core") == "jax._src.core: {LACKING}"
+            assert message(ImportError, "import jax._src.pjit") == "jax._src.pjit: {LACKING}"
+            assert jax.version.__version__ == jax.__version__ and isinstance(jax.api_util.safe_map, FunctionType)
             with tl.as_jax() as again:
                 assert again is jax
             import jax as still
@@ -123,6 +124,30 @@ def test_jaxlib_is_shown_no_classes_of_ours(before: str):
     )
 
 
+def test_names_that_libraries_only_import():
+    """They are classes without objects, and say what they are not when they are used."""
+    run(
+        code=f"""
+        import tapeless as tl
+        with tl.as_jax():
+            import jax
+            from jax.experimental.layout import Format
+            from jax.sharding import Mesh, Sharding
+            assert not isinstance(jax.numpy.ones(2).sharding, Mesh) and isinstance(jax.numpy.ones(2).sharding, Sharding)
+            assert Mesh is jax.sharding.Mesh and Mesh | None and not hasattr(tl.sharding, "Mesh")
+            try:
+                Format(None)
+            except NotImplementedError as error:
+                assert str(error) == "jax.experimental.layout.Format: {LACKING}"
+            try:
+                Mesh.empty
+            except AttributeError as error:
+                assert str(error) == "jax.sharding.Mesh.empty: {LACKING}"
+            assert not hasattr(jax.experimental, "layouts")
+        """
+    )
+
+
 def test_scripts_and_modules(tmp_path: Path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -144,4 +169,4 @@ def test_scripts_and_modules(tmp_path: Path):
 
 def test_the_version_is_that_of_the_jax_that_tests_compare_with():
     jax = pytest.importorskip("jax")
-    assert jax_shim.JAX_VERSION.split(".")[:2] == jax.__version__.split(".")[:2]
+    assert version.__version_info__[:2] == jax.version.__version_info__[:2]

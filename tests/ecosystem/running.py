@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).parent
 WITH_JAX = (sys.executable,)
 WITH_TAPELESS = (sys.executable, "-m", "tapeless.as_jax")
@@ -16,3 +18,19 @@ def results(command: tuple[str, ...], script: str) -> Any:
     done = subprocess.run([*command, str(HERE / script)], capture_output=True, text=True, cwd=HERE.parents[1])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def compare_both(script: str) -> None:
+    """Run a script by both, and compare what they write."""
+    theirs, ours = (results(command, script) for command in (WITH_JAX, WITH_TAPELESS))
+    compare(ours, theirs)
+
+
+def compare(ours: Any, theirs: Any, name: str = "") -> None:
+    """Numbers, in dicts and lists: sums may be taken in another order."""
+    if isinstance(theirs, dict):
+        assert list(ours) == list(theirs)
+        for key, expected in theirs.items():
+            compare(ours[key], expected, f"{name}/{key}")
+    else:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=name)

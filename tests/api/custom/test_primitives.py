@@ -6,8 +6,9 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless.core import ShapedArray
-from tapeless.extend.core import Primitive
+from tapeless.extend.core import Primitive, primitives
 from tapeless.extend.interpreters import ad, batching, mlir, xla
+from tapeless.interpreters import jvp, transpose
 from tests.messages import raises
 
 X = np.array([1.0, 2.0, -0.5], np.float32)
@@ -196,6 +197,22 @@ def test_errors_name_what_is_missing():
         p.bind([1.0])
     with raises(TypeError, "stop_gradient is a primitive of Tapeless, with rules of its own, which cannot be changed."):
         ad.primitive_jvps[tl.lax.stop_gradient_p] = lambda primals, tangents: None
+
+
+def test_our_primitives_take_the_transpose_rule_that_they_lack():
+    """As lineax does: stopped gradients are linear in linear functions, and stay zero in derivatives."""
+    stopped, double = tl.lax.stop_gradient_p, lambda x: 2 * tl.lax.stop_gradient(x)
+    with pytest.raises(TypeError, match="stop_gradient is applied to a linear value"):
+        tl.linear_transpose(double, X)
+    for _ in range(2):  # a library may be imported twice
+        ad.primitive_transposes[stopped] = lambda ct, x: (ct,)
+    try:
+        assert tl.linear_transpose(double, X)(X)[0].tolist() == (2 * X).tolist()
+        assert tl.grad(lambda x: double(x).sum())(X).tolist() == [0.0] * len(X)
+    finally:
+        del transpose.rules[stopped.operation], jvp.structurally_linear[stopped.operation]
+    with raises(TypeError, "jit is a primitive of Tapeless, with rules of its own, which cannot be changed."):
+        ad.primitive_transposes[primitives.jit_p] = lambda ct, x: (ct,)
 
 
 def test_rules_that_give_other_types_are_refused():

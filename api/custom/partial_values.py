@@ -1,0 +1,41 @@
+"""Known and unknown values, and functions that are applied to both."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tapeless.custom.wrapped_functions import WrappedFun
+from tapeless.interpreters.online_partial_eval import partial_eval
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.types import ShapedArray
+
+
+class PartialVal(NamedTuple):
+    """The type of an unknown value, and None; or None, and a known value."""
+
+    aval: ShapedArray | None
+    const: Any
+
+    @classmethod
+    def known(cls, const: Any) -> "PartialVal":
+        """A known value."""
+        return cls(None, const)
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> "PartialVal":
+        """An unknown value of a type."""
+        return cls(aval, None)
+
+    def is_known(self) -> bool:
+        """Is the value known?"""
+        return self.aval is None
+
+
+def trace_to_jaxpr_nounits(
+    fun: WrappedFun, pvals: Sequence[PartialVal]
+) -> tuple[Jaxpr, list[PartialVal], tuple[Any, ...]]:
+    """Apply a flat function to known and unknown values: what depends on known ones alone is computed at once.
+
+    Returns: the program of the unknown results, whose first inputs are its constants; the results; those constants.
+    """
+    jaxpr, outs, consts = partial_eval(fun.call_wrapped, pvals)
+    return jaxpr, [PartialVal(*out) for out in outs], consts

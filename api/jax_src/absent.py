@@ -1,0 +1,39 @@
+"""Names of JAX's that libraries import without need, and that are not there: classes that raise when they are used.
+
+A library that names shardings at its top, and runs on one device, can be imported so. No object is an instance of such
+a class, and none can be made. Not for names that code asks for by `hasattr`, to do without them.
+"""
+
+from typing import Any, NoReturn
+
+NAMES = frozenset(
+    """
+    jax.shard_map
+    jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
+    jax.experimental.layout.Format
+    jax.experimental.sparse.BCOO
+    jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
+    jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
+    """.split()
+)
+
+
+def absent(name: str) -> type:
+    """Make a class by the name of what is not there.
+
+    Raises: when it is called, NotImplementedError; when it is asked for a member, AttributeError. Both name it.
+    """
+    return _Absent(name.rpartition(".")[2], (), {"__module__": name.rpartition(".")[0]})
+
+
+def lacking(name: str) -> str:
+    """Say that a name is missing."""
+    return f"{name}: Tapeless stands for JAX here, and does not have it; see 'Not supported yet' in its README."
+
+
+class _Absent(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(lacking(f"{cls.__module__}.{cls.__qualname__}"))
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        raise AttributeError(lacking(f"{cls.__module__}.{cls.__qualname__}.{name}"), name=name, obj=cls)
