@@ -195,7 +195,8 @@ def _taken(packages: set[str], but: Container[str] = ()) -> dict[str, ModuleType
     return {name: sys.modules.pop(name) for name in names}
 
 
-_STAYING = {"__main__", "__mp_main__", "builtins", "importlib", "sys", _OWN}
+# Extension modules cannot be loaded twice, and those of jaxlib have classes of JAX among their attributes.
+_STAYING = {"__main__", "__mp_main__", "builtins", "importlib", "jaxlib", "sys", _OWN}
 
 
 def _held(module: Any) -> Iterator[Any]:

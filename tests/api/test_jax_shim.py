@@ -102,6 +102,22 @@ def test_beside_the_real_one():
     )
 
 
+def test_jaxlib_is_not_loaded_twice():
+    """Its extension modules cannot be: LAPACK's would end the process."""
+    pytest.importorskip("jax")
+    run(
+        code="""
+        import jax.numpy as theirs
+        theirs.linalg.eigh(theirs.eye(2))
+        import tapeless as tl
+        with tl.as_jax():
+            import jax.numpy as jnp
+            assert jnp.linalg.eigh(jnp.eye(2)).eigenvalues.shape == (2,)
+        assert theirs.linalg.cholesky(theirs.eye(2)).shape == (2, 2)
+        """
+    )
+
+
 @pytest.mark.parametrize("before", ["", "import jax"])
 def test_jaxlib_is_shown_no_classes_of_ours(before: str):
     """What it looks for in jax.core it keeps: after us, JAX finds its own."""
