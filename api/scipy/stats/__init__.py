@@ -1,5 +1,46 @@
-"""Distributions under the names of `scipy.stats`: `tapeless.scipy.stats`."""
+"""Distributions, ranks and densities under the names of `scipy.stats`: `tapeless.scipy.stats`."""
 
-from tapeless.scipy.stats import norm
+import typing as _typing
 
-__all__ = ["norm"]
+from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.kernel_density import gaussian_kde
+from tapeless.tracer.ranks import mode, rankdata, sem
+
+__all__ = [
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "gaussian_kde",
+    "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode", "multinomial", "multivariate_normal",
+    "nbinom", "norm", "pareto", "poisson", "rankdata", "sem", "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip
+
+if _typing.TYPE_CHECKING:
+    from tapeless.scipy.stats import (
+        bernoulli,
+        beta,
+        betabinom,
+        binom,
+        cauchy,
+        chi2,
+        dirichlet,
+        expon,
+        gamma,
+        gennorm,
+        geom,
+        gumbel_l,
+        gumbel_r,
+        laplace,
+        logistic,
+        multinomial,
+        multivariate_normal,
+        nbinom,
+        norm,
+        pareto,
+        poisson,
+        t,
+        truncnorm,
+        uniform,
+        vonmises,
+        wrapcauchy,
+    )
+else:
+    _here = ("gaussian_kde", "mode", "rankdata", "sem")
+    __getattr__ = _imported_late(globals(), dict.fromkeys((n for n in __all__ if n not in _here), ""))

@@ -1,5 +1,5 @@
-"""The normal distribution under the names of `scipy.stats.norm`. See `tapeless.tracer.normal_density`."""
+"""Names of `scipy.stats.norm`. See `tapeless.tracer.distributions.norm`."""
 
-from tapeless.tracer.normal_density import cdf, logpdf, pdf
+from tapeless.tracer.distributions.norm import cdf, isf, logcdf, logpdf, logsf, pdf, ppf, sf
 
-__all__ = ["cdf", "logpdf", "pdf"]
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]

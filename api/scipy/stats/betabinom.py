@@ -1,0 +1,5 @@
+"""Names of `scipy.stats.betabinom`. See `tapeless.tracer.distributions.betabinom`."""
+
+from tapeless.tracer.distributions.betabinom import logpmf, pmf
+
+__all__ = ["logpmf", "pmf"]

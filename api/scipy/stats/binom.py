@@ -1,0 +1,5 @@
+"""Names of `scipy.stats.binom`. See `tapeless.tracer.distributions.binom`."""
+
+from tapeless.tracer.distributions.binom import logpmf, pmf
+
+__all__ = ["logpmf", "pmf"]

@@ -1,0 +1,5 @@
+"""Names of `scipy.stats.nbinom`. See `tapeless.tracer.distributions.nbinom`."""
+
+from tapeless.tracer.distributions.nbinom import logpmf, pmf
+
+__all__ = ["logpmf", "pmf"]

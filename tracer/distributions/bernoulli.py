@@ -1,0 +1,50 @@
+"""The Bernoulli distribution: 1 with probability p, else 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, on_support, only, quantile
+from tapeless.tracer.entropies import xlog1py, xlogy
+
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
+
+
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("bernoulli.logpmf", _logpmf, k, p, loc)
+
+
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("bernoulli.pmf", _pmf, k, p, loc)
+
+
+def cdf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of at most k, elementwise."""
+    return evaluated("bernoulli.cdf", _cdf, k, p, loc)
+
+
+def ppf(q: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("bernoulli.ppf", _ppf, q, p, loc)
+
+
+def _logpmf(k: Any, p: Any, loc: Any) -> Any:
+    valid = (p >= 0) & (p <= 1)
+    y, p = only(valid, k - loc), tnp.where(valid, p, 0.5)
+    return on_support(y, (y == 0) | (y == 1), -np.inf, 0, lambda y: xlogy(y, p) + xlog1py(1 - y, -p))
+
+
+def _cdf(k: Any, p: Any, loc: Any) -> Any:
+    y = only((p >= 0) & (p <= 1), k - loc)
+    return tnp.where(y < 0, 0, tnp.where(y >= 1, 1, only(y == y, 1 - p)))
+
+
+def _ppf(q: Any, p: Any, loc: Any) -> Any:
+    return only((p >= 0) & (p <= 1), loc + quantile(q, lambda q: tnp.where(q <= 1 - p, 0, 1).astype(q.dtype)))
+
+
+_pmf = exponential(_logpmf)

@@ -1,0 +1,81 @@
+"""The beta distribution: density y^(a-1) (1-y)^(b-1) / B(a, b) / scale, 0 <= y = (x - loc) / scale <= 1; a, b > 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    clipped,
+    evaluated,
+    exponential,
+    log_probability,
+    on_support,
+    standardized,
+)
+from tapeless.tracer.entropies import xlog1py, xlogy
+from tapeless.tracer.gamma_relatives import betaln
+from tapeless.tracer.special import betainc
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("beta.logpdf", _logpdf, x, a, b, loc, scale)
+
+
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("beta.pdf", _pdf, x, a, b, loc, scale)
+
+
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("beta.cdf", _cdf, x, a, b, loc, scale)
+
+
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("beta.logcdf", _logcdf, x, a, b, loc, scale)
+
+
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("beta.sf", _sf, x, a, b, loc, scale)
+
+
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("beta.logsf", _logsf, x, a, b, loc, scale)
+
+
+def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    valid = (a > 0) & (b > 0)
+    y, a, b = standardized(x, loc, scale, valid), tnp.where(valid, a, 1), tnp.where(valid, b, 1)
+
+    def formula(y: Any) -> Any:
+        return xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - tnp.log(scale)
+
+    return on_support(y, (y >= 0) & (y <= 1), -np.inf, 0.5, formula)
+
+
+def _cdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    return betainc(a, b, clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1))
+
+
+def _sf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    y, below = clipped(standardized(x, loc, scale, (a > 0) & (b > 0)), 0, 1), _cdf(x, a, b, loc, scale)
+    return tnp.where(below < 0.5, 1 - below, betainc(b, a, 1 - y))
+
+
+def _logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    return log_probability(_cdf(x, a, b, loc, scale), _sf(x, a, b, loc, scale))
+
+
+def _logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    return log_probability(_sf(x, a, b, loc, scale), _cdf(x, a, b, loc, scale))
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,35 @@
+"""The beta-binomial distribution: k successes among n, whose probability has the beta distribution of a and b."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.gamma_relatives import betaln
+
+__all__ = ["logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("betabinom.logpmf", _logpmf, k, n, a, b, loc)
+
+
+def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("betabinom.pmf", _pmf, k, n, a, b, loc)
+
+
+def _logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any) -> Any:
+    valid = (n >= 0) & is_integer(n) & (a > 0) & (b > 0)
+    y, n, a, b = only(valid, k - loc), *(tnp.where(valid, v, 1) for v in (n, a, b))
+
+    def formula(y: Any) -> Any:
+        return -tnp.log1p(n) - betaln(n - y + 1, y + 1) + betaln(y + a, n - y + b) - betaln(a, b)
+
+    return on_support(y, (y >= 0) & (y <= n) & is_integer(y), -np.inf, 0, formula)
+
+
+_pmf = exponential(_logpmf)

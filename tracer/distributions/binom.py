@@ -1,0 +1,40 @@
+"""The binomial distribution: k successes among n of probability p each.
+
+n is a whole number, at least 0.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.entropies import xlog1py, xlogy
+from tapeless.tracer.gamma_relatives import betaln
+
+__all__ = ["logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("binom.logpmf", _logpmf, k, n, p, loc)
+
+
+def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("binom.pmf", _pmf, k, n, p, loc)
+
+
+def _logpmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
+    valid = (n >= 0) & is_integer(n) & (p >= 0) & (p <= 1)
+    y, n, p = only(valid, k - loc), tnp.where(valid, n, 0), tnp.where(valid, p, 0.5)
+
+    def formula(y: Any) -> Any:
+        choices = -tnp.log1p(n) - betaln(n - y + 1, y + 1)
+        return choices + xlogy(y, p) + xlog1py(n - y, -p)
+
+    return on_support(y, (y >= 0) & (y <= n) & is_integer(y), -np.inf, 0, formula)
+
+
+_pmf = exponential(_logpmf)

@@ -1,0 +1,106 @@
+"""The Cauchy distribution: density 1 / (pi (1 + y²)) / scale, y = (x - loc) / scale."""
+
+import math
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    evaluated,
+    exponential,
+    log1p_square,
+    log_probability,
+    only,
+    quantile,
+    standardized,
+)
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("cauchy.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("cauchy.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("cauchy.cdf", _cdf, x, loc, scale)
+
+
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("cauchy.logcdf", _logcdf, x, loc, scale)
+
+
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("cauchy.sf", _sf, x, loc, scale)
+
+
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("cauchy.logsf", _logsf, x, loc, scale)
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("cauchy.ppf", _ppf, q, loc, scale)
+
+
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The inverse of `sf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("cauchy.isf", _isf, q, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return -math.log(math.pi) - tnp.log(scale) - log1p_square(y)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return _below(standardized(x, loc, scale))
+
+
+def _sf(x: Any, loc: Any, scale: Any) -> Any:
+    return _below(-standardized(x, loc, scale))
+
+
+def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return log_probability(_below(y), _below(-y))
+
+
+def _logsf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return log_probability(_below(-y), _below(y))
+
+
+def _below(y: Any) -> Any:
+    """The probability of at most y, without cancellation far below 0."""
+    return tnp.arctan2(1, -y) / math.pi
+
+
+def _ppf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc + scale * quantile(q, _inverse))
+
+
+def _isf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc - scale * quantile(q, _inverse))
+
+
+def _inverse(q: Any) -> Any:
+    """tan(pi (q - 1/2)), by the smaller of the probabilities."""
+    less = tnp.where(q < 0.5, q, 1 - q)
+    tail = less < 0.25
+    far = 1 / tnp.tan(math.pi * tnp.where(tail, less, 0.25))
+    size = tnp.where(tail, far, tnp.tan(math.pi * (0.5 - tnp.where(tail, 0.25, less))))
+    return tnp.where(q < 0.5, -size, size)
+
+
+_pdf = exponential(_logpdf)

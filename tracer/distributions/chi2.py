@@ -1,0 +1,63 @@
+"""The chi-squared distribution of df > 0 degrees of freedom: the gamma distribution of a = df/2 at twice the scale."""
+
+from typing import Any
+
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions import gamma
+from tapeless.tracer.distributions.evaluation import evaluated
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("chi2.logpdf", _logpdf, x, df, loc, scale)
+
+
+def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("chi2.pdf", _pdf, x, df, loc, scale)
+
+
+def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("chi2.cdf", _cdf, x, df, loc, scale)
+
+
+def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("chi2.logcdf", _logcdf, x, df, loc, scale)
+
+
+def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("chi2.sf", _sf, x, df, loc, scale)
+
+
+def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("chi2.logsf", _logsf, x, df, loc, scale)
+
+
+def _logpdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.logpdf(x, df / 2, loc, 2 * scale)
+
+
+def _pdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.pdf(x, df / 2, loc, 2 * scale)
+
+
+def _cdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.cdf(x, df / 2, loc, 2 * scale)
+
+
+def _logcdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.logcdf(x, df / 2, loc, 2 * scale)
+
+
+def _sf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.sf(x, df / 2, loc, 2 * scale)
+
+
+def _logsf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    return gamma.logsf(x, df / 2, loc, 2 * scale)

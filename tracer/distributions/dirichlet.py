@@ -1,0 +1,49 @@
+"""The Dirichlet distribution of n numbers that sum to 1: density proportional to the product of x_i^(alpha_i - 1)."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import on_support, only
+from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.gamma_relatives import check_real
+from tapeless.tracer.numpy.promotion import as_array, promoted_inexact_dtypes
+from tapeless.tracer.special import gammaln
+
+__all__ = ["logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+    """The logarithm of the density at x.
+
+    Args:
+      x: [n, ..], or [n - 1, ..] without the last numbers, which are then what is missing to 1. The density is 0 unless
+        they are positive and sum to 1, up to 1e-6.
+      alpha: [n], positive; else the result is nan.
+    Returns: [..].
+    Raises: ValueError if shapes do not fit, TypeError for complex numbers; both operands are named.
+    """
+    x, alpha = map(as_array, promoted_inexact_dtypes("dirichlet.logpdf", x, alpha))
+    check_real("dirichlet.logpdf", x)
+    if alpha.ndim != 1 or x.ndim < 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
+        raise ValueError(f"dirichlet.logpdf: alpha [n] and x [n, ..] or [n - 1, ..], not {alpha.aval} and {x.aval}.")
+    return _logpdf(x, alpha)
+
+
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+    """The density at x. Args, Returns and Raises: as for `logpdf`."""
+    return tnp.exp(logpdf(x, alpha))
+
+
+@core.compound
+def _logpdf(x: Any, alpha: Any) -> Any:
+    if x.shape[0] < alpha.shape[0]:
+        x = tnp.concatenate([x, 1 - tnp.sum(x, axis=0, keepdims=True)])
+    inside = tnp.all(x > 0, axis=0) & (tnp.abs(tnp.sum(x, axis=0) - 1) < 1e-6)
+    powers = alpha.reshape(alpha.shape + (1,) * (x.ndim - 1)) - 1
+    terms = on_support(x, x > 0, 0, 1, lambda x: xlogy(powers, x))
+    total = tnp.sum(terms, axis=0) - tnp.sum(gammaln(alpha)) + gammaln(tnp.sum(alpha))
+    return only(tnp.all(alpha > 0), tnp.where(inside | tnp.isnan(tnp.sum(x, axis=0)), total, -np.inf))

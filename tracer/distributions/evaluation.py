@@ -1,0 +1,101 @@
+"""Evaluation of formulas of distributions: promotion of operands, location and scale, supports.
+
+As in SciPy a formula is nan where a parameter is out of its domain or anything is nan, and outside of the support a
+density is 0. Formulas are evaluated at an inner point instead where their value is not used, so that derivatives are
+not nan there.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.gamma_relatives import check_real
+from tapeless.tracer.numpy.promotion import as_array, broadcast, promoted_inexact_dtypes
+
+
+def evaluated(name: str, formula: Callable[..., Any], *operands: ArrayLike) -> Array:
+    """Evaluate a formula of real numbers, promoted to one inexact dtype, elementwise.
+
+    Raises: TypeError for complex operands or others than numbers, ValueError if shapes do not broadcast.
+    """
+    xs = promoted_inexact_dtypes(name, *operands)
+    check_real(name, xs[0])
+    return core.compound(formula)(*map(as_array, broadcast(name, *xs)))
+
+
+def exponential(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Compose exp with a formula: a density of its logarithm."""
+
+    def of_logarithm(*operands: Any) -> Any:
+        return exp(formula(*operands))
+
+    return of_logarithm
+
+
+def exp(x: Any) -> Any:
+    """The exponential function, nan of nan chosen by a scalar, too: XLA for the CPU writes nothing there in float32."""
+    return only(x == x, tnp.exp(x))
+
+
+def standardized(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:
+    """(x - loc) / scale; nan where the scale is not positive, or other parameters are not valid."""
+    return only(valid & (scale > 0), (x - loc) / tnp.where(scale > 0, scale, 1))
+
+
+def only(valid: Any, y: Any) -> Any:
+    """y where it is valid, else nan."""
+    return tnp.where(valid, y, np.nan)
+
+
+def on_support(y: Any, inside: Any, value: Any, inner: float, formula: Callable[[Any], Any]) -> Any:
+    """Evaluate a formula inside of the support; outside of it `value`, and nan at nan.
+
+    Args:
+      inner: a number at which the formula and its derivatives are finite.
+    """
+    outside = ~inside & (y == y)
+    return tnp.where(outside, value, formula(tnp.where(outside, inner, y)))
+
+
+def clipped(y: Any, low: Any, high: Any) -> Any:
+    """Cut y off at the ends of an interval, on which the derivative is 1, ends included; nan stays."""
+    return tnp.where(y < low, low, tnp.where(y > high, high, y))
+
+
+def quantile(q: Any, formula: Callable[[Any], Any]) -> Any:
+    """Evaluate a formula at a probability; nan unless it is from 0 to 1."""
+    inside = (q >= 0) & (q <= 1)
+    return only(inside, formula(tnp.where(inside, q, 0.5)))
+
+
+def log_probability(p: Any, complement: Any) -> Any:
+    """log p, by the complement where that is the smaller, for then p has lost its digits."""
+    high = p > 0.5
+    return tnp.where(high, tnp.log1p(-tnp.where(high, complement, 0)), tnp.log(tnp.where(high, 1, p)))
+
+
+def log1p_square(y: Any) -> Any:
+    """log(1 + y²), without overflow."""
+    far = tnp.abs(y) > 1e9 if y.dtype.itemsize > 4 else tnp.abs(y) > 1e5 if y.dtype.itemsize > 2 else tnp.abs(y) > 200
+    near = tnp.where(far, 0, y)
+    return tnp.where(far, 2 * tnp.log(tnp.abs(tnp.where(far, y, 1))), tnp.log1p(near * near))
+
+
+def log1m_exp(t: Any) -> Any:
+    """log(1 - exp(-t)) of t >= 0, without cancellation.
+
+    Source: Mächler 2012, "Accurately computing log(1 - exp(-|a|))".
+    """
+    small = t < math.log(2)
+    by_difference = tnp.log(-tnp.expm1(-tnp.where(small, t, 1)))
+    return tnp.where(small, by_difference, tnp.log1p(-tnp.exp(-tnp.where(small, 1, t))))
+
+
+def is_integer(x: Any) -> Any:
+    """Tell where numbers are whole."""
+    return tnp.floor(x) == x

@@ -1,0 +1,85 @@
+"""The exponential distribution: density exp(-y) / scale where y = (x - loc) / scale is at least 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    clipped,
+    evaluated,
+    exp,
+    exponential,
+    log1m_exp,
+    on_support,
+    only,
+    quantile,
+    standardized,
+)
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("expon.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("expon.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("expon.cdf", _cdf, x, loc, scale)
+
+
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("expon.logcdf", _logcdf, x, loc, scale)
+
+
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("expon.sf", _sf, x, loc, scale)
+
+
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("expon.logsf", _logsf, x, loc, scale)
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("expon.ppf", _ppf, q, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return on_support(y, y >= 0, -np.inf, 1, lambda y: -y) - tnp.log(scale)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return -tnp.expm1(_logsf(x, loc, scale))
+
+
+def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return on_support(y, y >= 0, -np.inf, 1, log1m_exp)
+
+
+def _sf(x: Any, loc: Any, scale: Any) -> Any:
+    return exp(_logsf(x, loc, scale))
+
+
+def _logsf(x: Any, loc: Any, scale: Any) -> Any:
+    return -clipped(standardized(x, loc, scale), 0, np.inf)
+
+
+def _ppf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc + scale * quantile(q, lambda q: -tnp.log1p(-q)))
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,78 @@
+"""The gamma distribution: density y^(a-1) exp(-y) / gamma(a) / scale, y = (x - loc) / scale >= 0, for a > 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    clipped,
+    evaluated,
+    exponential,
+    log_probability,
+    on_support,
+    standardized,
+)
+from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.special import gammainc, gammaincc, gammaln
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("gamma.logpdf", _logpdf, x, a, loc, scale)
+
+
+def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("gamma.pdf", _pdf, x, a, loc, scale)
+
+
+def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("gamma.cdf", _cdf, x, a, loc, scale)
+
+
+def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("gamma.logcdf", _logcdf, x, a, loc, scale)
+
+
+def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("gamma.sf", _sf, x, a, loc, scale)
+
+
+def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("gamma.logsf", _logsf, x, a, loc, scale)
+
+
+def _logpdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    y, a = standardized(x, loc, scale, a > 0), tnp.where(a > 0, a, 1)
+
+    def formula(y: Any) -> Any:
+        return xlogy(a - 1, y) - y - gammaln(a) - tnp.log(scale)
+
+    return on_support(y, (y >= 0) & (y < np.inf), -np.inf, 1, formula)
+
+
+def _cdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    return gammainc(a, clipped(standardized(x, loc, scale, a > 0), 0, np.inf))
+
+
+def _sf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    return gammaincc(a, clipped(standardized(x, loc, scale, a > 0), 0, np.inf))
+
+
+def _logcdf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    return log_probability(_cdf(x, a, loc, scale), _sf(x, a, loc, scale))
+
+
+def _logsf(x: Any, a: Any, loc: Any, scale: Any) -> Any:
+    return log_probability(_sf(x, a, loc, scale), _cdf(x, a, loc, scale))
+
+
+_pdf = exponential(_logpdf)

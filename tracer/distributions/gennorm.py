@@ -1,0 +1,39 @@
+"""The generalized normal distribution: density beta exp(-|y|^beta) / (2 gamma(1/beta)) / scale, for beta > 0."""
+
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, standardized
+from tapeless.tracer.special import gammainc, gammaincc, gammaln
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("gennorm.logpdf", _logpdf, x, beta, loc, scale)
+
+
+def pdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("gennorm.pdf", _pdf, x, beta, loc, scale)
+
+
+def cdf(x: ArrayLike, beta: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("gennorm.cdf", _cdf, x, beta, loc, scale)
+
+
+def _logpdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+    y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
+    return tnp.log(0.5 * beta) - gammaln(1 / beta) - tnp.power(tnp.abs(y), beta) - tnp.log(scale)
+
+
+def _cdf(x: Any, beta: Any, loc: Any, scale: Any) -> Any:
+    y, beta = standardized(x, loc, scale, beta > 0), tnp.where(beta > 0, beta, 1)
+    power = tnp.power(tnp.abs(y), beta)
+    return tnp.where(y > 0, 0.5 + 0.5 * gammainc(1 / beta, power), 0.5 * gammaincc(1 / beta, power))
+
+
+_pdf = exponential(_logpdf)

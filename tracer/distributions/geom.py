@@ -1,0 +1,31 @@
+"""The geometric distribution: the first success, of probability p, is number k = 1, 2, ..."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.entropies import xlog1py
+
+__all__ = ["logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("geom.logpmf", _logpmf, k, p, loc)
+
+
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("geom.pmf", _pmf, k, p, loc)
+
+
+def _logpmf(k: Any, p: Any, loc: Any) -> Any:
+    valid = (p > 0) & (p <= 1)
+    y, p = only(valid, k - loc), tnp.where(valid, p, 0.5)
+    return on_support(y, (y >= 1) & is_integer(y), -np.inf, 1, lambda y: xlog1py(y - 1, -p) + tnp.log(p))
+
+
+_pmf = exponential(_logpmf)

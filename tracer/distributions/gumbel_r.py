@@ -1,0 +1,86 @@
+"""The Gumbel distribution of maxima: distribution function exp(-exp(-y)), y = (x - loc) / scale."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    evaluated,
+    exp,
+    exponential,
+    log1m_exp,
+    on_support,
+    only,
+    quantile,
+    standardized,
+)
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("gumbel_r.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("gumbel_r.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("gumbel_r.cdf", _cdf, x, loc, scale)
+
+
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("gumbel_r.logcdf", _logcdf, x, loc, scale)
+
+
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("gumbel_r.sf", _sf, x, loc, scale)
+
+
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("gumbel_r.logsf", _logsf, x, loc, scale)
+
+
+def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless p is from 0 to 1."""
+    return evaluated("gumbel_r.ppf", _ppf, p, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return on_support(y, tnp.isfinite(y), -np.inf, 0, lambda y: -y - exp(-y)) - tnp.log(scale)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return exp(_logcdf(x, loc, scale))
+
+
+def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
+    return -exp(-standardized(x, loc, scale))
+
+
+def _sf(x: Any, loc: Any, scale: Any) -> Any:
+    return -tnp.expm1(_logcdf(x, loc, scale))
+
+
+def _logsf(x: Any, loc: Any, scale: Any) -> Any:
+    """log(1 - exp(-t)) with t = exp(-y), which is -y - t/2 where t is small."""
+    y = -standardized(x, loc, scale)
+    small = y < -20
+    return tnp.where(small, y - 0.5 * exp(tnp.where(small, y, 0)), log1m_exp(exp(tnp.where(small, 0, y))))
+
+
+def _ppf(p: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc - scale * quantile(p, lambda p: tnp.log(-tnp.log(p))))
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,38 @@
+"""The Laplace distribution: density exp(-|y|) / (2 scale), y = (x - loc) / scale."""
+
+import math
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exp, exponential, standardized
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("laplace.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("laplace.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("laplace.cdf", _cdf, x, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    return -tnp.abs(standardized(x, loc, scale)) - math.log(2) - tnp.log(scale)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    tail = 0.5 * exp(-tnp.abs(y))
+    return tnp.where(y > 0, 1 - tail, tail)
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,43 @@
+"""The multinomial distribution: how often each of several outcomes came, of n in all, of probabilities p."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.numpy.promotion import array_operand, inexact, promoted_dtypes
+from tapeless.tracer.special import gammaln
+
+__all__ = ["logpmf", "pmf"]
+
+
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+    """The logarithm of the probability of x.
+
+    Args:
+      x: [.., k], integers: how often each outcome came; impossible if negative, or if they do not sum to n.
+      n: [..], integers.
+      p: [.., k], floating point.
+    Returns: [..], of the dtype of p.
+    Raises: TypeError if x or n are no integers, ValueError if shapes do not broadcast.
+    """
+    counts, total = (array_operand("multinomial.logpmf", v) for v in promoted_dtypes("multinomial.logpmf", x, n))
+    if dtypes.kind(counts.dtype) not in "iu":
+        raise TypeError(f"multinomial.logpmf: x and n must be integers, not {counts.aval} and {total.aval}.")
+    return _logpmf(counts, total, array_operand("multinomial.logpmf", inexact("multinomial.logpmf", p)))
+
+
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+    """The probability of x. Args, Returns and Raises: as for `logpmf`."""
+    return tnp.exp(logpmf(x, n, p))
+
+
+@core.compound
+def _logpmf(x: Any, n: Any, p: Any) -> Any:
+    possible = tnp.all(x >= 0, axis=-1) & (tnp.sum(x, axis=-1) == n)
+    counts, total = tnp.where(x >= 0, x, 0).astype(p.dtype), n.astype(p.dtype)
+    found = gammaln(total + 1) + tnp.sum(xlogy(counts, p) - gammaln(counts + 1), axis=-1)
+    return tnp.where(possible, found, -np.inf)

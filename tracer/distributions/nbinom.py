@@ -1,0 +1,36 @@
+"""The negative binomial distribution: k failures before success n, of probability p each, for n > 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.entropies import xlog1py
+from tapeless.tracer.gamma_relatives import betaln
+
+__all__ = ["logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("nbinom.logpmf", _logpmf, k, n, p, loc)
+
+
+def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("nbinom.pmf", _pmf, k, n, p, loc)
+
+
+def _logpmf(k: Any, n: Any, p: Any, loc: Any) -> Any:
+    valid = (n > 0) & (p > 0) & (p <= 1)
+    y, n, p = only(valid, k - loc), tnp.where(valid, n, 1), tnp.where(valid, p, 0.5)
+
+    def formula(y: Any) -> Any:
+        return -tnp.log(n + y) - betaln(n, y + 1) + n * tnp.log(p) + xlog1py(y, -p)
+
+    return on_support(y, (y >= 0) & is_integer(y), -np.inf, 0, formula)
+
+
+_pmf = exponential(_logpmf)

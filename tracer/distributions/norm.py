@@ -1,0 +1,83 @@
+"""The normal distribution: density exp(-y²/2) / sqrt(2 pi) / scale, y = (x - loc) / scale."""
+
+import math
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, only, standardized
+from tapeless.tracer.special import log_ndtr, ndtr, ndtri
+
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("norm.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("norm.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("norm.cdf", _cdf, x, loc, scale)
+
+
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("norm.logcdf", _logcdf, x, loc, scale)
+
+
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("norm.sf", _sf, x, loc, scale)
+
+
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("norm.logsf", _logsf, x, loc, scale)
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("norm.ppf", _ppf, q, loc, scale)
+
+
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The inverse of `sf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("norm.isf", _isf, q, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return -0.5 * (y * y) - tnp.log(scale) - 0.5 * math.log(2 * math.pi)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return ndtr(standardized(x, loc, scale))
+
+
+def _sf(x: Any, loc: Any, scale: Any) -> Any:
+    return ndtr(-standardized(x, loc, scale))
+
+
+def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
+    return log_ndtr(standardized(x, loc, scale))
+
+
+def _logsf(x: Any, loc: Any, scale: Any) -> Any:
+    return log_ndtr(-standardized(x, loc, scale))
+
+
+def _ppf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, ndtri(q) * scale + loc)
+
+
+def _isf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc - ndtri(q) * scale)
+
+
+_pdf = exponential(_logpdf)

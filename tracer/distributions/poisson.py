@@ -1,0 +1,67 @@
+"""The Poisson distribution: probability mu^k exp(-mu) / k! of k = 0, 1, 2, ..., for mu >= 0."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, is_integer, on_support, only
+from tapeless.tracer.entropies import xlogy
+from tapeless.tracer.special import gammaincc, gammaln
+
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
+
+
+def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The logarithm of the probability of k, elementwise."""
+    return evaluated("poisson.logpmf", _logpmf, k, mu, loc)
+
+
+def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of k, elementwise."""
+    return evaluated("poisson.pmf", _pmf, k, mu, loc)
+
+
+def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The probability of at most k, elementwise."""
+    return evaluated("poisson.cdf", _cdf, k, mu, loc)
+
+
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+    """The entropy in nats, elementwise."""
+    return evaluated("poisson.entropy", _entropy, mu, loc)
+
+
+def _logpmf(k: Any, mu: Any, loc: Any) -> Any:
+    y, mu = only(mu >= 0, k - loc), tnp.where(mu >= 0, mu, 1)
+    inside = (y >= 0) & (y < np.inf) & is_integer(y)
+    return on_support(y, inside, -np.inf, 0, lambda y: xlogy(y, mu) - gammaln(y + 1) - mu)
+
+
+def _cdf(k: Any, mu: Any, loc: Any) -> Any:
+    y, mu = only(mu >= 0, k - loc), tnp.where(mu >= 0, mu, 1)
+    inside = (y >= 0) & (y < np.inf)
+    return on_support(y, inside, tnp.where(y < 0, 0, 1), 0, lambda y: gammaincc(tnp.floor(y) + 1, mu))
+
+
+def _entropy(mu: Any, loc: Any) -> Any:
+    """The sum over k up to 250 where mu < 100, else an asymptotic series.
+
+    Source: Evans, Boersma, Blachman & Jacobs 1988, "The entropy of a Poisson distribution", SIAM Review 30.
+    """
+    mu = only(mu >= 0, mu) + 0 * loc
+    near = ~(mu >= 100)
+    few = tnp.where(near, mu, 1)
+    k = tnp.arange(250, dtype=mu.dtype).reshape((250,) + (1,) * mu.ndim)
+    logarithms = xlogy(k, few) - gammaln(k + 1) - few
+    there = logarithms > -np.inf
+    finite = tnp.where(there, logarithms, 0)
+    by_sum = tnp.sum(tnp.where(there, -finite * tnp.exp(finite), only(logarithms == logarithms, 0)), axis=0)
+    r = 1 / tnp.where(near, 100, mu)
+    tail = r * (1 / 12 + r * (1 / 24 + r * (19 / 360 + r * 9 / 80)))
+    return tnp.where(near, by_sum, 0.5 * math.log(2 * math.pi * math.e) - 0.5 * tnp.log(r) - tail)
+
+
+_pmf = exponential(_logpmf)

@@ -1,0 +1,35 @@
+"""Student's distribution of df > 0 degrees of freedom: density proportional to (1 + y²/df)^(-(df + 1)/2)."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, log1p_square, standardized
+from tapeless.tracer.gamma_relatives import poch
+
+__all__ = ["logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("t.logpdf", _logpdf, x, df, loc, scale)
+
+
+def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("t.pdf", _pdf, x, df, loc, scale)
+
+
+def _logpdf(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    y, normal = standardized(x, loc, scale, df > 0), df == np.inf
+    df = tnp.where((df > 0) & ~normal, df, 1)
+    constant = tnp.log(poch(0.5 * df, 0.5)) - 0.5 * tnp.log(math.pi * df)
+    power = 0.5 * (df + 1) * log1p_square(y / tnp.sqrt(df))
+    limit = -0.5 * math.log(2 * math.pi) - 0.5 * (y * y)
+    return tnp.where(normal, limit, constant - power) - tnp.log(scale)
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,91 @@
+"""The normal distribution on [a, b], a < b, which loc and scale then move and stretch."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    clipped,
+    evaluated,
+    exponential,
+    log1m_exp,
+    on_support,
+    standardized,
+)
+from tapeless.tracer.special import log_ndtr, ndtr
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("truncnorm.logpdf", _logpdf, x, a, b, loc, scale)
+
+
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("truncnorm.pdf", _pdf, x, a, b, loc, scale)
+
+
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("truncnorm.cdf", _cdf, x, a, b, loc, scale)
+
+
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of at most x, elementwise."""
+    return evaluated("truncnorm.logcdf", _logcdf, x, a, b, loc, scale)
+
+
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of more than x, elementwise."""
+    return evaluated("truncnorm.sf", _sf, x, a, b, loc, scale)
+
+
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the probability of more than x, elementwise."""
+    return evaluated("truncnorm.logsf", _logsf, x, a, b, loc, scale)
+
+
+def _logpdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale, a < b)
+
+    def formula(y: Any) -> Any:
+        return -0.5 * (y * y) - 0.5 * math.log(2 * math.pi) - _log_mass(a, b) - tnp.log(scale)
+
+    return on_support(y, (y >= a) & (y <= b), -np.inf, 0, formula)
+
+
+def _logcdf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    y = clipped(standardized(x, loc, scale, a < b), a, b)
+    low, high = _log_mass(a, y) - _log_mass(a, b), _log_mass(y, b) - _log_mass(a, b)
+    by_complement = low > -0.1
+    return tnp.where(by_complement, tnp.log1p(-tnp.exp(tnp.where(by_complement, high, -1))), low)
+
+
+def _logsf(x: Any, a: Any, b: Any, loc: Any, scale: Any) -> Any:
+    return _logcdf(-x, -b, -a, -loc, scale)
+
+
+def _log_mass(a: Any, b: Any) -> Any:
+    """The logarithm of the probability of a <= y <= b, by the lower tail if both are above 0."""
+    empty, right = a >= b, a > 0
+    a, b = tnp.where(empty, -1, a), tnp.where(empty, 1, b)
+    a, b = tnp.where(right, -b, a), tnp.where(right, -a, b)
+    tail = b <= 0
+    low, high = _log_ndtr(a), _log_ndtr(tnp.where(tail, b, 0))
+    below = high + log1m_exp(high - low)
+    found = tnp.where(tail, below, tnp.log1p(-ndtr(tnp.where(tail, -1, a)) - ndtr(-tnp.where(tail, 1, b))))
+    return tnp.where(empty, -np.inf, found)
+
+
+def _log_ndtr(x: Any) -> Any:
+    """log_ndtr, whose derivative at -inf is to be 0."""
+    there = x > -np.inf
+    return tnp.where(there | (x != x), log_ndtr(tnp.where(there, x, 0)), -np.inf)
+
+
+_pdf, _cdf, _sf = exponential(_logpdf), exponential(_logcdf), exponential(_logsf)

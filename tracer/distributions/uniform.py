@@ -1,0 +1,55 @@
+"""The uniform distribution from loc to loc + scale."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import (
+    clipped,
+    evaluated,
+    exponential,
+    on_support,
+    only,
+    quantile,
+    standardized,
+)
+
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
+
+
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("uniform.logpdf", _logpdf, x, loc, scale)
+
+
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("uniform.pdf", _pdf, x, loc, scale)
+
+
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The probability of at most x, elementwise."""
+    return evaluated("uniform.cdf", _cdf, x, loc, scale)
+
+
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The quantile: the inverse of `cdf`, elementwise; nan unless q is from 0 to 1."""
+    return evaluated("uniform.ppf", _ppf, q, loc, scale)
+
+
+def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
+    y = standardized(x, loc, scale)
+    return on_support(y, (y >= 0) & (y <= 1), -np.inf, 0.5, lambda y: 0 * y) - tnp.log(scale)
+
+
+def _cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return clipped(standardized(x, loc, scale), 0, 1)
+
+
+def _ppf(q: Any, loc: Any, scale: Any) -> Any:
+    return only(scale > 0, loc + scale * quantile(q, lambda q: q))
+
+
+_pdf = exponential(_logpdf)

@@ -1,0 +1,29 @@
+"""The von Mises distribution of angles: density exp(kappa cos(y)) / (2 pi I0(kappa)) / scale, for kappa >= 0."""
+
+import math
+from typing import Any
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, standardized
+from tapeless.tracer.special import i0e
+
+__all__ = ["logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("vonmises.logpdf", _logpdf, x, kappa, loc, scale)
+
+
+def pdf(x: ArrayLike, kappa: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("vonmises.pdf", _pdf, x, kappa, loc, scale)
+
+
+def _logpdf(x: Any, kappa: Any, loc: Any, scale: Any) -> Any:
+    y, kappa = standardized(x, loc, scale, kappa >= 0), tnp.where(kappa >= 0, kappa, 0)
+    return -2 * kappa * tnp.square(tnp.sin(0.5 * y)) - tnp.log(i0e(kappa)) - math.log(2 * math.pi) - tnp.log(scale)
+
+
+_pdf = exponential(_logpdf)

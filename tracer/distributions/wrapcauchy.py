@@ -1,0 +1,39 @@
+"""The wrapped Cauchy distribution of angles from 0 to 2 pi, for 0 < c < 1.
+
+Its density is (1 - c²) / (2 pi (1 + c² - 2 c cos(y))) / scale, y = (x - loc) / scale.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, on_support, standardized
+
+__all__ = ["logpdf", "pdf"]
+
+
+def logpdf(x: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The logarithm of the density at x, elementwise."""
+    return evaluated("wrapcauchy.logpdf", _logpdf, x, c, loc, scale)
+
+
+def pdf(x: ArrayLike, c: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+    """The density at x, elementwise."""
+    return evaluated("wrapcauchy.pdf", _pdf, x, c, loc, scale)
+
+
+def _logpdf(x: Any, c: Any, loc: Any, scale: Any) -> Any:
+    valid = (c > 0) & (c < 1)
+    y, c = standardized(x, loc, scale, valid), tnp.where(valid, c, 0.5)
+
+    def formula(y: Any) -> Any:
+        nearness = tnp.square(1 - c) + 4 * c * tnp.square(tnp.sin(0.5 * y))  # 1 + c² - 2 c cos(y)
+        return tnp.log1p(-c) + tnp.log1p(c) - math.log(2 * math.pi) - tnp.log(nearness) - tnp.log(scale)
+
+    return on_support(y, (y >= 0) & (y <= 2 * math.pi), -np.inf, 1, formula)
+
+
+_pdf = exponential(_logpdf)
