@@ -6,10 +6,12 @@ from tapeless.late_names import imported_late as _imported_late
 from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
-from tapeless.tracer.primitives.spectral import eigh, svd
+from tapeless.tracer.primitives.spectral import EighImplementation, SvdAlgorithm, eigh, svd
 from tapeless.tracer.primitives.tridiagonal_systems import tridiagonal_solve
 
 __all__ = [
+    "EighImplementation",
+    "SvdAlgorithm",
     "cholesky",
     "cholesky_update",
     "eigh",
@@ -18,6 +20,7 @@ __all__ = [
     "lu",
     "lu_pivots_to_permutation",
     "ormqr",
+    "qdwh",
     "qr",
     "schur",
     "svd",
@@ -29,6 +32,7 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from tapeless.lax.matrix_functions import cholesky_update, lu_pivots_to_permutation, symmetric_product
+    from tapeless.lax.qdwh import qdwh
     from tapeless.tracer.householder import householder_product, ormqr
 else:
     __getattr__ = _imported_late(
@@ -38,6 +42,7 @@ else:
             "householder_product": "tracer.householder",
             "lu_pivots_to_permutation": "lax.matrix_functions",
             "ormqr": "tracer.householder",
+            "qdwh": "lax.qdwh",
             "symmetric_product": "lax.matrix_functions",
         },
     )

@@ -29,6 +29,7 @@ from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_and, reduce_max, reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, pad, slice_in_dim
 from tapeless.tracer.primitives.shape import transpose as transposed
+from tapeless.tracer.primitives.sorting import take_along_axis
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -65,20 +66,50 @@ def _padded(x: Any, more: tuple[int, int]) -> Any:
 #      diagonal real
 
 
-def _qr_jvp(primals: Any, tangents: Any, *, full_matrices: bool) -> Any:
+def _qr_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     (x,), (t,) = primals, tangents
-    *_, m, n = aval_of(x).shape
-    if full_matrices and m > n:
-        raise NotImplementedError(
-            f"qr: the columns that make q square have no derivative: {aval_of(x)} has more rows.\n"
-            '  Pass mode="reduced" to tnp.linalg.qr, full_matrices=False to lax.linalg.qr.'
-        )
-    q, r = a.qr_p.bind(x, full_matrices=False)
+    q, r, *places = a.qr_p.bind(x, **params)
+    for p in places:
+        t = take_along_axis(t, _in_rows(p, t), -1)
+    return (q, r, *places), (*_qr_tangents(q, r, t), *map(zero_of, places))
+
+
+def _qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
+    *_, m, n = aval_of(t).shape
     if m >= n:
-        return (q, r), _thin_qr_tangents(q, r, t)
+        thin = slice_in_dim(q, 0, n, axis=-1)
+        dq, dr = _thin_qr_tangents(thin, slice_in_dim(r, 0, n, axis=-2), t)
+        if aval_of(q).shape[-1] == n:
+            return dq, dr
+        return concatenate([dq, _tangent_of_completion(thin, dq)], aval_of(q).ndim - 1), _padded(dr, (m - n, 0))
     dq, dr = _thin_qr_tangents(q, slice_in_dim(r, 0, m, axis=-1), slice_in_dim(t, 0, m, axis=-1))
     rest = e.sub(slice_in_dim(t, m, n, axis=-1), matmul(dq, slice_in_dim(r, m, n, axis=-1)))
-    return (q, r), (dq, concatenate([dr, matmul(adjoint(q), rest)], aval_of(r).ndim - 1))
+    return dq, concatenate([dr, matmul(adjoint(q), rest)], aval_of(r).ndim - 1)
+
+
+def _tangent_of_completion(q: Any, dq: Any) -> Any:
+    """Compute the tangent of the columns that LAPACK completes the factor q [.., m, n] with.
+
+    All columns are 1 - V T V^H, of V's vectors of reflections, and q the first n of them. With the first n rows Q and
+    V1 of q and V, Q - 1 = -V1 T V1^H, and of the others P = -V2 T V1^H. So Z = V2 V1^-1 = P (Q - 1)^-1, and the other
+    columns are those of the identity and (q - 1) Z^H.
+    Source: Bouwmeester, Langou and Monteiro 2024, "Derivatives of the full QR factorisation and of the compact WY
+    representation".
+    """
+    m, n = aval_of(q).shape[-2:]
+    reflected = e.sub(q, _spread(eye(m, n, dtype=aval_of(q).dtype), q))
+    (first, others), (d_first, d_others) = [
+        [slice_in_dim(y, i, j, axis=-2) for i, j in ((0, n), (n, m))] for y in (reflected, dq)
+    ]
+    factors, _, permutation = a.lu(first)
+
+    def by_first(y: Any) -> Any:
+        """Compute the adjoint of y (Q - 1)^-1."""
+        return adjoint(_turned(lu_solve(factors, permutation, _turned(y), transposed=True)))
+
+    z = by_first(others)
+    dz = by_first(e.sub(d_others, matmul(adjoint(z), d_first)))
+    return e.add(matmul(dq, z), matmul(reflected, dz))
 
 
 def _thin_qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
@@ -186,7 +217,7 @@ def _as(x: Any, like: Any) -> Any:
 
 def _trace_of_product(x: Any, y: Any) -> Any:
     n = aval_of(x).ndim
-    return reduce_sum(e.mul(transposed(x, (*range(n - 2), n - 1, n - 2)), y), (n - 2, n - 1))
+    return reduce_sum(e.mul(_turned(x), y), (n - 2, n - 1))
 
 
 def _over(x: Any, matrix: Any) -> Any:
@@ -210,6 +241,17 @@ def _pinv_tangent(t: Any, p: Any, x: Any, **_: Any) -> Any:
 
 def _half(x: Any) -> Any:
     return constant(0.5, aval_of(x).update(shape=()))
+
+
+def _turned(x: Any) -> Any:
+    n = aval_of(x).ndim
+    return transposed(x, (*range(n - 2), n - 1, n - 2))
+
+
+def _in_rows(values: Any, like: Any) -> Any:
+    """values [.., n] in every row of matrices."""
+    n = aval_of(like).ndim
+    return broadcast_in_dim(values, aval_of(like).shape, (*range(n - 2), n - 1))
 
 
 def _spread(matrix: Any, like: Any) -> Any:

@@ -48,7 +48,7 @@ def _read(t: Any, lower: bool) -> Any:
 # the span of U moves U out of it, and likewise for V.
 
 
-def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, routine: str) -> Any:
     (x,), (t,) = primals, tangents
     m, n = aval_of(x).shape[-2:]
     if full_matrices and m != n:
@@ -56,7 +56,7 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bo
             f"svd: the vectors of full_matrices=True have no derivative unless the matrix is square: {aval_of(x)}.\n"
             "  Pass full_matrices=False."
         )
-    u, s, vh = a.svd_p.bind(x, full_matrices=False, compute_uv=True)
+    u, s, vh = a.svd_p.bind(x, full_matrices=False, compute_uv=True, routine=routine)
     right = matmul(t, adjoint(vh))
     ds = _paired(u, right)
     if not compute_uv:

@@ -57,17 +57,24 @@ def _permutation(f: Function, pivots: Value, aval: ShapedArray) -> Value:
 # ---- qr: Householder's reflections, of which the factor below the diagonal keeps the vectors
 
 
-def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool) -> Any:
-    q, r = outs
+def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool, pivoting: bool) -> Any:
+    q, r, *places = outs
     if not x.aval.size:
-        return lapack.identity(f, q), f.constant(0, r)
+        columns = write_out(f, lambda: [broadcasted_iota(np.int32, y.shape, y.ndim - 1) for y in places], [])
+        return lapack.identity(f, q), f.constant(0, r), *columns
     *batch, m, n = x.aval.shape
     k = min(m, n)
-    found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, x.aval.update(shape=(*batch, k))], ((0, 0),))
+    scales = x.aval.update(shape=(*batch, k))
+    if pivoting:
+        free = f.constant(0, places[0])  # no column has to be among the first
+        found, places, scales = lapack.call_plainly(f, "geqp3", [x, free], [x.aval, *places, scales], ((0, 0), (1, 1)))
+        places = write_out(f, lambda p: e.sub(p, np.int32(1)), [places])
+    else:
+        found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, scales], ((0, 0),))
     (upper,) = write_out(f, lambda y: triu(slice_in_dim(y, 0, r.shape[-2], axis=-2)), [found])
     (vectors,) = write_out(f, lambda y: _columns(y, k, q.shape[-1]), [found])
     routine = lapack.variant(x.aval, "orgqr", "ungqr")
-    return lapack.call_plainly(f, routine, [vectors, scales], [q], ((0, 0),))[0], upper
+    return lapack.call_plainly(f, routine, [vectors, scales], [q], ((0, 0),))[0], upper, *places
 
 
 def _columns(x: Any, k: int, n: int) -> Any:

@@ -1,4 +1,4 @@
-"""Lowering of eigh and svd: LAPACK's divide and conquer."""
+"""Lowering of eigh and svd: LAPACK's divide and conquer, and its QR iteration for singular values."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ def _eigh(f: Function, outs: Any, x: Value, *, lower: bool, compute_v: bool) -> 
     return lapack.call(f, routine, x, [x.aval, outs[-1]], uplo=uplo, mode=mode)[-len(outs) :]
 
 
-def _svd(f: Function, outs: Any, x: Value, *, full_matrices: bool, compute_uv: bool) -> Any:
+def _svd(f: Function, outs: Any, x: Value, *, full_matrices: bool, compute_uv: bool, routine: str) -> Any:
     if not x.aval.size:
         return [lapack.identity(f, y) for y in outs]
     mode = "N" if not compute_uv else "A" if full_matrices else "S"
-    u, s, vh = a.svd_p.type((x.aval,), {"full_matrices": full_matrices, "compute_uv": True})
-    _, *found = lapack.call(f, "gesdd", x, [x.aval, s, u, vh], mode=mode)
+    u, s, vh = a.svd_p.type((x.aval,), {"full_matrices": full_matrices, "compute_uv": True, "routine": routine})
+    _, *found = lapack.call(f, routine, x, [x.aval, s, u, vh], mode=mode)
     return (found[1], found[0], found[2]) if compute_uv else found[:1]
 
 

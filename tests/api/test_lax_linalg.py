@@ -205,3 +205,80 @@ def test_singular_tridiagonal_systems():
     assert np.isfinite(moved).all() and np.abs(moved[0]).min() > 1e12
     close(moved[0] / moved[0].max(), np.ones((3, 1)))
     close(moved[1], found[1])
+
+
+# ---- keywords of decompositions ------------------------------------------------------------------------------
+
+
+def test_parts_of_spectra():
+    a = random(2, 4, 3)
+    h = a @ adjoint(a)
+    v, w = linalg.eigh(h)
+    some_v, some_w = linalg.eigh(h, subset_by_index=(1, 3), implementation=linalg.EighImplementation.QR)
+    np.testing.assert_array_equal(some_v, v[..., 1:3])
+    np.testing.assert_array_equal(some_w, w[..., 1:3])
+    u, s, vh = linalg.svd(a, full_matrices=False)
+    for x, y in zip(linalg.svd(a, full_matrices=False, subset_by_index=(0, 2)), (u[..., :2], s[..., :2], vh[:, :2])):
+        np.testing.assert_array_equal(x, y)
+    only = linalg.svd(a, full_matrices=False, compute_uv=False, subset_by_index=(1, 2))
+    close(only, s[..., 1:2])
+    for subset in ((0, 4), (2, 1), (-1, 2)):
+        with pytest.raises(ValueError, match=r"svd: subset_by_index=.*: there are 3 values"):
+            linalg.svd(a, full_matrices=False, subset_by_index=subset)
+    with pytest.raises(ValueError, match="leaves no bases: pass full_matrices=False"):
+        linalg.svd(a, subset_by_index=(0, 2))
+
+
+def test_algorithms():
+    a = random(4, 3)
+    for algorithm in ("DEFAULT", "QR", "DIVIDE_AND_CONQUER"):
+        u, s, vh = linalg.svd(a, full_matrices=False, algorithm=linalg.SvdAlgorithm[algorithm])
+        close((u * s) @ vh, a)
+    message = r"svd: algorithm=SvdAlgorithm.JACOBI: LAPACK has None, SvdAlgorithm.DEFAULT, .*, SvdAlgorithm.QR\."
+    with pytest.raises(NotImplementedError, match=message):
+        linalg.svd(a, algorithm=linalg.SvdAlgorithm.JACOBI)
+    with pytest.raises(NotImplementedError, match=r"eigh: implementation=EighImplementation.QDWH: LAPACK has None, "):
+        linalg.eigh(a @ a.T, implementation=linalg.EighImplementation.QDWH)
+    with pytest.raises(NotImplementedError, match="qr: use_magma=True: there is LAPACK only"):
+        linalg.qr(a, use_magma=True)
+
+
+def test_vectors_as_right_sides():
+    """Of triangular systems, on either side."""
+    a, b = np.tril(random(2, 3, 3)) + 3 * np.eye(3), random(2, 3)
+    close(np.squeeze(a @ linalg.triangular_solve(a, b, left_side=True, lower=True)[..., None], -1), b)
+    close(np.squeeze(linalg.triangular_solve(a, b, lower=True)[:, None] @ a, 1), b)
+
+
+# ---- polar decomposition -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_polar_decompositions(dtype):
+    for shape in ((4, 4), (5, 3), (1, 1), (3, 0)):
+        x = random(*shape, dtype=dtype)
+        u, h, steps, converged = linalg.qdwh(x)
+        assert (u.dtype, h.dtype, bool(converged)) == (x.dtype, x.dtype, True)
+        for found, wanted in zip((u, h), scipy.linalg.polar(x) if x.size else (x, np.zeros((0, 0)))):
+            close(found, wanted, dtype)
+        assert int(steps) <= 7
+
+
+def test_polar_decompositions_of_parts():
+    """Rows and columns that do not count are not read, also where their number is traced."""
+    x = random(5, 4)
+    x[3:], x[:, 2:] = np.nan, np.nan
+    u, h, _, converged = tl.jit(lambda x, m, n: linalg.qdwh(x, dynamic_shape=(m, n)))(x, 3, 2)
+    wanted = scipy.linalg.polar(x[:3, :2])
+    for found, part, rows in zip((u, h), wanted, (3, 2)):
+        close(np.asarray(found)[:rows, :2], part)
+        assert np.count_nonzero(found) == part.size
+    assert converged
+    assert not linalg.qdwh(x)[3]
+    assert linalg.qdwh(random(3, 3), max_iterations=2)[2] == 2
+
+
+def test_derivatives_of_polar_decompositions():
+    tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (np.eye(3, 2) + random(3, 2) / 5,), 2, rtol=1e-4)
+    tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (random(3, 2, dtype="complex128"),), 1)
+    tl.testing.check_grads(lambda x: linalg.qdwh(x, dynamic_shape=(3, 1))[:2], (random(4, 2),), 1)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from tapeless.tracer.primitives.factorization import adjugate_p, det_p, lu_p, pinv_p, qr_p
 from tests.samples.sample import Sample, f32
@@ -31,8 +32,18 @@ def factors(x: Any) -> Any:
     return x, pivots, rows
 
 
-def orthogonal(x: Any, full_matrices: bool) -> Any:
-    return tuple(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+def orthogonal(x: Any, full_matrices: bool, pivoting: bool) -> Any:
+    if not pivoting:
+        return tuple(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+    if x.ndim > 2:
+        return tuple(np.stack(ys) for ys in zip(*[orthogonal(y, full_matrices, pivoting) for y in x]))
+    q, r, places = scipy.linalg.qr(x, mode="full" if full_matrices else "economic", pivoting=True)
+    return q, r, places.astype(np.int32)
+
+
+def qr(label: str, x: Any, full_matrices: bool = False, pivoting: bool = False, **options: Any) -> Sample:
+    params = {"full_matrices": full_matrices, "pivoting": pivoting}
+    return Sample(qr_p, (x,), orthogonal, params, label=label, rtol=1e-5, **options)
 
 
 def adjugate(x: Any) -> Any:
@@ -58,19 +69,17 @@ ROWS = [
     Sample(lu_p, (WIDE,), factors, label="wide", rtol=1e-5),
     Sample(lu_p, (BATCH,), factors, label="batch", rtol=1e-5),
     Sample(lu_p, (COMPLEX,), factors, label="complex", rtol=1e-5),
-    Sample(
-        qr_p,
-        (SQUARE,),
-        orthogonal,
-        {"full_matrices": True},
-        dtypes=LAPACK,
-        bad=bad(*NO_MATRIX, full_matrices=True),
-        rtol=1e-5,
-    ),
-    Sample(qr_p, (TALL,), orthogonal, {"full_matrices": False}, label="tall", rtol=1e-5),
-    Sample(qr_p, (WIDE,), orthogonal, {"full_matrices": False}, label="wide", rtol=1e-5),
-    Sample(qr_p, (TALL,), orthogonal, {"full_matrices": True}, differentiable=(), label="full", rtol=1e-5),
-    Sample(qr_p, (COMPLEX,), orthogonal, {"full_matrices": False}, label="complex", rtol=1e-5),
+    qr("", SQUARE, full_matrices=True, dtypes=LAPACK, bad=bad(*NO_MATRIX, full_matrices=True, pivoting=False)),
+    qr("tall", TALL),
+    qr("wide", WIDE),
+    qr("full", TALL, full_matrices=True),
+    qr("full-complex", COMPLEX[:, :1], full_matrices=True),
+    qr("complex", COMPLEX),
+    qr("pivoting", TALL, pivoting=True, dtypes=LAPACK),
+    qr("pivoting-full", TALL, full_matrices=True, pivoting=True),
+    qr("pivoting-wide", WIDE, pivoting=True),
+    qr("pivoting-batch", BATCH, pivoting=True),
+    qr("pivoting-complex", COMPLEX, pivoting=True),
     Sample(det_p, (SQUARE,), np.linalg.det, dtypes=LAPACK, bad=bad(*NO_SQUARE), rtol=1e-5),
     Sample(det_p, (BATCH,), np.linalg.det, label="batch", rtol=1e-5),
     Sample(det_p, (COMPLEX,), np.linalg.det, label="complex", rtol=1e-5),

@@ -24,11 +24,11 @@ def eigenvalues(x: Any, lower: bool, compute_v: bool) -> Any:
     return v * phases(v, ours), w
 
 
-def singular_values(x: Any, full_matrices: bool, compute_uv: bool) -> Any:
+def singular_values(x: Any, full_matrices: bool, compute_uv: bool, routine: str) -> Any:
     if not compute_uv:
         return np.linalg.svd(x, compute_uv=False)
     u, s, vh = np.linalg.svd(x, full_matrices)
-    ours, _, ours_h = svd_p.bind(x, full_matrices=full_matrices, compute_uv=True)
+    ours, _, ours_h = svd_p.bind(x, full_matrices=full_matrices, compute_uv=True, routine=routine)
     v = np.conj(np.swapaxes(vh, -1, -2))
     v = v * phases(v, np.conj(np.swapaxes(ours_h, -1, -2)))
     return u * phases(u, ours), s, np.conj(np.swapaxes(v, -1, -2))
@@ -45,13 +45,20 @@ def eigh(label: str, x: Any, lower: bool = True, compute_v: bool = True, **optio
     return Sample(eigh_p, (x,), eigenvalues, params, label=label, rtol=RTOL, **options)
 
 
-def svd(label: str, x: Any, full_matrices: bool = False, compute_uv: bool = True, **options: Any) -> Sample:
-    params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
+def svd(
+    label: str,
+    x: Any,
+    full_matrices: bool = False,
+    compute_uv: bool = True,
+    routine: str = "gesdd",
+    **options: Any,
+) -> Sample:
+    params = {"full_matrices": full_matrices, "compute_uv": compute_uv, "routine": routine}
     return Sample(svd_p, (x,), singular_values, params, label=label, rtol=RTOL, **options)
 
 
 EIGH = {"lower": True, "compute_v": True}
-SVD = {"full_matrices": False, "compute_uv": True}
+SVD = {"full_matrices": False, "compute_uv": True, "routine": "gesdd"}
 ROWS = [
     eigh(
         "",
@@ -81,6 +88,7 @@ ROWS = [
     ),
     svd("tall", TALL),
     svd("wide", WIDE),
+    svd("gesvd", WIDE, routine="gesvd"),
     svd("batch", BATCH, full_matrices=True),
     svd("full", TALL, full_matrices=True, differentiable=()),
     svd("values", TALL, compute_uv=False, dtypes=LAPACK),

@@ -105,10 +105,10 @@ def svd(
         have derivatives only where m is n.
       compute_uv: whether the vectors are wanted; else the result is S alone.
       hermitian: a is Hermitian, which is not checked: its eigenvalues and vectors are computed.
-      subset_by_index: None, or all of them, (0, k).
+      subset_by_index: (start, end), which singular values are wanted, if not `full_matrices`. All are computed.
     Returns: (U, S [.., k], Vh), a named tuple, or S: real, descending, not negative.
     Raises: ValueError if a has fewer than two axes, or is not square if `hermitian`; TypeError if it is of half
-      precision; NotImplementedError for a part of the singular values.
+      precision.
     """
     x = matrix_operand("svd", a)
     if hermitian:
@@ -154,8 +154,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
-      mode: "reduced" for Q [.., m, k] and R [.., k, n]; "complete" for Q [.., m, m] and R [.., m, n], which have
-        derivatives only where m is at most n; "r" for R [.., k, n] alone.
+      mode: "reduced" for Q [.., m, k] and R [.., k, n]; "complete" for Q [.., m, m] and R [.., m, n]; "r" for R
+        [.., k, n] alone.
     Returns: (Q, R), a named tuple, or R.
     Raises: ValueError if a has fewer than two axes or there is no such mode, TypeError if it is of half precision.
     """

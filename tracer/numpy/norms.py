@@ -16,7 +16,7 @@ from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
 from tapeless.tracer.primitives.shape import expand_dims
-from tapeless.tracer.primitives.spectral import svd_p
+from tapeless.tracer.primitives.spectral import svd
 
 Order = int | float | str | None
 
@@ -159,7 +159,7 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
         return _euclidean(x, (n - 2, n - 1))
     extreme = _greatest if ord in (1, 2, np.inf) else reduce_min
     if ord in ("nuc", 2, -2):
-        values = svd_p.bind(x, full_matrices=False, compute_uv=False)[0]
+        values = svd(x, compute_uv=False)
         return (reduce_sum if ord == "nuc" else extreme)(values, (n - 2,))
     if ord in (1, -1):
         return extreme(reduce_sum(lax.abs(x), (n - 2,)), (n - 2,))

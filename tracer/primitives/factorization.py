@@ -1,5 +1,7 @@
 """Factorizations of general matrices, with determinants, adjugates and pseudo-inverses."""
 
+from typing import Any
+
 import numpy as np
 
 from tapeless.tracer.array import Array, ArrayLike
@@ -37,30 +39,32 @@ lu_p = Primitive("lu", _lu_type)
 # ---- qr ------------------------------------------------------------------------------------------------------
 
 
-def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, Array]:
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: None = None) -> Any:
     """x = q @ r, with a unitary q and an upper triangular r, whose diagonal is real.
 
     Args:
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
-      pivoting: False.
-      full_matrices: complete the columns of q to a basis. Such a q has a derivative only where m is at most n.
-    Returns: q [.., m, k] and r [.., k, n], or [.., m, m] and [.., m, n] if `full_matrices`.
-    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes, NotImplementedError for
-      pivoting.
-    Source: LAPACK, geqrf and orgqr.
+      pivoting: exchange columns so that the sizes of r's diagonal descend: x[.., p] = q @ r.
+      full_matrices: complete the columns of q to a basis.
+      use_magma: None.
+    Returns: (q [.., m, k], r [.., k, n]), or [.., m, m] and [.., m, n] if `full_matrices`; and p, int32[.., n], if
+      `pivoting`.
+    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes, NotImplementedError for MAGMA.
+    Source: LAPACK, geqrf or geqp3, and orgqr. Derivatives of the completion: see interpreters/rules/factorization.py.
     """
-    if pivoting:
-        raise NotImplementedError("qr: columns are not exchanged: pivoting=True is not there.")
+    if use_magma is not None:
+        raise NotImplementedError(f"qr: use_magma={use_magma!r}: there is LAPACK only, leave use_magma=None.")
     check_matrix("qr", aval_of(x))
-    q, r = qr_p.bind(x, full_matrices=bool(full_matrices))
-    return q, r
+    return qr_p.bind(x, full_matrices=bool(full_matrices), pivoting=bool(pivoting))
 
 
-def _qr_type(x: ShapedArray, *, full_matrices: bool) -> tuple[ShapedArray, ...]:
+def _qr_type(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> tuple[ShapedArray, ...]:
     check_matrix("qr", x)
     *batch, m, n = x.shape
     k = m if full_matrices else min(m, n)
-    return x.update(shape=(*batch, m, k), weak_type=False), x.update(shape=(*batch, k, n), weak_type=False)
+    factors = x.update(shape=(*batch, m, k), weak_type=False), x.update(shape=(*batch, k, n), weak_type=False)
+    places = x.update(shape=(*batch, n), dtype=np.dtype(np.int32), weak_type=False)
+    return (*factors, places) if pivoting else factors
 
 
 qr_p = Primitive("qr", _qr_type)

@@ -7,7 +7,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.elementwise import add, conj, mul
 from tapeless.tracer.primitives.operands import constant, ndim
-from tapeless.tracer.primitives.shape import transpose
+from tapeless.tracer.primitives.shape import expand_dims, squeeze, transpose
 from tapeless.tracer.types import ShapedArray, aval_of
 from tapeless.tracer.widths import mismatch
 
@@ -59,7 +59,7 @@ def triangular_solve(
 
     Args:
       a: [.., n, n], floating point of 32 or 64 bits, or complex; the other triangle is not read.
-      b: [.., n, m] if `left_side`, else [.., m, n]; dtype and batch of a.
+      b: [.., n, m] if `left_side`, else [.., m, n]; or a vector [.., n]. Dtype and batch of a.
       lower: whether the lower triangle of a is the matrix, or the upper.
       transpose_a, conjugate_a: what op does.
       unit_diagonal: take the diagonal for ones, without reading it.
@@ -67,6 +67,10 @@ def triangular_solve(
     Raises: TypeError if dtypes differ, ValueError if shapes do not fit; both are named.
     Source: StableHLO spec, triangular_solve.
     """
+    if ndim(b) == ndim(a) - 1:
+        side = (ndim(b) if left_side else ndim(b) - 1,)
+        flags = {"lower": lower, "transpose_a": transpose_a, "conjugate_a": conjugate_a, "unit_diagonal": unit_diagonal}
+        return squeeze(triangular_solve(a, expand_dims(b, side), left_side=left_side, **flags), side)
     if conjugate_a and dtypes.is_complex(aval_of(a).dtype):
         a = conj(a)
     flags = {"left_side": left_side, "lower": lower, "transpose_a": transpose_a, "unit_diagonal": unit_diagonal}

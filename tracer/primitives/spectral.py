@@ -1,5 +1,7 @@
 """Eigenvalues of Hermitian matrices and singular values, for batches of matrices."""
 
+import operator
+from enum import Enum
 from typing import Any
 
 from tapeless.tracer import dtypes
@@ -8,7 +10,27 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.elementwise import add, mul
 from tapeless.tracer.primitives.linalg import adjoint, check_matrix, check_square
 from tapeless.tracer.primitives.operands import constant
+from tapeless.tracer.primitives.shape import slice_in_dim
 from tapeless.tracer.types import ShapedArray, aval_of
+
+
+class EighImplementation(Enum):
+    """Algorithms for eigenvalues of Hermitian matrices, under JAX's names: LAPACK has QR alone."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(Enum):
+    """Algorithms for singular values, under JAX's names: LAPACK has divide and conquer, the default, and QR."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
 
 # ---- eigenvalues ---------------------------------------------------------------------------------------------
 
@@ -20,7 +42,7 @@ def eigh(
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    implementation: None = None,
+    implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of a Hermitian matrix, x @ v = v * w.
 
@@ -29,19 +51,20 @@ def eigh(
       lower: which triangle is read; the other, and the imaginary part of the diagonal, is not.
       symmetrize_input: take the mean of x and its adjoint first, so that gradients are Hermitian too.
       sort_eigenvalues: they are sorted in any case.
-      subset_by_index: None, or all of them, (0, n).
-      implementation: None.
-    Returns: v [.., n, n], dtype of x, its columns the eigenvectors; w [.., n], real, ascending. nan where the iteration
-      fails, as with nan in x.
-    Raises: TypeError if x has another dtype, ValueError if it is not a square matrix, NotImplementedError for a part
-      of the eigenvalues or an implementation.
+      subset_by_index: (start, end), which eigenvalues are wanted, from the least on. All are computed.
+      implementation: None or EighImplementation.QR.
+    Returns: v [.., n, k], dtype of x, its columns the eigenvectors; w [.., k], real, ascending; k is n, or end - start.
+      nan where the iteration fails, as with nan in x.
+    Raises: TypeError if x has another dtype; ValueError if it is not a square matrix, or for eigenvalues that it has
+      not; NotImplementedError for another implementation.
     Source: LAPACK, syevd and heevd. Derivatives, also where eigenvalues are equal: docs/linalg.md.
     """
     aval = aval_of(x)
     check_square("eigh", aval, f"{aval}")
-    _check_choices("eigh", aval.shape[-1], subset_by_index, "implementation", implementation)
+    start, end = _subset("eigh", aval.shape[-1], subset_by_index)
+    _check_choice("eigh", "implementation", implementation, (None, EighImplementation.QR))
     v, w = eigh_p.bind(hermitian_part(x) if symmetrize_input else x, lower=bool(lower), compute_v=True)
-    return v, w
+    return slice_in_dim(v, start, end, axis=-1), slice_in_dim(w, start, end, axis=-1)
 
 
 def eigvalsh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True) -> Array:
@@ -72,7 +95,7 @@ def svd(
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
-    algorithm: None = None,
+    algorithm: SvdAlgorithm | None = None,
 ) -> Any:
     """Singular values and vectors: x = u * s @ vh, u and vh unitary, s descending and not negative.
 
@@ -80,22 +103,36 @@ def svd(
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
       full_matrices: complete the vectors to bases. Such have derivatives only where m is n.
       compute_uv: whether the vectors are wanted.
-      subset_by_index: None, or all of them, (0, k).
-      algorithm: None.
+      subset_by_index: (start, end), which singular values are wanted, from the greatest on; k is their number then. All
+        are computed.
+      algorithm: None, or one of DEFAULT, DIVIDE_AND_CONQUER, QR of SvdAlgorithm.
     Returns: (u, s, vh), of [.., m, k], [.., k] and [.., k, n], or [.., m, m] and [.., n, n] for vectors if
       `full_matrices`; or s. nan where the iteration fails, as with nan in x.
-    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes, NotImplementedError for a part
-      of the values or an algorithm.
-    Source: LAPACK, gesdd. Derivatives, also where singular values are equal or 0: docs/linalg.md.
+    Raises: TypeError if x has another dtype; ValueError if it has fewer than two axes, for singular values that it has
+      not, or for some of them with `full_matrices`; NotImplementedError for another algorithm.
+    Source: LAPACK, gesdd and gesvd. Derivatives, also where singular values are equal or 0: docs/linalg.md.
     """
     aval = aval_of(x)
     check_matrix("svd", aval)
-    _check_choices("svd", min(aval.shape[-2:]), subset_by_index, "algorithm", algorithm)
-    found = svd_p.bind(x, full_matrices=bool(full_matrices and compute_uv), compute_uv=bool(compute_uv))
-    return found if compute_uv else found[0]
+    k = min(aval.shape[-2:])
+    start, end = _subset("svd", k, subset_by_index)
+    if full_matrices and (start, end) != (0, k):
+        raise ValueError(f"svd: subset_by_index={subset_by_index} of {aval} leaves no bases: pass full_matrices=False.")
+    _check_choice("svd", "algorithm", algorithm, (None, *_ROUTINES))
+    routine = _ROUTINES.get(algorithm, "gesdd") if algorithm else "gesdd"
+    full = bool(full_matrices and compute_uv)
+    found = svd_p.bind(x, full_matrices=full, compute_uv=bool(compute_uv), routine=routine)
+    if not compute_uv:
+        return slice_in_dim(found[0], start, end, axis=-1)
+    if (start, end) == (0, k):
+        return found
+    return tuple(slice_in_dim(y, start, end, axis=axis) for y, axis in zip(found, (-1, -1, -2), strict=True))
 
 
-def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> tuple[ShapedArray, ...]:
+_ROUTINES = {SvdAlgorithm.DEFAULT: "gesdd", SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd", SvdAlgorithm.QR: "gesvd"}
+
+
+def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, routine: str) -> tuple[ShapedArray, ...]:
     check_matrix("svd", x)
     *batch, m, n = x.shape
     k = min(m, n)
@@ -115,8 +152,16 @@ def _real(x: ShapedArray, shape: tuple[int, ...]) -> ShapedArray:
     return x.update(shape=shape, dtype=dtypes.real_part_dtype(x.dtype), weak_type=False)
 
 
-def _check_choices(who: str, n: int, subset: Any, name: str, choice: Any) -> None:
-    if subset is not None and tuple(subset) != (0, n):
-        raise NotImplementedError(f"{who}: subset_by_index={subset}: all {n} are computed, or none. Slice the result.")
-    if choice is not None:
-        raise NotImplementedError(f"{who}: {name}={choice!r}: there is one only, leave {name}=None.")
+def _subset(who: str, n: int, subset: tuple[int, int] | None) -> tuple[int, int]:
+    """Give the range of values that are wanted of n. Raises: ValueError if there are no such."""
+    if subset is None:
+        return 0, n
+    start, end = map(operator.index, subset)
+    if not 0 <= start <= end <= n:
+        raise ValueError(f"{who}: subset_by_index={subset}: there are {n} values, 0 <= start <= end <= {n}.")
+    return start, end
+
+
+def _check_choice(who: str, name: str, choice: Any, known: tuple[Any, ...]) -> None:
+    if choice not in known:
+        raise NotImplementedError(f"{who}: {name}={choice}: LAPACK has {', '.join(str(x) for x in known)}.")

@@ -126,7 +126,10 @@ def _eliminated(x: Values, size: Callable[[Values], Values]) -> tuple[Values, Va
 def _qr(run: Run, eqn: Any, x: Values) -> Any:
     """LAPACK's signs, by NumPy."""
     _refuse_steps(eqn, x)
-    mode = "complete" if eqn.params["full_matrices"] else "reduced"
+    full = eqn.params["full_matrices"]
+    if eqn.params["pivoting"]:
+        return _each(lambda one: scipy.linalg.qr(one, mode="full" if full else "economic", pivoting=True), x)
+    mode = "complete" if full else "reduced"
     return _each(lambda one: tuple(np.linalg.qr(one, mode)), x)
 
 
