@@ -100,7 +100,7 @@ _HALLEY = _Weights(3.0, 1.0, 3.0)
 
 
 def _weights(eps: float, steps: int) -> tuple[list[_Weights], float]:
-    """The best weights while a singular value of eps grows to 1, and what a step changes when it is the last."""
+    """Choose the best weights while a singular value of eps grows to 1; and what a step changes when it is the last."""
     found: list[_Weights] = []
     low, tolerance = eps, 5 * eps
     while low + tolerance < 1 and len(found) < steps:
@@ -115,7 +115,7 @@ def _weights(eps: float, steps: int) -> tuple[list[_Weights], float]:
 
 
 def _step(u: Array, weights: _Weights) -> Array:
-    """One step, of which the inverse is written by a QR factorization, or by Cholesky's of a matrix close to 1."""
+    """Make one step, writing the inverse by a QR factorization, or by Cholesky's of a matrix close to 1."""
     a, b, c = weights
     rest, n = a - b / c, u.shape[1]
     identity = tnp.eye(n, dtype=u.dtype)
@@ -129,7 +129,7 @@ def _step(u: Array, weights: _Weights) -> Array:
 
 @_polar.defjvp
 def _polar_jvp(eps: float, steps: int, primals: Any, tangents: Any) -> Any:
-    """With dx = du h + u dh, the antihermitian u^H du solves a Sylvester equation with h on both sides."""
+    """Differentiate x = u h: dx = du h + u dh, so that u^H du, antihermitian, solves a Sylvester equation with h."""
     (x,), (t,) = primals, tangents
     u, h, k, converged = _polar(x, eps, steps)
     v, s = eigh(h)
@@ -144,7 +144,7 @@ def _polar_jvp(eps: float, steps: int, primals: Any, tangents: Any) -> Any:
 
 
 def _inverse(values: Any, least: Any) -> Array:
-    """1 / values, 0 for those that are rounding errors."""
+    """Invert values, to 0 those that are rounding errors."""
     some = values > least
     return tnp.where(some, 1 / tnp.where(some, values, 1), 0)
 
