@@ -14,6 +14,7 @@ import io
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from types import FrameType, ModuleType
 from typing import Any
@@ -110,7 +111,7 @@ def main(prefix: str) -> None:
     examples = {name: found for name, found in collected().items() if name.startswith(prefix)}
     signal.signal(signal.SIGALRM, stop)
     right = total = 0
-    with tl.as_jax():
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), tl.as_jax():
         for name, found in examples.items():
             scope = globals_of(name)
             for example in (e for e in found if "+SKIP" not in e.source):
