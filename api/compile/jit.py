@@ -276,7 +276,7 @@ class Jitted:
             outs, out_tree = pytree.flatten(result)
             check_arrays(f"{self._who}: the result{{}} of {core.describe_function(self._fun)}", result)
             out.append(out_tree)
-            return outs
+            return [incoming_number(x) for x in outs]
 
         jaxpr, consts = trace_to_jaxpr(flat, avals, what=self._who, function=self._fun)
         name = getattr(self._fun, "__name__", "f")

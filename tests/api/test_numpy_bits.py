@@ -50,6 +50,7 @@ WAYS_IN = {
     "constant": lambda x: tl.jit(lambda y: y * x)(tnp.ones(3)),
     "result": lambda x: tl.jit(lambda: x)(),
     "scalar constant": lambda x: tl.jit(lambda: np.asarray(x[0]))(),
+    "scalar": lambda x: tl.jit(lambda: x[0])(),
     "grad": tl.grad(lambda x: tnp.sum(x * x)),
     "vjp": lambda x: tl.vjp(tnp.sin, x)[1](x),
     "jvp": lambda x: tl.jvp(tnp.sin, (x,), (x,)),
