@@ -64,16 +64,18 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        outside = core.current_trace()
-        try:  # as `core.under`
+        if not some:
+            return core.under(self.parent, self.parent.process, primitive, args, params)
+        outside, place = core.current_trace(), source.override.get()
+        try:  # as `core.under`, and in it `source.at`
             core.current.set(self.parent)
-            if not some:
-                return self.parent.process(primitive, args, params)
-            zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
-            if primitive.carries_programs or source.override.get() is not None:
+            try:
+                if place is None and not primitive.carries_programs:  # looked up once, for all equations of the rule
+                    source.override.set(source.current())
+                zeros = [zero_of(x) if t is None else t for x, t in zip(primals, tangents)]
                 outs, out_tangents = rules[primitive](primals, zeros, **params)
-            else:  # the line is looked up once, for all equations of the rule
-                outs, out_tangents = source.at(source.current(), rules[primitive], primals, zeros, **params)
+            finally:
+                source.override.set(place)
         finally:
             core.current.set(outside)
         return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
@@ -101,15 +103,11 @@ class Aux:
 class JVPTracer(Tracer):
     """A primal with a tangent that is not symbolically zero."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
     differentiated = True
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.owner, self.primal, self.tangent = trace, primal, tangent
-
-    @property
-    def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]  # nobody sets it
-        return aval_of(self.primal)
+        self.owner, self.primal, self.tangent, self.aval = trace, primal, tangent, aval_of(primal)
 
     def known(self) -> Any:
         primal = self.primal
