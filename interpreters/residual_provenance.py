@@ -45,57 +45,67 @@ class Made(NamedTuple):
     source: Source | None
 
 
-class _Noted(NamedTuple):
-    """A value, how it was made, and by how many operations one after another."""
+class _Noted(weakref.ref[Any]):
+    """A reference to a value: how that was made, by how many operations one after another, and its key in the table."""
 
-    value: weakref.ref[Any]
+    __slots__ = ("depth", "key", "made")
+
     made: Made
     depth: int
+    key: int
 
 
 class ResidualProvenance:
     """The repetitive primal values of one trace, with the operations that made them, for as long as they live."""
 
-    __slots__ = ("__weakref__", "_made")
+    __slots__ = ("__weakref__", "_forget", "_made")
 
     def __init__(self) -> None:
         self._made: dict[int, _Noted] = {}
+        self._forget = _forgetting(weakref.ref(self))  # not itself: what it keeps alive would wait for the collector
 
     def remember(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Any) -> None:
         """Note how a value was made, if it has structure."""
-        if not isinstance(out, Array):
+        if not isinstance(out, Array) or not self._has_structure(primitive, args, out):
             return
-        arrays = [x for x in args if aval_of(x).shape]
-        if spreading[primitive]:
-            some = aval_of(out).size > sum(aval_of(x).size for x in arrays)
-        elif primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
-            some = True  # a coefficient that is a number outside of a mask
-        elif primitive in _OF_MASKS and all(dtypes.is_bool(aval_of(x).dtype) for x in args):
-            some = True  # a mask that is made of masks
-        elif primitive is eq_p and any(not aval_of(x).shape for x in args):
-            some = True  # the mask of one case of a choice
-        else:
-            some = bool(arrays) and all(self.of(x) is not None for x in arrays)
-        depth = 1 + max([self._made[id(x)].depth for x in arrays if self.of(x) is not None], default=0)
-        if some and (depth <= DEPTH or spreading[primitive]):
-            made = Made(primitive, args, params, source.current())
-            self._made[id(out)] = _Noted(weakref.ref(out, self._forgetting(id(out))), made, min(depth, DEPTH))
+        depth = 1 + max([self._made[id(x)].depth for x in args if self.of(x) is not None], default=0)
+        if depth <= DEPTH or spreading[primitive]:
+            noted = self._made[id(out)] = _Noted(out, self._forget)
+            noted.made, noted.depth = Made(primitive, args, params, source.current()), min(depth, DEPTH)
+            noted.key = id(out)
 
     def of(self, x: Any) -> Made | None:
         """Return the operation that made a value, if the value is repetitive."""
         found = self._made.get(id(x))
-        return found.made if found is not None and found.value() is x else None
+        return found.made if found is not None and found() is x else None
 
-    def _forgetting(self, key: int) -> Callable[[Any], None]:
-        """Make the callback that forgets a value once it has died."""
-        own = weakref.ref(self)  # not itself: what it keeps alive would wait for the collector
+    def forget(self, value: _Noted) -> None:
+        """Forget a value that has died."""
+        self._made.pop(value.key, None)
 
-        def forget(_: Any) -> None:
-            structure = own()
-            if structure is not None:
-                structure._made.pop(key, None)
+    def _has_structure(self, primitive: Primitive, args: Sequence[Any], out: Array) -> bool:
+        """Tell whether a value is repetitive, or a mask that is worth knowing the making of."""
+        arrays = [x for x in args if aval_of(x).shape]
+        if spreading[primitive]:
+            return out.aval.size > sum(aval_of(x).size for x in arrays)
+        if primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
+            return True  # a coefficient that is a number outside of a mask
+        if primitive in _OF_MASKS and all(dtypes.is_bool(aval_of(x).dtype) for x in args):
+            return True  # a mask that is made of masks
+        if primitive is eq_p and any(not aval_of(x).shape for x in args):
+            return True  # the mask of one case of a choice
+        return bool(arrays) and all(self.of(x) is not None for x in arrays)
 
-        return forget
+
+def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted], None]:
+    """Make the callback of references to values."""
+
+    def forget(value: _Noted) -> None:
+        structure = provenance()
+        if structure is not None:
+            structure.forget(value)
+
+    return forget
 
 
 def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any], given: Iterable[Var] = ()) -> Jaxpr:
