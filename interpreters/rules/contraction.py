@@ -1,6 +1,7 @@
 """Rules of contractions: linear in each operand, with contractions for transposes."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
@@ -10,7 +11,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives.contraction import ConvDimensionNumbers
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.operands import argsort
+from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.shape import full, reshape, rev
 from tapeless.tracer.primitives.shape import transpose as permute
 from tapeless.tracer.primitives.windows import dilated
@@ -37,26 +38,32 @@ def _dot_general_transpose(
         raise transpose.not_linear(c.dot_general_p, "it multiplies two values that are both linear (bilinear)")
     (cx, cy), (bx, by) = dimension_numbers
     if is_linear(x):
-        return _pull(cts[0], x.aval, y, cx, cy, bx, by, precision, swapped=False), None
-    return None, _pull(cts[0], y.aval, x, cy, cx, by, bx, precision[::-1], swapped=True)
+        return _pull(cts[0], x.aval, y, ((cx, cy), (bx, by)), precision, swapped=False), None
+    return None, _pull(cts[0], y.aval, x, ((cy, cx), (by, bx)), (precision[1], precision[0]), swapped=True)
 
 
-def _pull(
-    ct: Any, aval: ShapedArray, other: Any, ca: Any, co: Any, ba: Any, bo: Any, precision: Any, *, swapped: bool
-) -> Any:
-    """Cotangent of the operand of type `aval`: ct contracted with `other` over the axes that only `other` has.
-
-    ct is [batch, free of x, free of y]; the product comes out as [batch, free of aval, contracted in `other`'s order].
-    """
-    free_a = [i for i in range(aval.ndim) if i not in ca and i not in ba]
-    free_o = [i for i in range(aval_of(other).ndim) if i not in co and i not in bo]
-    first = len(ba) if swapped else len(ba) + len(free_a)
-    ct_contract = tuple(range(first, first + len(free_o)))
+def _pull(ct: Any, aval: ShapedArray, other: Any, dims: c.Dims, precision: c.Precisions, *, swapped: bool) -> Any:
+    """Cotangent of the operand of type `aval`: ct contracted with `other` over the axes that only `other` has."""
+    pulled_dims, order = _pulled_dims(aval.ndim, aval_of(other).ndim, dims, swapped)
     ct, other = _joined(ct, other)
-    out = c.dot_general(ct, other, ((ct_contract, free_o), (tuple(range(len(ba))), bo)), precision)
+    (out,) = c.dot_general_p.bind(
+        ct, other, dimension_numbers=pulled_dims, precision=precision, preferred_element_type=None
+    )
+    return permute(_converted(out, aval.dtype), order)
+
+
+@lru_cache(maxsize=1024)
+def _pulled_dims(rank: int, other_rank: int, dims: c.Dims, swapped: bool) -> tuple[c.Dims, tuple[int, ...]]:
+    """Dimension numbers of the product of ct and the other operand, and the permutation of the result.
+
+    ct is [batch, free of x, free of y]; the product comes out as [batch, free, contracted in the other's order].
+    """
+    (ca, co), (ba, bo) = dims
+    free, free_other = without(range(rank), ca + ba), without(range(other_rank), co + bo)
+    first = len(ba) if swapped else len(ba) + len(free)
+    ct_contract = tuple(range(first, first + len(free_other)))
     contracted = [a for _, a in sorted(zip(co, ca))]
-    order = [*ba, *free_a, *contracted]
-    return permute(_converted(out, aval.dtype), argsort(order))
+    return ((ct_contract, free_other), (tuple(range(len(ba))), bo)), argsort([*ba, *free, *contracted])
 
 
 def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.Dims, **params: Any) -> Any:

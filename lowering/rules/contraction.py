@@ -1,7 +1,7 @@
 """Lowering of contractions: `dot_general` and `convolution` of StableHLO, one for one."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from tapeless.lowering import emit, hlo
@@ -23,13 +23,17 @@ def _dot_general(
     precision: c.Precisions,
     preferred_element_type: Any,
 ) -> Any:
+    return (f.op("dot_general", [x, y], outs[0], _dot_attributes(dimension_numbers, precision)),)
+
+
+@lru_cache(maxsize=1024)
+def _dot_attributes(dimension_numbers: c.Dims, precision: c.Precisions) -> str:
     (cx, cy), (bx, by) = dimension_numbers
     numbers = (
         f"lhs_batching_dimensions = {list(bx)}, rhs_batching_dimensions = {list(by)}, "
         f"lhs_contracting_dimensions = {list(cx)}, rhs_contracting_dimensions = {list(cy)}"
     )
-    attributes = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, {_precision(precision)}"
-    return (f.op("dot_general", [x, y], outs[0], attributes),)
+    return f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, {_precision(precision)}"
 
 
 def _conv_general_dilated(f: Function, outs: Any, x: Value, y: Value, **params: Any) -> Any:

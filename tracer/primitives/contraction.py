@@ -28,6 +28,8 @@ class Precision(Enum):
     HIGH = "high"
     HIGHEST = "highest"
 
+    __hash__ = object.__hash__  # that of Enum is written in Python, and every look-up of a product's type asks it
+
 
 Precisions = tuple[Precision, Precision]
 _PRECISIONS = {
