@@ -7,26 +7,26 @@ import numpy as np
 
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.types import ShapedArray, holds_keys
 
 
-def used_variables(jaxpr: Jaxpr) -> set[Var]:
-    """Variables that some equation reads or that are results."""
-    used = {v for v in jaxpr.outvars if type(v) is Var}
+def used_variables(jaxpr: Jaxpr) -> set[Atom]:
+    """Variables that some equation reads or that are results, and literals."""
+    used = set(jaxpr.outvars)
     for eqn in jaxpr.eqns:
-        used.update(v for v in eqn.invars if type(v) is Var)
+        used.update(eqn.invars)
     return used
 
 
 def dead_code(jaxpr: Jaxpr) -> Jaxpr:
     """Eliminate dead code: equations that no result needs and that have no effect."""
-    needed = {v for v in jaxpr.outvars if type(v) is Var}
+    needed = set(jaxpr.outvars)
     kept: list[Equation] = []
     for eqn in reversed(jaxpr.eqns):
         if not needed.isdisjoint(eqn.outvars) or effects(eqn):
             kept.append(eqn)
-            needed.update([v for v in eqn.invars if type(v) is Var])
+            needed.update(eqn.invars)
     return jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept[::-1])
 
 
