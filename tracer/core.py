@@ -48,7 +48,7 @@ class Primitive:
     distinct names? Those of users are not.
     """
 
-    __slots__ = ("_typed", "effect", "name", "takes_keys", "typing_rule")
+    __slots__ = ("_typed", "carries_programs", "effect", "name", "takes_keys", "typing_rule")
 
     def __init__(
         self,
@@ -63,6 +63,7 @@ class Primitive:
         if registered and name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
         self.name, self.typing_rule, self.effect = name, typing_rule, effect
+        self.carries_programs = not remember  # may programs be among its params?
         self.takes_keys = not remember if takes_keys is None else takes_keys  # programs may compute with anything
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         if registered:
@@ -95,11 +96,6 @@ class Primitive:
         if not self.takes_keys:
             refuse_keys(self.name, *avals, **params)
         return self.typing_rule(*avals, **params)
-
-    @property
-    def carries_programs(self) -> bool:
-        """Tell whether programs may be among its params."""
-        return self._typed is None
 
     def __str__(self) -> str:
         return self.name

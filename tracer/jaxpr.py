@@ -17,7 +17,7 @@ import numpy as np
 from tapeless.tracer import printing
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.incoming import exact, incoming
+from tapeless.tracer.incoming import Exact, exact, incoming
 from tapeless.tracer.source import Source, override
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -57,7 +57,7 @@ class Literal:
 
 
 def _kept(value: Any, aval: ShapedArray) -> Any:
-    if isinstance(value, np.generic):
+    if isinstance(value, (np.generic, Exact)):
         return value.copy()
     return exact(incoming(value)).copy() if isinstance(value, np.ndarray) else aval.dtype.type(value)
 
@@ -84,7 +84,10 @@ class Equation:
     @property
     def linear(self) -> bool:
         """Tell whether this equation computes linear values, or only looks at some."""
-        return any(v.linear for v in self.outvars or self.invars)
+        for v in self.outvars or self.invars:  # noqa: SIM110  # the generator of `any` would cost more than all else
+            if v.linear:
+                return True
+        return False
 
     def replace(self, **changes: Any) -> "Equation":
         """Return the equation with some fields replaced."""

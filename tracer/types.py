@@ -148,9 +148,10 @@ def aval_of(value: Any) -> ShapedArray:
     if isinstance(value, np.generic):
         found = ShapedArray((), dtypes.canonical(value.dtype), value.dtype.kind != "b")
         return _numpy_scalar_types.setdefault(kind, found)
+    if kind is Exact:
+        return ShapedArray(value.shape, dtypes.canonical(value.dtype))
     if isinstance(value, np.ndarray) and not is_masked(value):
-        dtype = dtypes.canonical(value.dtype)
-        return ShapedArray(value.shape, dtype if isinstance(value, Exact) else dtypes.numpy_dtype(dtype))
+        return ShapedArray(value.shape, dtypes.numpy_dtype(dtypes.canonical(value.dtype)))
     for base in _PYTHON_SCALARS:
         if isinstance(value, base):
             return ShapedArray((), dtypes.scalar_dtype(base), base is not bool)

@@ -29,7 +29,7 @@ class StrictPrimitive(Primitive):
     __slots__ = ()
 
     def __init__(self, name: str) -> None:  # not among the primitives: no rule of another table is for it
-        self.name, self.effect, self._typed = name, None, None
+        self.name, self.effect, self.carries_programs, self._typed = name, None, False, None
 
 
 lit, lzero, dup, drop = map(StrictPrimitive, ("lit", "lzero", "dup", "drop"))
