@@ -311,7 +311,7 @@ def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
 
 def _is_of_zeros(eqn: Equation) -> bool:
     """Tell whether an equation that was linear has no linear operand any more."""
-    return any(v.linear for v in eqn.outvars) and not any(v.linear for v in eqn.invars) and bool(eqn.invars)
+    return bool(eqn.invars) and eqn.linear and not any(v.linear for v in eqn.invars)
 
 
 _simplified = core.program_cache()

@@ -33,9 +33,17 @@ def program(jaxpr: Jaxpr) -> Jaxpr:
     """
     cache = _programs.setdefault(jaxpr, {})
     if not cache:
-        found = WordWriter(jaxpr).rewritten()
+        found = jaxpr if _is_plain(jaxpr) else WordWriter(jaxpr).rewritten()
         cache["of words"] = None if found is jaxpr else found  # a program that its own entry held would never go
     return cache["of words"] or jaxpr
+
+
+def _is_plain(jaxpr: Jaxpr) -> bool:
+    """Tell whether a program has no keys, at a look at each type that occurs in it, of which there are few."""
+    if any(eqn.primitive.carries_programs for eqn in jaxpr.eqns):
+        return False
+    types = {v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)}
+    return not any(map(holds_keys, types.union(jaxpr.in_avals, jaxpr.out_avals)))
 
 
 class WordWriter:

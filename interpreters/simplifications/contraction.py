@@ -18,6 +18,11 @@ def contracts(x: Atom, y: Atom, numbers: Any) -> bool:
     return bool(x.aval.shape) and bool(y.aval.shape) and not elementwise
 
 
+def summed(numbers: Any) -> Sequence[int]:
+    """Return the axes of the first operand that are summed over."""
+    return numbers[0][0]
+
+
 def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
     """The product of a scalar and an array, or of two arrays element by element."""
     if aval.dtype != x.aval.dtype:
@@ -29,7 +34,7 @@ def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers:
 
 def outer_with_number(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
     """The product of every element of one array with every one of another, which is one number everywhere."""
-    if numbers[0][0] or (number(w, x) is None and number(w, y) is None):
+    if number(w, x) is None and number(w, y) is None:
         return None
     return elementwise_product(w, aval, x, y, numbers)
 

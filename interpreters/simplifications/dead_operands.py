@@ -19,18 +19,19 @@ from tapeless.tracer.rules import Rules
 
 def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
     """Remove the operands of jit, checkpoint, cond and scan that their programs do not read."""
+    calls = {eqn for eqn in jaxpr.eqns if eqn.primitive in rules}
+    if not calls:
+        return jaxpr
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         w.place = eqn.source
-        now = _trimmed(w, eqn)
+        now = _trimmed(w, eqn) if eqn in calls else eqn
         w.changed |= now is not eqn
         w.keep(now)
     return w.finish()
 
 
 def _trimmed(w: Writer, eqn: Equation) -> Equation:
-    if eqn.primitive not in rules:
-        return eqn
     now = rules[eqn.primitive](w, eqn)
     if now is eqn or list(linear_results(now)) == [v.linear for v in eqn.outvars]:
         return now

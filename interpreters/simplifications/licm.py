@@ -16,9 +16,12 @@ from tapeless.tracer.primitives.control_flow import scan_p
 
 def hoisted(jaxpr: Jaxpr) -> Jaxpr:
     """The pass."""
+    loops = {eqn for eqn in jaxpr.eqns if eqn.primitive is scan_p and eqn.linear}
+    if not loops:
+        return jaxpr
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
-        now = _lighter(w, eqn) if eqn.primitive is scan_p and eqn.linear else eqn
+        now = _lighter(w, eqn) if eqn in loops else eqn
         w.changed |= now is not eqn
         w.keep(now)
     return w.finish()

@@ -139,7 +139,8 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
             "dot_general[c, p, t](x, y) -> elementwise_product(x, y, c) if not contracts(x, y, c)", "nothing is summed"
         ),
         Rewrite(
-            "dot_general[c, p, t](x, y) -> outer_with_number(x, y, c)", "nothing is summed, and a factor is a number"
+            "dot_general[c, p, t](x, y) -> outer_with_number(x, y, c) if not summed(c)",
+            "nothing is summed, and a factor is a number",
         ),
     ],
 }

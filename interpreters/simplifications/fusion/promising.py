@@ -48,14 +48,15 @@ def roots(jaxpr: Jaxpr) -> list[Equation]:
         kind = rule(eqn, given)
         if kind is not None:
             known[eqn.outvars[0]] = kind
-        if _is_root(eqn, given):
+        if any(given) and _is_root(eqn, given):
             found.append(eqn)
     return found
 
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:
+    """Tell whether an equation, of which some operand has a kind, is a root."""
     if eqn.primitive in _SUMS or eqn.primitive is cumsum_p:
-        return any(given)
+        return True
     if eqn.primitive is gather_p:
         return given[0] in (Kind.SPREAD, Kind.SUM, Kind.RUNNING)
     if eqn.primitive is s.slice_p:

@@ -107,17 +107,16 @@ class Sinking:
 
     def run(self) -> Jaxpr:
         """Return the program with its masks sunk, the same object if there are none."""
+        linear = [eqn for eqn in self.jaxpr.eqns if eqn.linear]
         for eqn in self.jaxpr.eqns:
             if not eqn.linear:
                 self.w.keep(eqn)
-        for eqn in reversed(self.jaxpr.eqns):
-            if eqn.linear:
-                self._ask(eqn)
-        self._noting = any(self._one_case(eqn) is not None for eqn in self.jaxpr.eqns if eqn.linear)
-        for eqn in self.jaxpr.eqns:
-            if eqn.linear:
-                self.w.place = eqn.source
-                self._visit(eqn)
+        for eqn in reversed(linear):
+            self._ask(eqn)
+        self._noting = any(self._one_case(eqn) is not None for eqn in linear)
+        for eqn in linear:
+            self.w.place = eqn.source
+            self._visit(eqn)
         if not self.w.changed:
             return self.jaxpr
         return in_order(self.jaxpr, self.w.eqns, [self.w.now(v) for v in self.jaxpr.outvars])
@@ -131,7 +130,7 @@ class Sinking:
             self.w.place = eqn.source
             self._programs[eqn], found = inside[eqn.primitive](self, eqn, out)
         else:
-            found = [self.of_operand(eqn, k) if x.linear else None for k, x in enumerate(eqn.invars)]
+            found = [self._of_operand(eqn, k, out) if x.linear else None for k, x in enumerate(eqn.invars)]
         for x, region in zip(eqn.invars, found, strict=True):
             self._read(x, region)
 
@@ -141,7 +140,9 @@ class Sinking:
 
     def of_operand(self, eqn: Equation, k: int) -> Region | None:
         """Compute the region where operand `k` of an equation is read."""
-        out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
+        return self._of_operand(eqn, k, [self.where.get(v, NOWHERE) for v in eqn.outvars])
+
+    def _of_operand(self, eqn: Equation, k: int, out: Sequence[Region | None]) -> Region | None:
         if eqn.primitive in of_several:
             return of_several[eqn.primitive](self.w, eqn, out)
         rule = regions.rules.get(eqn.primitive)
