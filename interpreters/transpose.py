@@ -162,9 +162,10 @@ def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     """Register a rule from one row per operand, `lambda ct, *operands, **params: cotangent`; one operand is linear."""
 
     def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
-        if sum(map(is_linear, args)) > 1:
+        linear = [type(x) is Linear for x in args]
+        if sum(linear) > 1:
             raise not_linear(primitive, "it multiplies two values that are both linear (bilinear)")
-        return tuple([row(cts[0], *args, **params) if is_linear(x) else None for row, x in zip(rows, args)])
+        return tuple([row(cts[0], *args, **params) if some else None for row, some in zip(rows, linear)])
 
     rules[primitive] = rule
 
@@ -266,9 +267,10 @@ def _pulled(eqn: Equation, cts: list[Any], env: dict[Var, Any], running: dict[Va
 def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
     if type(ct) is Zero or not v.linear:
         return
-    if v not in running:
-        running[v] = _Cotangent()
-    running[v].add(ct)
+    found = running.get(v)
+    if found is None:
+        found = running[v] = _Cotangent()
+    found.add(ct)
 
 
 def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None) -> NotImplementedError:
