@@ -11,7 +11,7 @@ from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical,
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
-from tapeless.tracer.jaxpr import Jaxpr, Literal, carried
+from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, carried
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
@@ -196,28 +196,38 @@ def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Write a program's equations into `f`; also used for the bodies of loops and branches."""
     env, place = dict(zip(jaxpr.invars, arguments)), f.place
-
-    def read(v: Any) -> Value:
-        return f.constant(v.value, v.aval) if type(v) is Literal else env[v]
-
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
-    unsettled = in_place_loops.unsettled(jaxpr, overwritten) if overwritten else {}
-    eqns, waits = in_place_loops.order(jaxpr, overwritten) if overwritten else (jaxpr.eqns, {})
+    if overwritten:
+        _write_in_place(f, jaxpr, env, overwritten)
+    else:
+        for eqn in jaxpr.eqns:
+            f.at(eqn.source)
+            outs = [v.aval for v in eqn.outvars]
+            values = rules[eqn.primitive](f, outs, *_read(f, env, eqn.invars), **eqn.params)
+            env.update(zip(eqn.outvars, values, strict=True))
+    results = _read(f, env, jaxpr.outvars)
+    f.place = place
+    return results
+
+
+def _read(f: Function, env: dict[Var, Value], atoms: Sequence[Atom]) -> list[Value]:
+    return [f.constant(v.value, v.aval) if type(v) is Literal else env[v] for v in atoms]
+
+
+def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritten: frozenset[Any]) -> None:
+    """Write the equations of a loop's body that overwrites arrays, so that XLA copies none: see in_place_loops.py."""
+    unsettled = in_place_loops.unsettled(jaxpr, overwritten)
+    eqns, waits = in_place_loops.order(jaxpr, overwritten)
     for eqn in eqns:
         f.at(eqn.source)
-        outs = [v.aval for v in eqn.outvars]
-        operands = [read(v) for v in eqn.invars]
+        operands = _read(f, env, eqn.invars)
         if eqn in waits:
             operands = in_place_loops.wait(f, eqn, operands, [env[r.outvars[0]] for r in waits[eqn]])
-        computed = partial(rules[eqn.primitive], f, outs, *operands, **eqn.params)
+        computed = partial(rules[eqn.primitive], f, [v.aval for v in eqn.outvars], *operands, **eqn.params)
         new = unsettled.get(eqn)
         values = computed() if new is None else in_place_loops.settle(f, eqn, operands, computed, new)
         env.update(zip(eqn.outvars, values, strict=True))
-        if overwritten:
-            f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
-    results = [read(v) for v in jaxpr.outvars]
-    f.place = place
-    return results
+        f.overwritten.update([x.name for v, x in zip(eqn.outvars, values) if v in overwritten])
 
 
 def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:

@@ -95,7 +95,10 @@ class Function:
         self, name: str, operands: Sequence[Value], out: ShapedArray, attributes: str = "", region: str = ""
     ) -> Value:
         """An operation of one result: `op("add", [x, y], aval)`; attributes as MLIR prints them, region in braces."""
-        return self.ops(name, operands, [out], attributes, region)[0]
+        result = Value(f"%{self._n}", out)
+        self._n += 1
+        self._write(f"{result.name} = ", [result], name, operands, tensor(out), attributes, region)
+        return result
 
     def ops(
         self,
@@ -106,32 +109,42 @@ class Function:
         region: str = "",
     ) -> list[Value]:
         """An operation of several results. `name` is StableHLO's, or carries its dialect: `chlo.erf`."""
-        number = self._n
-        self._n = number + 1
-        result = f"%{number}"
-        names = [result] if len(outs) == 1 else [f"{result}#{i}" for i in range(len(outs))]
-        left = result if len(outs) == 1 else f"{result}:{len(outs)}"
+        if len(outs) == 1:
+            return [self.op(name, operands, outs[0], attributes, region)]
+        result = f"%{self._n}"
+        self._n += 1
+        results = [Value(f"{result}#{i}", aval) for i, aval in enumerate(outs)]
+        left = f"{result}:{len(outs)} = " if outs else ""
+        self._write(left, results, name, operands, f"({', '.join(map(tensor, outs))})", attributes, region)
+        return results
+
+    def _write(
+        self,
+        left: str,
+        results: Sequence[Value],
+        name: str,
+        operands: Sequence[Value],
+        out_types: str,
+        attributes: str,
+        region: str,
+    ) -> None:
         full_name = name if "." in name else "stablehlo." + name
         arguments = ", ".join([v.name for v in operands])
         properties = f" <{{{attributes}}}>" if attributes else ""
         body = f" ({region})" if region else ""
-        types = f"({', '.join([tensor(v.aval) for v in operands])}) -> {results_type(outs)}"
-        left = f"{left} = " if outs else ""
+        types = f"({', '.join([tensor(v.aval) for v in operands])}) -> {out_types}"
         if self.dataflow is not None:
-            self._note(names, name, operands, outs, (attributes, types))
+            self._note(name, operands, results, (attributes, types))
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
-        return [Value(n, aval) for n, aval in zip(names, outs)]
 
-    def _note(
-        self, names: Sequence[str], kind: str, operands: Sequence[Value], outs: Sequence[ShapedArray], how: Any
-    ) -> None:
+    def _note(self, kind: str, operands: Sequence[Value], results: Sequence[Value], how: Any) -> None:
         """Tell what an operation reads, to `dataflow` and to the block that it stands in."""
         inside, self._inside = self._inside, []
         reads = [v.name for v in operands]
         self._read += [*reads, *inside]
         if self.dataflow is not None:
-            view = kind in VIEWS and outs[0].size == operands[0].aval.size
-            self.dataflow.add(names, kind, reads, inside=inside, how=how, view=view)
+            view = kind in VIEWS and results[0].aval.size == operands[0].aval.size
+            self.dataflow.add([v.name for v in results], kind, reads, inside=inside, how=how, view=view)
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a scalar for any `aval`, or an array of that shape."""
@@ -225,11 +238,6 @@ def element(dtype: np.dtype[Any]) -> str:
         return _ELEMENTS[dtype.name]
     except KeyError:
         raise TypeError(f"arrays of {dtype} cannot be computed with on a device.") from None
-
-
-def results_type(outs: Sequence[ShapedArray]) -> str:
-    """`tensor<f32>` or `(tensor<f32>, tensor<i32>)`."""
-    return tensor(outs[0]) if len(outs) == 1 else f"({', '.join(map(tensor, outs))})"
 
 
 def dense(array: np.ndarray[Any, Any], aval: ShapedArray) -> str:
