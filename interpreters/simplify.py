@@ -265,9 +265,9 @@ def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
     cache, whole = _simplified.setdefault(jaxpr, {}), steps is programs
     if whole not in cache:
         found = _simplify(jaxpr, steps)
-        cache[whole] = found
-        _simplified.setdefault(found, {}).update({True: found, False: found} if whole else {False: found})
-    return cache[whole]
+        cache[whole] = None if found is jaxpr else found  # a program that its own entry held would wait to be collected
+        _simplified.setdefault(found, {}).update({True: None, False: None} if whole else {False: None})
+    return cache[whole] or jaxpr
 
 
 def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:

@@ -139,6 +139,20 @@ def test_no_import_inside_a_function(module: Module):
     assert not inside
 
 
+@each_module
+def test_no_function_inside_another_calls_itself(module: Module):
+    """It would hold itself, and so all it closes over, arrays among them, until the collector of cycles comes by."""
+    inside = [
+        f"{module}:{inner.lineno} {inner.name}"
+        for function in module.functions()
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.FunctionDef) and inner is not function
+        for node in ast.walk(inner)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == inner.name
+    ]
+    assert not inside
+
+
 def test_no_cycle_between_modules():
     """`from tapeless.tracer import core` depends on core, not on the package's __init__."""
     graph = {

@@ -119,17 +119,16 @@ def _param(value: Any, titles: dict[Any, str]) -> str:
 def _functions(jaxpr: Any) -> dict[Any, str]:
     """Programs reachable from `jaxpr`, innermost first, with distinct titles."""
     found: dict[Any, str] = {}
-    taken: set[str] = set()
-
-    def visit(program: Any) -> None:
-        for eqn in program.eqns:
-            for inner in _programs(eqn.params):
-                if inner not in found:
-                    visit(inner)
-                    found[inner] = _distinct(inner.name, taken)
-
-    visit(jaxpr)
+    _collect_functions(jaxpr, found, set())
     return found
+
+
+def _collect_functions(jaxpr: Any, found: dict[Any, str], taken: set[str]) -> None:
+    for eqn in jaxpr.eqns:
+        for inner in _programs(eqn.params):
+            if inner not in found:
+                _collect_functions(inner, found, taken)
+                found[inner] = _distinct(inner.name, taken)
 
 
 def _distinct(name: str, taken: set[str]) -> str:

@@ -41,6 +41,32 @@ def _objects() -> int:
     return len(gc.get_objects())
 
 
+def _gradient(x: tl.Array) -> None:
+    tl.grad(lambda x: tnp.sum(tnp.tanh(x) * x[0]))(x)
+
+
+def _program_of_a_gradient(x: tl.Array) -> None:
+    tl.jit(tl.grad(lambda x: tnp.sum(tnp.tanh(x) * x[0]))).lower(x).as_text()
+
+
+def _chain(x: tl.Array) -> None:
+    tnp.linalg.multi_dot([x, tnp.ones((3, 3)), x])
+
+
+@pytest.mark.parametrize("compute", [_gradient, _program_of_a_gradient, _chain])
+def test_nothing_waits_for_the_collector_of_cycles(compute: Callable[[tl.Array], None]):
+    """Arrays and programs go with the last reference to them: large ones would fill the memory while they wait."""
+    x = tnp.ones(3)
+    compute(x)
+    gc.collect()
+    gc.disable()
+    try:
+        compute(x)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_ten_thousand_calls():
     """New functions, shapes, structures and code: the second half of them adds next to nothing to the first.
 

@@ -111,18 +111,20 @@ def _splits(s: int) -> list[tuple[int, int]]:
 
 
 def _as_path(split: Mapping[int, int], everyone: int, operands: int) -> Path:
-    terms, path = [1 << k for k in range(operands)], list[tuple[int, int]]()
-
-    def contracted(s: int) -> int:
-        if s in split:
-            a, b = contracted(split[s]), contracted(s ^ split[s])
-            i, j = sorted((terms.index(a), terms.index(b)))
-            path.append((i, j))
-            terms.append(terms.pop(j) | terms.pop(i))
-        return s
-
-    contracted(everyone)
+    path = list[tuple[int, int]]()
+    _contract(everyone, split, [1 << k for k in range(operands)], path)
     return tuple(path)
+
+
+def _contract(s: int, split: Mapping[int, int], terms: list[int], path: list[tuple[int, int]]) -> None:
+    """Append the steps that contract the operands of a set, given how sets are split; terms are what there is then."""
+    if s in split:
+        parts = split[s], s ^ split[s]
+        for part in parts:
+            _contract(part, split, terms, path)
+        i, j = sorted(map(terms.index, parts))
+        path.append((i, j))
+        terms.append(terms.pop(j) | terms.pop(i))
 
 
 # ---- greedy ----------------------------------------------------------------------------------------------------------

@@ -394,21 +394,29 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     if any(x.ndim != 2 for x in xs[1:-1]) or not all(x.ndim in (1, 2) for x in xs):
         raise ValueError(f"multi_dot: matrices, between matrices or vectors, not {', '.join(str(x.aval) for x in xs)}.")
     rows = [x.shape[0] if x.ndim == 2 else 1 for x in xs[:1]] + [x.shape[0] for x in xs[1:]]
-    sizes = [*rows, xs[-1].shape[1] if xs[-1].ndim == 2 else 1]
+    return _chain_product(xs, (*rows, xs[-1].shape[1] if xs[-1].ndim == 2 else 1), precision)
 
-    @functools.cache
-    def cheapest(i: int, j: int) -> tuple[int, int]:
-        """Multiplications that matrices i to j take, and where the last product is."""
-        if i == j:
-            return 0, i
-        return min(
-            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+
+def _chain_product(xs: Sequence[Array], sizes: tuple[int, ...], precision: Any) -> Array:
+    """The product of matrices, of which number i has the sizes [sizes[i], sizes[i + 1]]."""
+    if len(xs) == 1:
+        return xs[0]
+    k = 1 + _cheapest_split(sizes)[1]
+    first, second = _chain_product(xs[:k], sizes[: k + 1], precision), _chain_product(xs[k:], sizes[k:], precision)
+    return contraction.matmul(first, second, precision=precision)
+
+
+@functools.lru_cache(maxsize=4096)
+def _cheapest_split(sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Multiplications that a chain of matrices takes, and the number of the last one before the last product."""
+    if len(sizes) == 2:
+        return 0, 0
+    return min(
+        (
+            _cheapest_split(sizes[: k + 2])[0]
+            + _cheapest_split(sizes[k + 1 :])[0]
+            + sizes[0] * sizes[k + 1] * sizes[-1],
+            k,
         )
-
-    def product(i: int, j: int) -> Array:
-        if i == j:
-            return xs[i]
-        k = cheapest(i, j)[1]
-        return contraction.matmul(product(i, k), product(k + 1, j), precision=precision)
-
-    return product(0, len(xs) - 1)
+        for k in range(len(sizes) - 2)
+    )

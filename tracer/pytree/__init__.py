@@ -175,20 +175,24 @@ def flatten_with_path(
     def stops(path: KeyPath, part: Any) -> bool:
         return is_leaf is not None and (is_leaf(path, part) if is_leaf_takes_path else is_leaf(part))
 
-    def visit(path: KeyPath, part: Any) -> PyTreeDef:
-        opened = None if stops(path, part) else classify(type(part))
-        if opened is None:
-            pairs.append((path, part))
-            return LEAF
-        children, node = opened(part)
-        keys = node.type.keys(part, node.aux, len(children))
-        return node.nest([visit((*path, key), child) for key, child in zip(keys, children, strict=True)])
-
     try:
-        return pairs, visit((), tree)
+        return pairs, _flatten_onto(pairs, (), tree, stops)
     except RecursionError:  # it is deep, or Python's stack nearly full
         pairs = []
         return pairs, flatten_deep(tree, lambda path, leaf: pairs.append((path, leaf)), stops, paths=True)
+
+
+def _flatten_onto(
+    pairs: list[tuple[KeyPath, Any]], path: KeyPath, part: Any, stops: Callable[[KeyPath, Any], bool]
+) -> PyTreeDef:
+    """Append the leaves of a part of a tree, with their paths; return the structure of the part."""
+    opened = None if stops(path, part) else classify(type(part))
+    if opened is None:
+        pairs.append((path, part))
+        return LEAF
+    children, node = opened(part)
+    keys = node.type.keys(part, node.aux, len(children))
+    return node.nest([_flatten_onto(pairs, (*path, key), x, stops) for key, x in zip(keys, children, strict=True)])
 
 
 def leaves_with_path(
