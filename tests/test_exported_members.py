@@ -19,7 +19,8 @@ NAMESPACES = [
         f"tapeless.{name}"
         for name in """
         numpy numpy.fft numpy.linalg lax lax.linalg random stages tree tree_util testing debug dtypes experimental nn
-        nn.initializers scipy scipy.special scipy.stats core typing flatten_util ops sharding errors ad_checkpoint
+        nn.initializers scipy scipy.linalg scipy.special scipy.stats core typing flatten_util ops sharding errors
+        ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
         extend.partial_eval extend.xla extend.api_util extend.linear_util extend.primitives extend.source_info_util
         dlpack optimizers profiler jax_src jax_src.ad_util jax_src.core jax_src.dispatch jax_src.dtypes

@@ -1,5 +1,12 @@
-"""The namespace of `jax.scipy`: `special` and `stats`."""
+"""The namespaces of `jax.scipy`, which are loaded when they are used."""
 
-from tapeless.scipy import special, stats
+import typing as _typing
 
-__all__ = ["special", "stats"]
+from tapeless.late_names import imported_late as _imported_late
+
+__all__ = ["linalg", "special", "stats"]
+
+if _typing.TYPE_CHECKING:
+    from tapeless.scipy import linalg, special, stats
+else:
+    __getattr__ = _imported_late(globals(), dict.fromkeys(__all__, ""))

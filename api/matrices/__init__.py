@@ -1,0 +1,1 @@
+"""Functions of matrices that are written with loops: names of `scipy.linalg`."""

@@ -1,0 +1,47 @@
+"""Linear algebra under the names of `scipy.linalg`: `tapeless.scipy.linalg`."""
+
+from tapeless.matrices.exponential import expm, expm_frechet
+from tapeless.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
+from tapeless.tracer.matrix_systems import (
+    cho_factor,
+    cho_solve,
+    cholesky,
+    det,
+    eigh,
+    eigh_tridiagonal,
+    inv,
+    lu,
+    lu_factor,
+    polar,
+    qr,
+    qr_multiply,
+    solve,
+    solve_triangular,
+    svd,
+)
+from tapeless.tracer.special_matrices import (
+    block_diag,
+    circulant,
+    companion,
+    convolution_matrix,
+    dft,
+    fiedler,
+    fiedler_companion,
+    hadamard,
+    hankel,
+    helmert,
+    hilbert,
+    invhilbert,
+    invpascal,
+    leslie,
+    pascal,
+    toeplitz,
+)
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "companion", "convolution_matrix", "det", "dft",
+    "eigh", "eigh_tridiagonal", "expm", "expm_frechet", "fiedler", "fiedler_companion", "funm", "hadamard", "hankel",
+    "helmert", "hessenberg", "hilbert", "inv", "invhilbert", "invpascal", "leslie", "lu", "lu_factor", "lu_solve",
+    "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester", "solve_triangular", "sqrtm",
+    "svd", "toeplitz",
+]  # fmt: skip
