@@ -25,19 +25,27 @@ _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 Option = str | int | bool  # a letter, a number, or whether
 
 
-def call(f: Function, routine: str, x: Value, outs: Sequence[ShapedArray], **options: Option) -> list[Value]:
-    """Overwrite x [.., m, n] by a routine, which gives `outs`, and says for each matrix whether it is done.
+def call(
+    f: Function,
+    routine: str,
+    x: Value,
+    outs: Sequence[ShapedArray],
+    in_place: Sequence[tuple[int, int]] = ((0, 0),),
+    **options: Option,
+) -> list[Value]:
+    """Apply a routine to x [.., m, n], which gives `outs`, and says for each matrix whether it is done.
 
     Args:
       routine: without the letter of its dtype.
-      outs: types of the results. The first takes the place of x.
+      outs: types of the results.
+      in_place: as for `call_plainly`; by default the first result takes the place of x.
       options: one letter each, or a number.
     Returns: the results, nan where the routine failed. That a matrix is singular is no failure of `getrf`.
     Raises: NotImplementedError on other devices than the CPU.
     """
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
     x, finite = write_out(f, _finite_matrices, [x])
-    *results, status = call_plainly(f, routine, [x], [*outs, info], ((0, 0),), **options)
+    *results, status = call_plainly(f, routine, [x], [*outs, info], in_place, **options)
     done = f.compare(status, f.constant(0, info), "GE" if routine == "getrf" else "EQ")
     done = f.op("and", [done, finite], finite.aval)
     return [nan_unless(f, done, y) for y in results]

@@ -6,10 +6,13 @@ from tapeless.tracer.errors import missing_name as _missing_name
 from tapeless.tracer.numpy.contraction import matmul, outer, tensordot, vecdot
 from tapeless.tracer.numpy.decompositions import (
     EighResult,
+    EigResult,
     QRResult,
     SVDResult,
     cholesky,
+    eig,
     eigh,
+    eigvals,
     eigvalsh,
     qr,
     svd,
@@ -37,8 +40,8 @@ from tapeless.tracer.numpy.systems import (
 )
 
 __all__ = [
-    "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eigh",
-    "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eig",
+    "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
     "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
     "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip

@@ -443,6 +443,9 @@ prices[factorization.qr_p] = Price(nonlinear=_decomposition(lambda m, n, **_: 4 
 prices[spectral.eigh_p] = Price(
     nonlinear=_decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
 )
+prices[spectral.eig_p] = Price(
+    nonlinear=_decomposition(lambda _, n, left, right, **__: 25 * n**3 if left or right else 10 * n**3)
+)
 prices[spectral.svd_p] = Price(nonlinear=_decomposition(_singular_values))
 prices[factorization.pinv_p] = Price(nonlinear=_decomposition(lambda m, n, **_: _singular_values(m, n) + 2 * m * n * n))
 for _primitive, _multiple in (

@@ -3,5 +3,5 @@
 from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.tracer.primitives import spectral as s
 
-for _primitive in (s.eigh_p, s.svd_p):
+for _primitive in (s.eig_p, s.eigh_p, s.svd_p):
     rows[_primitive] = core_of_matrices(_primitive)

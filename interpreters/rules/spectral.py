@@ -8,17 +8,20 @@ of complex vectors are held as in JAX, and not as LAPACK happens to choose them.
 
 from typing import Any
 
+import numpy as np
+
 from tapeless.interpreters import jvp, vmap
 from tapeless.interpreters.rules.linalg import matmul
 from tapeless.tracer import dtypes
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import tril, triu
+from tapeless.tracer.numpy.systems import solve
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import spectral as a
 from tapeless.tracer.primitives.linalg import adjoint
 from tapeless.tracer.primitives.operands import constant
-from tapeless.tracer.primitives.reduction import reduce_max, reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim
+from tapeless.tracer.primitives.reduction import argmax, reduce_max, reduce_sum
+from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, expand_dims
 from tapeless.tracer.types import aval_of
 
 # ---- eigh: with X V = V W, and M = V^H dX V, the diagonal of M is dW, and V^H dV is M_ij / (w_j - w_i) off it
@@ -40,6 +43,48 @@ def _read(t: Any, lower: bool) -> Any:
     part = tril(t) if lower else triu(t)
     half = e.sub(part, e.mul(tril(triu(part)), constant(0.5, aval_of(part).update(shape=()))))
     return e.add(half, adjoint(half))
+
+
+# ---- eig: with X V = V W, and M = V^-1 dX V, the diagonal of M is dW, and V^-1 dV is M_ij / (w_j - w_i) off it. Its
+#      diagonal c is free, and LAPACK's choice of v fixes it: Re(v^H dv) = 0, as its length is 1, and Im(dv_k) = 0 for the
+#      largest element v_k, which is real. The left vectors are the right ones of X^H, to the conjugated eigenvalues.
+
+
+def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool, vector_derivatives: bool) -> Any:
+    (x,), (t,) = primals, tangents
+    if (left or right) and not vector_derivatives:
+        raise NotImplementedError(
+            f"eig: eigenvectors of general matrices have a derivative only where eigenvalues differ: {aval_of(x)}.\n"
+            "  Pass enable_eigvec_derivs=True to promise that they do, or ask for eigenvalues alone."
+        )
+    w, *vl, vr = a.eig_p.bind(x, left=left, right=True, vector_derivatives=True)
+    t = t if dtypes.is_complex(aval_of(t).dtype) else e.convert_element_type(t, aval_of(vr).dtype)
+    moved = solve(vr, matmul(t, vr))
+    outs, dots = [w, *vl], [reduce_sum(tril(triu(moved)), (aval_of(moved).ndim - 2,))]
+    if left:
+        dots.append(_vector_tangent(vl[0], e.conj(w), solve(vl[0], matmul(adjoint(t), vl[0]))))
+    if right:
+        outs.append(vr)
+        dots.append(_vector_tangent(vr, w, moved))
+    return tuple(outs), tuple(dots)
+
+
+def _vector_tangent(v: Any, w: Any, moved: Any) -> Any:
+    """dV, where `moved` is V^-1 dX V."""
+    if not aval_of(v).size:
+        return v
+    _, gaps = _sums_and_gaps(w)
+    u = matmul(v, e.mul(moved, _inverse(gaps, w)))
+    axis = aval_of(v).ndim - 2
+    size = select(e.eq(e.imag(v), 0.0), e.abs(v), -1.0)
+    there = e.eq(broadcasted_iota(np.int32, size.shape, axis), expand_dims(argmax(size, axis, np.int32), (axis,)))
+    turn = e.div(_picked(there, e.imag(u), axis), _picked(there, e.real(v), axis))
+    free = e.complex(e.neg(_paired(v, u)), e.neg(turn))
+    return e.add(u, e.mul(v, broadcast_in_dim(free, aval_of(v).shape, _all_but(axis + 2, -2))))
+
+
+def _picked(there: Any, x: Any, axis: int) -> Any:
+    return reduce_sum(select(there, x, 0.0), (axis,))
 
 
 # ---- svd: with M = U^H dX V, the real diagonal of M is dS; off it, of A = U^H dU and B = V^H dV, both antihermitian,
@@ -133,7 +178,9 @@ def _above_noise(x: Any, values: Any) -> Any:
     return e.gt(e.abs(x), broadcast_in_dim(noise, aval_of(x).shape, tuple(range(axis))))
 
 
+jvp.rules[a.eig_p] = _eig_jvp
 jvp.rules[a.eigh_p] = _eigh_jvp
 jvp.rules[a.svd_p] = _svd_jvp
+vmap.front(a.eig_p)
 vmap.front(a.eigh_p)
 vmap.front(a.svd_p)

@@ -18,7 +18,7 @@ from tests.test_primitives import applied, converted, rows_by_primitive
 
 # Where the lowering calls LAPACK or the host, which only the CPU has. Each is refused with a message that says so.
 CPU_ONLY = frozenset(
-    "adjugate debug_callback det eigh eigvalsh io_callback lu pinv pure_callback qr singular_values svd".split()
+    "adjugate debug_callback det eig eigh eigvalsh io_callback lu pinv pure_callback qr singular_values svd".split()
 )
 BY_MATRIX_UNITS = frozenset("dot_general conv_general_dilated custom_linear_solve linear_solve".split())
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer.primitives.spectral import eigh_p, svd_p
+from tapeless.tracer.primitives.spectral import eig_p, eigh_p, svd_p
 from tests.samples.sample import Sample, f32
 
 LAPACK = ("float32", "float64", "complex64", "complex128")
 SQUARE = f32(3, 3) + np.diag(np.array([0.0, 2.0, 4.0], np.float32))
 BATCH = np.stack([SQUARE, SQUARE @ SQUARE])
 COMPLEX = (SQUARE + 1j * f32(3, 3, seed=5)).astype(np.complex64)
+ROTATING = np.array([[0.0, 1.0, 0.3], [-1.5, 0.2, 0.0], [0.1, 0.4, 2.0]], np.float32)  # two eigenvalues are conjugated
 TALL, WIDE = f32(4, 3, seed=2), f32(2, 4, seed=3)
 RTOL = 1e-5  # an iteration's, in another library's LAPACK
 
@@ -40,6 +41,24 @@ def phases(theirs: Any, ours: Any) -> Any:
     return overlap / np.abs(overlap)
 
 
+def eigenvalues_of_any(x: Any, left: bool, right: bool, vector_derivatives: bool) -> Any:
+    """NumPy's eigenvalues, matched to ours: nobody prescribes their order; and its right vectors, turned as ours are."""
+    ours, *vectors = eig_p.bind(x, left=left, right=right, vector_derivatives=True)
+    w, v = np.linalg.eig(x)
+    order = np.argmin(np.abs(np.asarray(ours)[..., :, None] - w[..., None, :]), -1)
+    w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[..., None, :], -1)
+    duals = np.conj(np.swapaxes(np.linalg.inv(v), -1, -2))
+    duals = duals / np.linalg.norm(duals, axis=-2, keepdims=True)
+    wanted = [duals] * left + [v] * right
+    found = [w, *[theirs * phases(theirs, own) for theirs, own in zip(wanted, vectors, strict=True)]]
+    return tuple(y.astype(np.asarray(ours).dtype) for y in found)
+
+
+def eig(label: str, x: Any, left: bool = False, right: bool = True, derivatives: bool = True, **options: Any) -> Sample:
+    params = {"left": left, "right": right, "vector_derivatives": derivatives}
+    return Sample(eig_p, (x,), eigenvalues_of_any, params, label=label, rtol=RTOL, **options)
+
+
 def eigh(label: str, x: Any, lower: bool = True, compute_v: bool = True, **options: Any) -> Sample:
     params = {"lower": lower, "compute_v": compute_v}
     return Sample(eigh_p, (x,), eigenvalues, params, label=label, rtol=RTOL, **options)
@@ -57,6 +76,7 @@ def svd(
     return Sample(svd_p, (x,), singular_values, params, label=label, rtol=RTOL, **options)
 
 
+EIG = {"left": False, "right": False, "vector_derivatives": False}
 EIGH = {"lower": True, "compute_v": True}
 SVD = {"full_matrices": False, "compute_uv": True, "routine": "gesdd"}
 ROWS = [
@@ -77,6 +97,20 @@ ROWS = [
     # tests/interpreters/rules/test_spectral.py.
     eigh("complex", COMPLEX, differentiable=()),
     eigh("complex-values", COMPLEX, lower=False, compute_v=False),
+    eig(
+        "",
+        SQUARE,
+        bad=(
+            ((f32(3, 2),), EIG, ValueError),
+            ((f32(3),), EIG, ValueError),
+            ((np.ones((2, 2), np.int32),), EIG, TypeError),
+            ((np.ones((2, 2), np.float16),), EIG, TypeError),
+        ),
+    ),
+    eig("values", SQUARE, right=False, derivatives=False, dtypes=LAPACK),
+    eig("rotating", ROTATING, left=True),
+    eig("batch", np.stack([SQUARE, ROTATING]), left=True, right=False),
+    eig("complex", COMPLEX, left=True),
     svd(
         "",
         SQUARE,

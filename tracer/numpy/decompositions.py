@@ -16,6 +16,13 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, full_like, rev
 from tapeless.tracer.primitives.sorting import sort, take_along_axis
 
 
+class EigResult(NamedTuple):
+    """Eigenvalues [.., n], in no order, and eigenvectors [.., n, n], in columns; complex."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
 class EighResult(NamedTuple):
     """Eigenvalues [.., n], ascending, and eigenvectors [.., n, n], in columns."""
 
@@ -54,6 +61,31 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """
     factor = linalg.cholesky(matrix_operand("cholesky", a), symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
+
+
+def eig(a: ArrayLike) -> EigResult:
+    """Eigenvalues and right eigenvectors of a general matrix: a @ v = v * w.
+
+    Args:
+      a: [.., n, n].
+    Returns: (w [.., n], in no order; v [.., n, n], columns of length 1 whose largest element is real), a named tuple:
+      complex, also where NumPy's are real because no imaginary part is left.
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
+    """
+    w, v = spectral.eig(matrix_operand("eig", a), compute_left_eigenvectors=False, enable_eigvec_derivs=True)
+    return EigResult(w, v)
+
+
+def eigvals(a: ArrayLike) -> Array:
+    """The eigenvalues that `eig` gives, without the vectors and in less time.
+
+    Args:
+      a: [.., n, n].
+    Returns: [.., n], complex, in no order.
+    Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
+    """
+    x = matrix_operand("eigvals", a)
+    return spectral.eig(x, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:

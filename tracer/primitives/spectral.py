@@ -1,4 +1,4 @@
-"""Eigenvalues of Hermitian matrices and singular values, for batches of matrices."""
+"""Eigenvalues of Hermitian and of general matrices, and singular values, for batches of matrices."""
 
 import operator
 from enum import Enum
@@ -85,6 +85,45 @@ def _eigh_type(x: ShapedArray, *, lower: bool, compute_v: bool) -> tuple[ShapedA
 
 
 eigh_p = Primitive("eigh", _eigh_type)
+
+# ---- eigenvalues of general matrices -------------------------------------------------------------------------
+
+
+def eig(
+    x: ArrayLike,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: None = None,
+) -> list[Array]:
+    """Eigenvalues and eigenvectors of a general matrix: vl^H @ x = w vl^H, x @ vr = vr * w.
+
+    Args:
+      x: [.., n, n], floating point of 32 or 64 bits, or complex.
+      compute_left_eigenvectors, compute_right_eigenvectors: whether the vectors are wanted.
+      enable_eigvec_derivs: let the vectors be differentiated: by a promise that eigenvalues differ.
+      implementation: None.
+    Returns: w [.., n], in no order; vl [.., n, n] and vr [.., n, n] as far as they are wanted, in columns of length 1
+      whose largest element is real. All complex; nan where the iteration fails, as with nan in x.
+    Raises: TypeError if x has another dtype, ValueError if it is not a square matrix, NotImplementedError for an
+      implementation.
+    Source: LAPACK, geev. Derivatives, also where eigenvalues are equal: docs/linalg.md.
+    """
+    aval = aval_of(x)
+    check_square("eig", aval, f"{aval}")
+    _check_choices("eig", aval.shape[-1], None, "implementation", implementation)
+    left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
+    return list(eig_p.bind(x, left=left, right=right, vector_derivatives=bool(enable_eigvec_derivs)))
+
+
+def _eig_type(x: ShapedArray, *, left: bool, right: bool, vector_derivatives: bool) -> tuple[ShapedArray, ...]:
+    check_square("eig", x, f"{x}")
+    vectors = x.update(dtype=dtypes.complex_of(x.dtype), weak_type=False)
+    return vectors.update(shape=x.shape[:-1]), *[vectors] * (left + right)
+
+
+eig_p = Primitive("eig", _eig_type)
 
 # ---- singular values -----------------------------------------------------------------------------------------
 

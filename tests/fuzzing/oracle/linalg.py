@@ -14,7 +14,7 @@ from tests.fuzzing.oracle.interpreter import NotHolomorphicError, Run, is_steppe
 from tests.fuzzing.oracle.values import Values, kind_of
 
 # Results that two correct implementations may have differently.
-NOT_UNIQUE = {"eigh": (0,), "svd": (0, 2), "qr": (0, 1), "schur": (0, 1)}
+NOT_UNIQUE = {"eig": (0, 1, 2), "eigh": (0,), "svd": (0, 2), "qr": (0, 1), "schur": (0, 1)}
 
 
 def _each(f: Callable[..., Any], *xs: Values) -> list[Values]:
@@ -174,6 +174,22 @@ def _eigh(run: Run, eqn: Any, x: Values) -> Any:
 
     v, w = _each(one, x)
     return (v, w) if eqn.params["compute_v"] else w
+
+
+@meaning("eig")
+def _eig(run: Run, eqn: Any, x: Values) -> Any:
+    _refuse_steps(eqn, x)
+
+    def one(x: Values) -> tuple[Values, ...]:
+        if not np.all(np.isfinite(x)):
+            return np.full(len(x), np.nan + 0j), np.full_like(x, np.nan + 0j, complex), np.full_like(x, np.nan, complex)
+        w, v = np.linalg.eig(x)
+        duals = np.linalg.inv(v).conj().T
+        return w, duals / np.linalg.norm(duals, axis=0), v
+
+    w, vl, vr = _each(one, x)
+    found = [w, *[vl] * eqn.params["left"], *[vr] * eqn.params["right"]]
+    return tuple(found) if len(found) > 1 else w
 
 
 @meaning("svd")
