@@ -184,6 +184,17 @@ def only() -> Device | None:
     return there[0] if len(there) == 1 else None
 
 
+def of_placement(who: str, placement: Any) -> Device | None:
+    """The device that is meant by one, by the sharding of an array that is on one, or by None.
+
+    Raises: TypeError in the name of `who` if `placement` is none of these.
+    """
+    device = placement.device if isinstance(placement, SingleDeviceSharding) else placement
+    if device is not None and not isinstance(device, Device):
+        raise TypeError(f"{who}: the device must be one of tl.devices(), not {device!r}.")
+    return device
+
+
 def config_cpu_devices(n: int) -> None:
     """Let the CPU count as `n` devices, for programs over several to be tried. To be called before it is used.
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tapeless.lowering import devices, emit, nonfinite
+from tapeless.lowering import array, devices, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
 from tapeless.lowering.key_array import wrapped
 from tapeless.tracer import core
+from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
@@ -134,6 +135,11 @@ class EagerEvaluator:
             consts = map(wrapped, found.consts, found.checked.in_avals)
             nonfinite.check_program(found.checked, outs, [*consts, *args])
         return outs[0] if found.single else tuple(outs)
+
+    def place(self, x: Array, device: Any) -> Array:
+        """Put an array on a device, by copy unless it is there; a traced one stays."""
+        found = devices.of_placement("device", device)
+        return x if isinstance(x, Tracer) else array.device_put(x, found)
 
 
 def execution_error(what: str) -> RuntimeError:

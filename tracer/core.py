@@ -169,6 +169,10 @@ class Evaluator(Protocol):
         """Compute a `compound` function on concrete values as one program."""
         ...
 
+    def place(self, x: Array, device: Any) -> Array:
+        """Put an array on a device; a traced one stays where its program runs. Raises: TypeError for no device."""
+        ...
+
 
 class EvalTrace(Trace):
     """The bottom: compute now."""
@@ -192,6 +196,14 @@ current: ContextVar[Trace] = ContextVar("trace", default=_bottom)  # what primit
 def set_evaluator(evaluator: Evaluator) -> None:
     """Fill the slot at the bottom: the one upward reference of the system."""
     _bottom.evaluator = evaluator
+
+
+def placed(x: Array, device: Any) -> Array:
+    """Put an array on a device, if one is given; a traced one stays where its program runs.
+
+    Raises: TypeError if `device` is neither a device nor the sharding of an array that is on one.
+    """
+    return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
 
 
 current_trace = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent

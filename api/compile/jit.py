@@ -16,7 +16,6 @@ from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.static import Arguments
 from tapeless.compile.cache_misses import TraceKey, explained
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
-from tapeless.compile.placement import check_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
@@ -78,7 +77,7 @@ def jit(
             compiler_options=compiler_options,
         )
     check_callable("jit", fun)
-    check_device("jit", device)
+    devices.of_placement("jit", device)
     static = Arguments.of(fun, static_argnums, static_argnames, "static")
     donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
     static.check_apart(donated, fun)

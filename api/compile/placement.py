@@ -19,16 +19,9 @@ def device_put(x: Any, device: Any = None) -> Any:
         go to the default device.
     Raises: TypeError if a leaf is not an array, or `device` not a device.
     """
-    device = device.device if isinstance(device, devices.SingleDeviceSharding) else device
-    check_device("device_put", device)
+    device = devices.of_placement("device_put", device)
     check_arrays("device_put: x{}", pytree.tree_map(lambda leaf: 0 if hasattr(leaf, "__dlpack__") else leaf, x))
     return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, Tracer) else array.device_put(leaf, device), x)
-
-
-def check_device(who: str, device: Any) -> None:
-    """Raises: TypeError if it is neither a device nor None."""
-    if device is not None and not isinstance(device, devices.Device):
-        raise TypeError(f"{who}: the device must be one of tl.devices(), not {device!r}.")
 
 
 def device_get(x: Any) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 
 from tapeless.arguments.signatures import Signature
 from tapeless.compile import serialization
-from tapeless.compile.placement import check_device
 from tapeless.interpreters.structured_constants import with_structure
 from tapeless.lowering import devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
@@ -251,7 +250,7 @@ def load(data: bytes, device: Any = None) -> Compiled:
     >>> load(double.serialize())(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    check_device("stages.load", device)
+    devices.of_placement("stages.load", device)
     found = serialization.read(data, device or dispatch.device_of(()))
     return Compiled(CompiledCall(found.signature, found.executable, found.consts, found.donated, None))
 

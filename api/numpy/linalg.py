@@ -3,7 +3,7 @@
 import typing as _typing
 
 from tapeless.tracer.errors import missing_name as _missing_name
-from tapeless.tracer.numpy.contraction import matmul, outer, tensordot, vecdot
+from tapeless.tracer.numpy.contraction import matmul, tensordot, vecdot
 from tapeless.tracer.numpy.decompositions import (
     EighResult,
     EigResult,
@@ -31,6 +31,7 @@ from tapeless.tracer.numpy.systems import (
     matrix_power,
     matrix_rank,
     multi_dot,
+    outer,
     pinv,
     slogdet,
     solve,
@@ -40,10 +41,10 @@ from tapeless.tracer.numpy.systems import (
 )
 
 __all__ = [
-    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal", "eig",
-    "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-    "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv",
-    "tensorsolve", "trace", "vecdot", "vector_norm",
+    "EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det", "diagonal",
+    "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there

@@ -46,7 +46,7 @@ def _read(t: Any, lower: bool) -> Any:
 
 
 # ---- eig: with X V = V W, and M = V^-1 dX V, the diagonal of M is dW, and V^-1 dV is M_ij / (w_j - w_i) off it. Its
-#      diagonal c is free, and LAPACK's choice of v fixes it: Re(v^H dv) = 0, as its length is 1, and Im(dv_k) = 0 for the
+#      diagonal is free, and LAPACK's choice of v fixes it: Re(v^H dv) = 0, as its length is 1, and Im(dv_k) = 0 for the
 #      largest element v_k, which is real. The left vectors are the right ones of X^H, to the conjugated eigenvalues.
 
 

@@ -210,6 +210,7 @@ PROMOTION = "types are promoted by JAX's rules, not NumPy's: tests/tracer/test_d
 DECOMPOSITIONS = "determined up to signs and order: tests/api/numpy/test_linalg.py rebuilds the matrix"
 _SCALAR_TYPES = """
 bfloat16 bool bool_ cdouble complex128 complex64 complex_ complexfloating csingle double dtype float16 float32 float64
+character flexible float4_e2m1fn float8_e3m4 float8_e4m3 float8_e8m0fnu object_
 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float_ floating generic half inexact int16
 int2 int32 int4 int64 int8 int_ integer ndarray number signedinteger single uint uint16 uint2 uint32 uint4 uint64 uint8
 unsignedinteger
@@ -219,18 +220,25 @@ WITHOUT = {
         _SCALAR_TYPES.split(),
         TYPES,
     ),
-    **dict.fromkeys("e euler_gamma inf nan newaxis pi index_exp s_ mgrid ogrid".split(), CONSTANTS),
+    **dict.fromkeys("e euler_gamma inf nan newaxis pi index_exp s_ mgrid ogrid r_ c_".split(), CONSTANTS),
     **dict.fromkeys(["result_type", "promote_types"], PROMOTION),
-    **dict.fromkeys(["linalg.eigh", "linalg.qr", "linalg.svd"], DECOMPOSITIONS),
+    **dict.fromkeys(["linalg.eig", "linalg.eigvals", "linalg.eigh", "linalg.qr", "linalg.svd"], DECOMPOSITIONS),
     **dict.fromkeys(
-        ["linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult"],
+        ["linalg.EigResult", "linalg.EighResult", "linalg.QRResult", "linalg.SVDResult", "linalg.SlogdetResult"],
         "names the parts of a result",
     ),
     **dict.fromkeys(["fft", "linalg"], "a namespace, whose functions have rows of their own"),
     "vectorize": "a function of functions: tests/api/batch/test_vmap.py",
-    **dict.fromkeys(["load", "save"], "reads or writes a file: tests/tracer/numpy/test_files.py"),
     **dict.fromkeys(
-        ["get_printoptions", "printoptions", "set_printoptions"],
+        "fromfile fromiter fromstring load save savez".split(), "reads or writes: tests/tracer/numpy/test_files.py"
+    ),
+    **dict.fromkeys(["ufunc", "frompyfunc"], "makes functions: tests/tracer/numpy/test_ufuncs.py"),
+    "from_dlpack": "takes arrays of other libraries: tests/lowering/test_array.py",
+    "einsum_path": "an order of our own, not NumPy's: tests/tracer/numpy/test_contraction_order.py",
+    "ComplexWarning": "NumPy's class",
+    "iterable": "NumPy's function",
+    **dict.fromkeys(
+        ["array_repr", "array_str", "get_printoptions", "printoptions", "set_printoptions"],
         "prints: tests/tracer/numpy/test_jax_array_protocol.py",
     ),
 }

@@ -116,6 +116,7 @@ OF_ONE = {
     "logical_not": unary(),
     **dict.fromkeys(["bitwise_not", "invert", "bitwise_invert"], unary("biu")),
     "bitwise_count": unary("iu", dtypes="NumPy counts in uint8, we as JAX in the dtype of the operand"),
+    "spacing": unary("f", low=0.01, high=1000, **EXACT),
     "frexp": unary("biuf", low=-1000, high=1000, **EXACT),
     "modf": unary("biuf", **EXACT),
 }

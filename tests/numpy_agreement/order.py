@@ -124,6 +124,28 @@ ROWS = {
         inexact=True,
         dtypes="of the dtype of the operand, as in JAX",
     ),
+    "histogram2d": Row(
+        [call(numbers(d, (9,), 0, 5), numbers(d, (9,), 1, 4, "y"), 3) for d in of_kinds("iuf")]
+        + [call(V, V[::-1], [2, np.array([-9.0, 0, 1, 9])]), call(V, V, np.array([-2.0, 0, 9]), density=True)]
+        + [call(V, V * 2, bins=(2, 3), range=[(-3, 3), (-5, 9)], weights=np.abs(V)), call(V, V[:3]), call(V, M)],
+        inexact=True,
+        dtypes="counts of the default integer, edges of the operands' dtype, as in JAX",
+    ),
+    "histogramdd": Row(
+        [
+            call(numbers("float32", (20, 2)), 3),
+            call([V, V[::-1], V * 2], [2, 3, 1]),
+            call(M[:, :1], bins=2),
+            call(M, (1, 2, 1, 2), range=[None, (-2, 2), None, None], density=True),
+            call(numbers("int8", (6, 2)), 4, weights=V[:6]),
+            call(M, [1, 2]),
+            call(V),
+            call(M, 2, weights=V),
+        ],
+        inexact=True,
+        dtypes="counts of the default integer, edges of the operands' dtype, as in JAX",
+        refuses={"a vector, for points": lambda case: getattr(case.args[0], "ndim", 2) == 1},
+    ),
     "unique": Row(
         [call(few(d), True, True, True) for d in of_kinds("biufc")]
         + [call(few("int8", (3, 2)), axis=a) for a in (0, 1)]
@@ -133,7 +155,7 @@ ROWS = {
             call(NAN, equal_nan=False, return_index=True),
             call(few("float32", (2, 4)), return_inverse=True),
         ]
-        + [call(few("int8", (4, 2)) % 2, True, True, True, 0)],
+        + [call(few("int8", (4, 2)) % 2, True, True, True, 0), call(few("int8"), sorted=True)],
         dtypes=COUNTS,
     ),
     "unique_values": Row(
@@ -155,6 +177,11 @@ ROWS = {
     "union1d": Row(SETS),
     **{
         name: Row([*SETS, call(np.unique(few("int8")), np.unique(few("uint8")), assume_unique=True)])
-        for name in ("intersect1d", "setdiff1d", "setxor1d")
+        for name in ("setdiff1d", "setxor1d")
     },
+    "intersect1d": Row(
+        [*SETS, call(np.unique(few("int8")), np.unique(few("uint8")), assume_unique=True)]
+        + [call(few(d), few(d, (2, 3)), return_indices=True) for d in of_kinds("if")],
+        dtypes=COUNTS,
+    ),
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import tapeless.numpy as tnp
 from tests.numpy_agreement.cases import Case, Row, call, numbers, of_kinds
 
 MATRICES = [
@@ -19,6 +20,7 @@ MATRICES = [
 ]
 PAIRS = [("int8", "uint8"), ("bool", "float32"), ("float16", "complex64"), ("int32", "float32")]
 A, B, V = numbers("float32", (3, 4)), numbers("float32", (4, 2)), numbers("float32", (5,))
+X6, W6 = np.arange(6, dtype=np.float32), numbers("float32", (6,))
 
 
 EXACT_INTEGERS = {
@@ -109,6 +111,13 @@ PRODUCTS = {
     ),
 }
 
+
+def whole_polydiv(u, v):
+    """NumPy's, the remainder with its leading zeros."""
+    quotient, rest = np.polydiv(u, v)
+    return quotient, np.pad(rest, (max(len(u) - len(rest), 0), 0))
+
+
 CALCULUS = {
     "diff": Row(
         [call(numbers(d, (2, 5))) for d in of_kinds("biufc")]
@@ -179,9 +188,50 @@ CALCULUS = {
         cases=[call(numbers(d, (4,))) for d in of_kinds("iufc")] + [call(V, n) for n in (0, 2, 5, 6)] + [call(V, m=1)],
     ),
     "polyint": Row(
-        [call(numbers(d, (4,))) for d in of_kinds("iufc")] + [call(V, n) for n in (0, 2)] + [call(V, m=3)],
+        [call(numbers(d, (4,))) for d in of_kinds("iufc")]
+        + [call(V, n) for n in (0, 2)]
+        + [call(V, m=3), call(V, 2, k=[3.0, -1.0]), call(V, 3, 2.0), call(V, 2, [1, 2, 3]), call(V, -1)],
         inexact=True,
+        refuses={"constants of more integrals than there are": lambda case: case.args[2:] == ([1, 2, 3],)},
         dtypes="NumPy's are of 64 bits",
+    ),
+    "poly": Row(
+        [call(numbers(d, (4,), -3, 3)) for d in of_kinds("iufc")]
+        + [call(V[:0]), call(V[:1])]
+        + [call(np.array([[2, 1], [1, 3]], np.float32)), call(np.ones((2, 3)))],
+        inexact=True,
+        tolerance=200,
+        dtypes="complex of a matrix, as in JAX",
+    ),
+    "polydiv": Row(
+        [call(numbers(d, (5,), 1, 4), numbers(d, (n,), 1, 3)) for d in of_kinds("iuf") for n in (1, 3, 5, 6)]
+        + [call(numbers("complex64", (4,)), numbers("complex64", (2,)))],
+        inexact=True,
+        tolerance=2000,
+        numpy=whole_polydiv,
+    ),
+    "polyfit": Row(
+        [call(X6, numbers(d, (6,)), n) for d in of_kinds("f") for n in (0, 1, 3) if d != np.float16]
+        + [call(X6, numbers("float32", (6, 2)), 2, w=X6 + 1), call(X6, W6, deg=1, cov=True)]
+        + [call(X6, W6, 1, None, True), call(X6, W6, 2, rcond=1e-3), call(X6, W6, 1, full=True)]
+        + [call(X6, W6, 2, w=X6 + 1, cov="unscaled"), call(X6, numbers("float32", (6, 2)), 1, cov=True)]
+        + [call(X6, W6[:5], 1), call(X6, W6, -1), call(X6[:2], V[:2], 1, cov=True), call(X6, W6, 1, w=V[:3])],
+        tolerance=20000,
+        dtypes="rcond is a number in NumPy",
+    ),
+    "roots": Row(
+        [
+            call(np.array(p, d))
+            for d in (np.float32, np.float64, np.int32)
+            for p in ([2, -3, 1], [0, 0, 1, 4], [1, 0, 1])
+        ]
+        + [call(np.array(p, np.float32)) for p in ([], [3], [0, 0], [1, 2, 0, 0], [[1, 2], [3, 4]])]
+        + [call(np.array([1, -3 - 1j, 2 + 2j], np.complex64))],
+        numpy=lambda p: np.sort_complex(np.roots(p)),
+        ours=lambda p: tnp.sort_complex(tnp.round(tnp.roots(p), 5)),
+        inexact=True,
+        tolerance=3000,
+        dtypes="complex, as in JAX",
     ),
 }
 

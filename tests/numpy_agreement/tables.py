@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.numpy_agreement import creation, elementwise, fourier, order, products, reductions, shapes
+from tests.numpy_agreement import creation, elementwise, fourier, order, products, reductions, selecting, shapes
 from tests.numpy_agreement.cases import Row, sampled
 
 ROWS: dict[str, Row] = {
@@ -13,6 +13,7 @@ ROWS: dict[str, Row] = {
     **fourier.ROWS,
     **order.ROWS,
     **creation.ROWS,
+    **selecting.ROWS,
 }
 WITHOUT = creation.WITHOUT
 

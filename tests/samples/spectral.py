@@ -42,7 +42,7 @@ def phases(theirs: Any, ours: Any) -> Any:
 
 
 def eigenvalues_of_any(x: Any, left: bool, right: bool, vector_derivatives: bool) -> Any:
-    """NumPy's eigenvalues, matched to ours: nobody prescribes their order; and its right vectors, turned as ours are."""
+    """NumPy's eigenvalues in the order of ours, which nobody prescribes, and its vectors, turned as ours are."""
     ours, *vectors = eig_p.bind(x, left=left, right=right, vector_derivatives=True)
     w, v = np.linalg.eig(x)
     order = np.argmin(np.abs(np.asarray(ours)[..., :, None] - w[..., None, :]), -1)

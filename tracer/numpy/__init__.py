@@ -4,6 +4,8 @@ Dtypes follow JAX's rules (weak types, a default width); see promotion.py. Impor
 methods of arrays.
 """
 
+import numpy as _np
+
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.numpy.arithmetic import (
@@ -51,6 +53,10 @@ from tapeless.tracer.numpy.arithmetic import (
     true_divide,
     trunc,
 )
+from tapeless.tracer.numpy.bit_packing import (
+    packbits,
+    unpackbits,
+)
 from tapeless.tracer.numpy.calculus import (
     convolve,
     correlate,
@@ -59,12 +65,6 @@ from tapeless.tracer.numpy.calculus import (
     gradient,
     interp,
     piecewise,
-    polyadd,
-    polyder,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
     trapezoid,
     unwrap,
 )
@@ -106,6 +106,7 @@ from tapeless.tracer.numpy.creation import (
 )
 from tapeless.tracer.numpy.einsum import (
     einsum,
+    einsum_path,
 )
 from tapeless.tracer.numpy.elementary import (
     acos,
@@ -145,7 +146,7 @@ from tapeless.tracer.numpy.elementary import (
     tan,
     tanh,
 )
-from tapeless.tracer.numpy.files import load, save
+from tapeless.tracer.numpy.files import fromfile, fromiter, fromstring, load, save, savez
 from tapeless.tracer.numpy.floats import (
     copysign,
     frexp,
@@ -153,10 +154,12 @@ from tapeless.tracer.numpy.floats import (
     modf,
     nextafter,
     signbit,
+    spacing,
 )
 from tapeless.tracer.numpy.grids import (
     bartlett,
     blackman,
+    c_,
     hamming,
     hanning,
     index_exp,
@@ -165,13 +168,18 @@ from tapeless.tracer.numpy.grids import (
     mgrid,
     ogrid,
     put_along_axis,
+    r_,
     ravel_multi_index,
     s_,
     unravel_index,
 )
+from tapeless.tracer.numpy.histograms import (
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from tapeless.tracer.numpy.indexing import (
-    compress,
-    extract,
     take,
     take_along_axis,
 )
@@ -182,7 +190,6 @@ from tapeless.tracer.numpy.joining import (
     column_stack,
     concat,
     concatenate,
-    delete,
     dsplit,
     dstack,
     hsplit,
@@ -256,7 +263,27 @@ from tapeless.tracer.numpy.matrices import (
 from tapeless.tracer.numpy.padding import (
     pad,
 )
-from tapeless.tracer.numpy.print_options import get_printoptions, printoptions, set_printoptions
+from tapeless.tracer.numpy.polynomials import (
+    poly,
+    polyadd,
+    polyder,
+    polydiv,
+    polyfit,
+    polyint,
+    polymul,
+    polysub,
+    polyval,
+    roots,
+)
+from tapeless.tracer.numpy.print_options import array_repr, array_str, get_printoptions, printoptions, set_printoptions
+from tapeless.tracer.numpy.quantiles import (
+    median,
+    nanmedian,
+    nanpercentile,
+    nanquantile,
+    percentile,
+    quantile,
+)
 from tapeless.tracer.numpy.reductions import (
     all,
     amax,
@@ -290,6 +317,7 @@ from tapeless.tracer.numpy.scalar_types import (
     bool_,
     can_cast,
     cdouble,
+    character,
     complex64,
     complex128,
     complex_,
@@ -298,11 +326,16 @@ from tapeless.tracer.numpy.scalar_types import (
     double,
     dtype,
     finfo,
+    flexible,
+    float4_e2m1fn,
+    float8_e3m4,
+    float8_e4m3,
     float8_e4m3b11fnuz,
     float8_e4m3fn,
     float8_e4m3fnuz,
     float8_e5m2,
     float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -327,6 +360,7 @@ from tapeless.tracer.numpy.scalar_types import (
     issubdtype,
     ndim,
     number,
+    object_,
     promote_types,
     result_type,
     shape,
@@ -341,6 +375,15 @@ from tapeless.tracer.numpy.scalar_types import (
     uint32,
     uint64,
     unsignedinteger,
+)
+from tapeless.tracer.numpy.selection import (
+    choose,
+    compress,
+    delete,
+    extract,
+    mask_indices,
+    place,
+    put,
 )
 from tapeless.tracer.numpy.sets import (
     intersect1d,
@@ -384,8 +427,6 @@ from tapeless.tracer.numpy.sorting import (
     bincount,
     digitize,
     flatnonzero,
-    histogram,
-    histogram_bin_edges,
     lexsort,
     nonzero,
     partition,
@@ -397,66 +438,69 @@ from tapeless.tracer.numpy.sorting import (
 from tapeless.tracer.numpy.statistics import (
     average,
     mean,
-    median,
     nanmean,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
     nanstd,
     nanvar,
-    percentile,
-    quantile,
     std,
     var,
+)
+from tapeless.tracer.numpy.ufuncs import (
+    make_ufuncs as _make_ufuncs,
+)
+from tapeless.tracer.numpy.ufuncs import (
+    ufunc,
 )
 
 ndarray = Array
 _METHODS = _array_methods  # importing it installed them
+_make_ufuncs(globals())
+
+iterable = _np.iterable
+ComplexWarning = _np.exceptions.ComplexWarning
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any", "append",
-    "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin",
-    "argpartition", "argsort", "argwhere", "around", "array", "array_equal", "array_equiv", "array_split",
-    "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "average", "bartlett", "bfloat16", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
-    "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block",
-    "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "cdouble", "ceil",
-    "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating", "compress", "concat",
-    "concatenate", "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh",
-    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad",
-    "degrees",
-    "delete", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide",
-    "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "empty", "empty_like",
+    "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",
+    "any", "append", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax",
+    "argmin", "argpartition", "argsort", "argwhere", "around", "array", "array_equal", "array_equiv",
+    "array_repr", "array_split", "array_str", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "atleast_1d", "atleast_2d", "atleast_3d", "average", "bartlett", "bfloat16", "bincount", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "c_", "can_cast", "cbrt", "cdouble", "ceil", "character", "choose", "clip", "column_stack", "complex128",
+    "complex64", "complex_", "complexfloating", "compress", "concat", "concatenate", "conj", "conjugate",
+    "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
+    "csingle", "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diag",
+    "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot",
+    "double", "dsplit", "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty", "empty_like",
     "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal",
-    "finfo", "fix", "flatnonzero", "flip", "fliplr", "flipud", "float16", "float32", "float64",
-    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float_",
-    "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "frombuffer",
-    "fromfunction", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions", "gradient", "greater",
-    "greater_equal",
-    "half", "hamming", "hanning", "heaviside", "histogram", "histogram_bin_edges", "hsplit", "hstack", "hypot",
-    "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert", "int16", "int2",
-    "int32", "int4", "int64", "int8", "int_", "integer", "interp", "intersect1d", "invert", "isclose", "iscomplex",
-    "iscomplexobj", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj",
-    "isscalar", "issubdtype", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal",
-    "lexsort", "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not",
-    "logical_or", "logical_xor", "logspace", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
+    "finfo", "fix", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float16", "float32", "float4_e2m1fn",
+    "float64", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "float_power", "floating", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "frexp", "frombuffer", "fromfile", "fromfunction", "fromiter",
+    "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions", "gradient", "greater",
+    "greater_equal", "half", "hamming", "hanning", "heaviside", "histogram", "histogram2d", "histogram_bin_edges",
+    "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp", "indices",
+    "inexact", "inf", "inner", "insert", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer",
+    "interp", "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin",
+    "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable", "ix_",
+    "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort", "linspace", "load", "log",
+    "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logspace", "mask_indices", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
     "median", "meshgrid", "mgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num",
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
     "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
-    "newaxis", "nextafter", "nonzero", "not_equal", "number", "ogrid", "ones", "ones_like", "outer", "pad",
-    "partition", "percentile", "permute_dims", "pi", "piecewise", "polyadd", "polyder", "polyint", "polymul",
-    "polysub", "polyval", "positive", "pow", "power", "printoptions", "prod", "promote_types", "ptp",
-    "put_along_axis", "quantile",
-    "rad2deg", "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape",
-    "resize", "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
-    "searchsorted",
-    "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
-    "single", "sinh",
-    "size", "sort", "sort_complex", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
-    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "trapezoid",
-    "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
-    "true_divide", "trunc", "uint", "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "union1d", "unique",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unsignedinteger", "unstack",
-    "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
+    "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones", "ones_like", "outer",
+    "packbits", "pad", "partition", "percentile", "permute_dims", "pi", "piecewise", "place", "poly", "polyadd",
+    "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "power",
+    "printoptions", "prod", "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg",
+    "radians", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
+    "result_type", "right_shift", "rint", "roll", "rollaxis", "roots", "rot90", "round", "s_", "save", "savez",
+    "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign", "signbit",
+    "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort", "sort_complex", "spacing", "split", "sqrt",
+    "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh",
+    "tensordot", "tile", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from",
+    "trim_zeros", "triu", "triu_indices", "triu_indices_from", "true_divide", "trunc", "ufunc", "uint", "uint16",
+    "uint2", "uint32", "uint4", "uint64", "uint8", "union1d", "unique", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "unpackbits", "unravel_index", "unsignedinteger", "unstack", "unwrap",
+    "vander", "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
+    check_no_out,
     common_shape,
     inexact,
     number_operand,
@@ -343,8 +344,9 @@ def _default_float(name: str, x: ArrayLike) -> Array:
     return x if dtypes.is_inexact(x.dtype) else cast(x, dtypes.default_dtype("f"), x.weak_type)
 
 
-def round(a: ArrayLike, decimals: int = 0) -> Array:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """x to so many decimals, ties to the even digit, elementwise; below 0, to the left of the point."""
+    check_no_out("round", out)
     a, decimals = number_operand("round", a), operator.index(decimals)
     if dtypes.is_complex(a.dtype):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))

@@ -58,6 +58,7 @@ class AtIndexer:
       mode: what becomes of positions outside of the array: "drop" or "fill" (what is written there is dropped, what is
         read there is `fill_value`), "clip" (they are moved to the ends), "promise_in_bounds". If not given, positions
         that are known must be inside, others are dropped in writing and clipped in reading.
+      wrap_negative_indices: whether negative positions count from the end; else they are outside of the array.
       indices_are_sorted, unique_indices: promises that may save time.
     """
 
@@ -76,11 +77,11 @@ class AtIndexer:
         unique_indices: bool = False,
         mode: Mode = None,
         fill_value: Any = None,
-        **_: Any,
+        wrap_negative_indices: bool = True,
     ) -> Array:
         """The part itself."""
         x = self.array
-        plan, positions = plan_index(x.aval, self.index, check=mode is None)
+        plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
         default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
         return read(x, plan, positions, default if mode is None else mode, fill_value)
 
@@ -131,7 +132,8 @@ class AtIndexer:
         There is a derivative in reverse mode unless positions are traced and may repeat (`unique_indices` denies it).
         """
         part = self.get(**options)
-        times = None if options.get("unique_indices") else self._times(options.get("mode"), part.aval.shape)
+        named = {key: options[key] for key in ("mode", "wrap_negative_indices") if key in options}
+        times = None if options.get("unique_indices") else self._times(part.aval.shape, **named)
 
         def once(x: Array) -> Array:
             y = as_array(_values("apply", self.array, func(x)))
@@ -141,32 +143,43 @@ class AtIndexer:
 
         return self.set(once(part) if times is None else applied(once, part, times), **options)
 
-    def _times(self, mode: Mode, shape: tuple[int, ...]) -> Any:
+    def _times(self, shape: tuple[int, ...], mode: Mode = None, wrap_negative_indices: bool = True) -> Any:
         """Count how often the index names each element; None if it names none twice."""
-        plan, positions = plan_index(self.array.aval, self.index, check=mode is None)
+        plan, positions = plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
         if math.prod(plan.block) < 2:
             return None
         if plan.exact:
             return times_named(plan, positions)
         count = AtIndexer(full(self.array.shape, 0, np.dtype("int32")), self.index)
-        return AtIndexer(count.add(1, mode=mode), self.index).get(mode=mode)
+        named: dict[str, Any] = {"mode": mode, "wrap_negative_indices": wrap_negative_indices}
+        return AtIndexer(count.add(1, **named), self.index).get(**named)
 
     def _ones(self, dtype: np.dtype[Any]) -> "AtIndexer":
         x = self.array
         return AtIndexer(lax.convert_element_type(full(x.shape, 1, dtype), dtype, x.weak_type), self.index)
 
-    def _write(self, name: str, values: ArrayLike, scatter: Scatter, combine: Combine, **options: Any) -> Array:
+    def _write(
+        self,
+        name: str,
+        values: ArrayLike,
+        scatter: Scatter,
+        combine: Combine,
+        *,
+        mode: Mode = None,
+        wrap_negative_indices: bool = True,
+        indices_are_sorted: bool = False,
+        unique_indices: bool | None = None,
+    ) -> Array:
         x = self.array
         y = _values(name, x, values)
         if _is_mask(self.index) and not y.shape:
             return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
-        mode = options.pop("mode", None)
-        plan, positions = plan_index(x.aval, self.index, check=mode is None)
+        plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
         _check_values(name, plan.shape, y)
         if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
-            if scatter is indexing.scatter_mul:
-                options.setdefault("unique_indices", _distinct(plan, positions))
-            promises = tuple(sorted(options.items()))
+            if unique_indices is None:
+                unique_indices = scatter is indexing.scatter_mul and _distinct(plan, positions)
+            promises = (("indices_are_sorted", indices_are_sorted), ("unique_indices", unique_indices))
             mode = GatherScatterMode.PROMISE_IN_BOUNDS if plan.exact else GatherScatterMode.from_any(mode)
             return _scatter(x, y, *positions, plan=plan, scatter=scatter, mode=mode, promises=promises)
         return _update_window(x, y, plan, name, combine)

@@ -1,6 +1,5 @@
-"""Numerical calculus and signals: differences, gradients, integrals, interpolation, polynomials, convolution."""
+"""Numerical calculus and signals: differences, gradients, integrals, interpolation, convolution."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 from tapeless.tracer.numpy.reductions import cumsum
-from tapeless.tracer.numpy.shaping import atleast_1d, moveaxis
+from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
@@ -207,85 +206,32 @@ def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Ar
     return choose_between(there, value, found)
 
 
-# ---- polynomials ---------------------------------------------------------------------------------------------
-
-
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The polynomial with coefficients p, the highest power first, at x (Horner's rule).
-
-    `unroll` is taken as JAX takes it, and changes nothing. Raises: ValueError if p is no vector.
-    """
-    coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
-    if coefficients.ndim != 1:
-        raise ValueError(f"polyval: coefficients must be a vector, not {coefficients.aval}.")
-    return _polyval(coefficients, at)
-
-
-@core.compound
-def _polyval(p: Array, x: Any) -> Array:
-    found = full(x.shape, 0, x.dtype)
-    for k in range(p.shape[0]):
-        found = lax.add(lax.mul(found, x), reshape(slice_in_dim(p, k, k + 1), ()))
-    return found
-
-
-def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials, vectors of coefficients with the highest power first."""
-    x, y = (atleast_1d(v) for v in promoted_dtypes("polyadd", a1, a2))
-    short, long = sorted((x, y), key=lambda v: v.shape[0])
-    missing = full((long.shape[0] - short.shape[0],), 0, long.dtype)
-    return lax.add(long, concatenate([missing, short]))
-
-
-def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials, vectors of coefficients with the highest power first."""
-    return polyadd(a1, arithmetic.negative(a2))
-
-
-def polymul(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The product of two polynomials, vectors of coefficients with the highest power first."""
-    return convolve(a1, a2)
-
-
-def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial, a vector of coefficients with the highest power first; floating point."""
-    x = inexact("polyder", array_operand("polyder", p))
-    for _ in range(operator.index(m)):
-        n = x.shape[0]
-        powers = np.arange(n - 1, 0, -1)
-        x = lax.mul(slice_in_dim(x, 0, max(n - 1, 0)), cast(powers, x.dtype)) if n > 1 else full((0,), 0, x.dtype)
-    return x
-
-
-def polyint(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th integral of a polynomial, a vector of coefficients with the highest power first; constants are 0."""
-    x = inexact("polyint", array_operand("polyint", p))
-    for _ in range(operator.index(m)):
-        powers = np.arange(x.shape[0], 0, -1)
-        x = concatenate([lax.div(x, cast(powers, x.dtype)), full((1,), 0, x.dtype)])
-    return x
-
-
 # ---- convolution ---------------------------------------------------------------------------------------------
 
 
-def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None) -> Array:
+def convolve(
+    a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """The convolution of two vectors: all of it (full), as long as the longer one (same), or without margins (valid).
 
+    `precision` and `preferred_element_type` are as for `lax.conv_general_dilated`.
     Raises: ValueError for other modes, or operands that are not vectors with elements; both are named.
     """
     x, y = _vectors("convolve", a, v)
     x, y = (x, y) if x.shape[0] >= y.shape[0] else (y, x)
-    return _correlate(x, rev(y, (0,)), padding=_margins("convolve", y.shape[0], mode), precision=precision)
+    options = precision, preferred_element_type
+    return _correlate(x, rev(y, (0,)), padding=_margins("convolve", y.shape[0], mode), options=options)
 
 
-def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None) -> Array:
+def correlate(
+    a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
     """The correlation of two vectors, v conjugated: `convolve` with v turned around."""
     x, y = _vectors("correlate", a, v)
-    y = arithmetic.conjugate(y)
+    y, options = arithmetic.conjugate(y), (precision, preferred_element_type)
     if x.shape[0] >= y.shape[0]:
-        return _correlate(x, y, padding=_margins("correlate", y.shape[0], mode), precision=precision)
-    return rev(_correlate(y, x, padding=_margins("correlate", x.shape[0], mode), precision=precision), (0,))
+        return _correlate(x, y, padding=_margins("correlate", y.shape[0], mode), options=options)
+    return rev(_correlate(y, x, padding=_margins("correlate", x.shape[0], mode), options=options), (0,))
 
 
 def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> list[Array]:
@@ -304,9 +250,10 @@ def _margins(name: str, short: int, mode: str) -> tuple[int, int]:
 
 
 @core.compound
-def _correlate(x: Array, y: Array, *, padding: tuple[int, int], precision: Any) -> Array:
+def _correlate(x: Array, y: Array, *, padding: tuple[int, int], options: tuple[Any, Any]) -> Array:
+    precision, dtype = options
     lhs, rhs = reshape(x, (1, 1, x.shape[0])), reshape(y, (1, 1, y.shape[0]))
-    found = conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision)
+    found = conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=dtype)
     return reshape(found, found.shape[2:])
 
 

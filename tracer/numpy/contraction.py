@@ -29,7 +29,7 @@ from tapeless.tracer.types import aval_of
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None, **_: Any
+    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
     """Product of matrices, for every index of the leading axes, which broadcast; a vector is a row, or a column.
 
@@ -100,7 +100,7 @@ def _contract(x: Any, y: Any, *, labels: Any, out: Any, precision: Any, preferre
 
 
 def dot(
-    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None, **_: Any
+    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
     """The sum over the last axis of a and the last but one (or only) axis of b; with a scalar, the product.
 

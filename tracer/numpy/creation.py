@@ -39,7 +39,13 @@ _SEQUENCES = (list, tuple, range)
 
 
 def array(
-    object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, **_: Any
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
 ) -> Array:
     """An array with the elements of `object`: a number, an array, a range, or nested lists of these.
 
@@ -48,6 +54,8 @@ def array(
 
     Args:
       copy: whether an array of ours is copied, so that it may be donated and the result used on.
+      device: where to put it, one of `tl.devices()` or the sharding of an array: by default an array of ours stays, and
+        others go to the default device. So in all functions here; a traced array stays where its program runs.
     Raises: TypeError if elements are no numbers, or masked; ValueError if lists differ in length; OverflowError if an
       integer does not fit its dtype.
     """
@@ -64,17 +72,26 @@ def array(
         raise TypeError(
             f"array: {object!r:.80} of type {type(object).__name__} is not an array, a number or a list of these."
         )
-    return found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
+    found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
+    return core.placed(found, device)
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, **_: Any) -> Array:
+def asarray(
+    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+) -> Array:
     """`array`, without a copy where that is possible, unless `copy` is true.
 
-    Raises: ValueError if `copy` is false and there must be one: elements go to the device, or change their dtype.
+    Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype.
     """
     if copy is False and not (isinstance(a, Array) and (dtype is None or a.dtype == dtypes.canonical(dtype))):
         raise ValueError(f"asarray: {a!r:.80} becomes an array only by a copy, which copy=False forbids.")
-    return a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
+    found = a if dtype is None and not copy and isinstance(a, Array) else array(a, dtype, bool(copy), order)
+    if device is None:
+        return found
+    there = core.placed(found, device)
+    if copy is False and there is not found:
+        raise ValueError(f"asarray: {a.aval} comes to {device} only by a copy, which copy=False forbids.")
+    return there
 
 
 def _from_value(x: ArrayLike, dtype: Any, copy: bool) -> Array:
@@ -149,53 +166,55 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = flo
 # ---- constants -----------------------------------------------------------------------------------------------
 
 
-def zeros(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
     """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words."""
-    return _constant("zeros", shape, 0, dtype)
+    return core.placed(_constant("zeros", shape, 0, dtype), device)
 
 
-def ones(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
     """An array of ones, of the default float if no dtype is given."""
-    return _constant("ones", shape, 1, dtype)
+    return core.placed(_constant("ones", shape, 1, dtype), device)
 
 
-def empty(shape: Shape, dtype: Any = None, **_: Any) -> Array:
+def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
     """An array of any elements: zeros."""
-    return _constant("empty", shape, 0, dtype)
+    return core.placed(_constant("empty", shape, 0, dtype), device)
 
 
-def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, **_: Any) -> Array:
+def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Array:
     """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
     check_operands("full", fill_value)
     value = fill_value if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
-    return _filled(value, _shape("full", shape))
+    return core.placed(_filled(value, _shape("full", shape)), device)
 
 
-def zeros_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+def zeros_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
     """An array of zeros with the shape and dtype of a."""
-    return _zeros_like(a, dtype, shape)
+    return core.placed(_zeros_like(a, dtype, shape), device)
 
 
-def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
     """An array of ones with the shape and dtype of a."""
-    return full_like(a, 1, dtype, shape)
+    return full_like(a, 1, dtype, shape, device=device)
 
 
-def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
     """An array of any elements, zeros, with the shape and dtype of `prototype`."""
-    return _zeros_like(prototype, dtype, shape)
+    return core.placed(_zeros_like(prototype, dtype, shape), device)
 
 
-def full_like(a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, **_: Any) -> Array:
+def full_like(
+    a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None
+) -> Array:
     """An array of copies of `fill_value` converted to the shape and dtype of a, which may be any thing that has these.
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
     size, dtype = _like(a, dtype, shape)
-    return _filled(fitted(fill_value, dtype), size)
+    return core.placed(_filled(fitted(fill_value, dtype), size), device)
 
 
 def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
@@ -235,7 +254,7 @@ def _shape(name: str, shape: Shape) -> tuple[int, ...]:
 # ---- ranges --------------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **_: Any) -> Array:
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
 
     The arguments must be known.
@@ -254,8 +273,8 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, **
     if size and dtypes.is_integer(dtype):
         dtypes.check_fits(int(known[0] + (size - 1) * known[2]), dtype)
     if dtypes.is_bool(dtype):
-        return as_array(np.arange(*known, dtype=dtype))
-    return _arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype)
+        return core.placed(as_array(np.arange(*known, dtype=dtype)), device)
+    return core.placed(_arange(size=size, start=_plain(known[0]), step=_plain(known[2]), dtype=dtype), device)
 
 
 def _known(name: str, v: Any) -> Any:
@@ -289,7 +308,8 @@ def linspace(
     retstep: bool = False,
     dtype: Any = None,
     axis: int = 0,
-    **_: Any,
+    *,
+    device: Any = None,
 ) -> Any:
     """`num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
 
@@ -300,7 +320,7 @@ def linspace(
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     dtype = low.dtype if dtype is None else dtypes.canonical(dtype)
-    found = _linspace(low, high, num=count, endpoint=bool(endpoint), dtype=dtype, axis=axis)
+    found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=dtype, axis=axis), device)
     gaps = count - 1 if endpoint else count
     return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
 

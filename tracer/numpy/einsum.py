@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.numpy.contraction_order import Path, canonical_optimize, contraction_path
@@ -20,6 +22,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import reshape, transpose
+from tapeless.tracer.types import by_protocol
 
 Label = Any
 Labels = tuple[Label, ...]
@@ -34,7 +37,6 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
-    **_: Any,
 ) -> Array:
     """Sum of products of elements, named by index.
 
@@ -62,6 +64,27 @@ def einsum(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], str]:
+    """The order in which `einsum` contracts its operands, and a report on its cost, as `numpy.einsum_path` has them.
+
+    Args:
+      subscripts, operands, optimize: as for `einsum`; only the shapes of operands matter.
+    Returns: ["einsum_path", (i, j), ...], the pairs by their places in the list of what is left; and a text.
+    Raises: what `einsum` raises.
+    """
+    text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
+    shapes = [np.shape(by_protocol(x)) for x in arrays]
+    labels, result = _parsed(text, shapes)
+    sizes = {label: 1 for word in labels for label in word}
+    for word, shape in zip(labels, shapes, strict=True):
+        sizes |= {label: n for label, n in zip(word, shape, strict=True) if n != 1}
+    order = canonical_optimize(optimize, len(shapes))
+    steps = contraction_path(order, labels, result, sizes) if len(shapes) > 1 else ((0,),)
+    dummies = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    found = np.einsum_path(text, *dummies, optimize=["einsum_path", *steps])
+    return list(found[0]), str(found[1])
 
 
 @core.compound

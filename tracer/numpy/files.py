@@ -1,26 +1,42 @@
-"""Arrays in files, in NumPy's format."""
+"""Arrays in files, in NumPy's format, in text, and as bare bytes."""
 
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from tapeless.tracer.array import ArrayLike
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.creation import asarray
-from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.numpy.promotion import array_operand, as_array
 
 _BFLOAT16, _UNNAMED = np.dtype(ml_dtypes.bfloat16), np.dtype("V2")  # what NumPy's files have in the place of bfloat16
 
 
-def save(file: Any, arr: ArrayLike) -> None:
-    """Write an array to a file, given as a path or opened, as `numpy.save` does.
+def save(file: Any, arr: ArrayLike, allow_pickle: bool = True) -> None:
+    """Write an array to a file, given as a path or opened, as `numpy.save` does; nothing of ours is pickled.
 
     Raises: TypeError for a narrow dtype that NumPy's format does not name, but for bfloat16; for keys.
     """
-    values = np.asarray(array_operand("save", arr))
-    if values.dtype.kind == "V" and values.dtype != _BFLOAT16:
-        raise TypeError(f"save: NumPy's format has no name for {values.dtype}: save x.view('uint8'), or convert it.")
-    np.save(file, values)
+    np.save(file, _storable("save", arr), allow_pickle)
+
+
+def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
+    """Write several arrays to one archive, as `numpy.savez` does: `arr_0`, `arr_1`, ..., and those with a name.
+
+    Raises: what `save` raises.
+    """
+    arrays = {name: _storable("savez", x) for name, x in kwds.items()}
+    np.savez(file, *[_storable("savez", x) for x in args], allow_pickle=allow_pickle, **arrays)
+
+
+def _storable(name: str, arr: ArrayLike) -> np.ndarray[Any, Any]:
+    """The elements, in a dtype that NumPy's format names, or bfloat16."""
+    values = np.asarray(array_operand(name, arr))
+    if values.dtype.isbuiltin != 1 and values.dtype != _BFLOAT16:
+        raise TypeError(f"{name}: NumPy's format has no name for {values.dtype}: save x.view('uint8'), or convert it.")
+    return values
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -34,3 +50,37 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(found, np.ndarray):
         return found
     return asarray(found.view(_BFLOAT16) if found.dtype == _UNNAMED else found)
+
+
+def fromfile(file: Any, dtype: Any = None, count: int = -1, sep: str = "", offset: int = 0) -> Array:
+    """Read a vector from a file of bare elements, or of text, as `numpy.fromfile` does; now, also while tracing.
+
+    Args:
+      dtype: of the elements. For text the default float if None; for bytes it must be given.
+      count, sep, offset: as for `numpy.fromfile`.
+    Raises: TypeError if bytes are to be read without a dtype.
+    """
+    if dtype is None and not sep:
+        raise TypeError("fromfile: the file does not say what its bytes are: give the dtype, as 'float64'.")
+    return as_array(exact(np.fromfile(file, dtypes.canonical(dtype or float), count, sep, offset=offset)))
+
+
+def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
+    """The vector of the numbers that an iterator gives, as `numpy.fromiter` does.
+
+    Args:
+      dtype: of the elements.
+      count: how many numbers are taken, all if -1.
+    """
+    return as_array(exact(np.fromiter(iter, dtypes.canonical(dtype), count)))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """Read a vector from the numbers in a text, as `numpy.fromstring` does.
+
+    Args:
+      dtype: of the elements.
+      count: how many numbers are read, all if -1.
+      sep: what stands between numbers, beside white space.
+    """
+    return as_array(exact(np.fromstring(string, dtypes.canonical(dtype), count, sep=sep)))

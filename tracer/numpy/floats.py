@@ -11,6 +11,7 @@ from tapeless.tracer.numpy.promotion import (
     apply2_inexact,
     broadcast,
     cast,
+    check_no_out,
     inexact,
     number_operand,
     operand,
@@ -56,8 +57,9 @@ def _copysign(x: Any, y: Any) -> Array:
 # ---- fractions and exponents ---------------------------------------------------------------------------------
 
 
-def modf(x: ArrayLike, /) -> tuple[Array, Array]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """Fractional and whole part of x, elementwise; both have the sign of x."""
+    check_no_out("modf", out)
     x = inexact("modf", x)
     return select(lax.eq(lax.abs(x), np.inf), copysign(0, x), lax.rem(x, 1)), trunc(x)
 
@@ -65,6 +67,12 @@ def modf(x: ArrayLike, /) -> tuple[Array, Array]:
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The next number after x1 in the direction of x2, elementwise."""
     return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
+
+
+def spacing(x: ArrayLike, /) -> Array:
+    """The distance to the next number farther from 0, with the sign of x, elementwise; nan for inf and nan."""
+    x = inexact("spacing", x)
+    return lax.sub(nextafter(x, copysign(np.inf, x)), x)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -1,4 +1,4 @@
-"""Indices as arrays: open and dense grids, flat positions and back, and the window functions of signal processing."""
+"""Indices as arrays: open and dense grids, arrays by ranges, flat positions and back, and windows of signals."""
 
 import math
 import operator
@@ -11,8 +11,8 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, select
 from tapeless.tracer.numpy.at import AtIndexer
-from tapeless.tracer.numpy.creation import arange, linspace, meshgrid
-from tapeless.tracer.numpy.joining import stack
+from tapeless.tracer.numpy.creation import arange, asarray, linspace, meshgrid
+from tapeless.tracer.numpy.joining import concatenate, stack
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_operands, concrete, promoted_all
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
@@ -67,6 +67,48 @@ def _range(s: slice) -> Array:
 
 
 mgrid, ogrid = Grid(sparse=False), Grid(sparse=True)
+
+
+class Concatenator:
+    """`r_[0:3, 7, x]`: ranges, numbers and arrays joined, along the first axis, or for `c_` the last, as columns.
+
+    A text before them, "axis,ndim,place" or a part of it, says along which axis, with how many axes at least, and which
+    one of these the axes of what has fewer begin at. NumPy's texts for matrices, "r" and "c", are refused.
+    """
+
+    def __init__(self, axis: int, ndim: int, place: int) -> None:
+        self.given = axis, ndim, place
+
+    def __getitem__(self, index: Any) -> Array:
+        items = list(index) if isinstance(index, tuple) else [index]
+        axis, ndim, place = self.given
+        if items and isinstance(items[0], str):
+            axis, ndim, place = _directive(items.pop(0), self.given)
+        if not items:
+            raise ValueError("r_: there is nothing to join.")
+        return concatenate([_with_axes(_range(x) if isinstance(x, slice) else x, ndim, place) for x in items], axis)
+
+
+def _directive(text: str, given: tuple[int, int, int]) -> tuple[int, int, int]:
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise NotImplementedError(f"r_: {text!r} makes a matrix in NumPy, or means nothing; use 'axis,ndim'.") from None
+    axis, ndim, place = (*found[:3], *given[len(found) :])
+    return axis, ndim, place
+
+
+def _with_axes(x: Any, ndim: int, place: int) -> Array:
+    """x with new axes, so that there are `ndim`, its own from `place` on; at the end if that is -1."""
+    array = asarray(x)
+    more = ndim - array.ndim
+    if more <= 0:
+        return array
+    before = more if not array.ndim else place + more + 1 if place < 0 else place
+    return reshape(array, (*(1,) * before, *array.shape, *(1,) * (more - before)))
+
+
+r_, c_ = Concatenator(0, 1, -1), Concatenator(-1, 2, 0)
 
 # ---- flat positions ------------------------------------------------------------------------------------------
 

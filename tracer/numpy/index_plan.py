@@ -72,20 +72,21 @@ class IndexPlan:
 # ---- reading an index ----------------------------------------------------------------------------------------
 
 
-def plan_index(aval: ShapedArray, index: Any, *, check: bool = True) -> tuple[IndexPlan, list[Any]]:
-    """The plan for `x[index]` with x of type `aval`, and its operands: integer arrays, not negative.
+def plan_index(aval: ShapedArray, index: Any, *, check: bool = True, wrap: bool = True) -> tuple[IndexPlan, list[Any]]:
+    """The plan for `x[index]` with x of type `aval`, and its operands: integer arrays, not negative if they wrap.
 
     Args:
       check: whether known positions outside of the array are an error.
+      wrap: whether negative positions count from the end; else they are outside. The bounds of slices do in any case.
     Raises: IndexError for positions outside or too many of them, TypeError for what is no index.
     """
     items = _expand(aval, index)
     axes = _axes_of(items)
     where = {axis: item for axis, item in axes if axis is not None}
-    if not check:
-        where = {axis: _unchecked(item, aval.shape[axis]) for axis, item in where.items()}
+    if not (check and wrap):
+        where = {axis: _unchecked(item, aval.shape[axis], wrap) for axis, item in where.items()}
     if any(_is_advanced(item) for item in where.values()):
-        return _advanced(aval, axes, where, check)
+        return _advanced(aval, axes, where, check, wrap)
     entries = tuple(_entry(aval, axis, item) for axis, item in where.items())
     layout = tuple(e.size for e in entries if isinstance(e, Cut))
     shape = tuple(_extents([axis for axis, _ in axes], entries))
@@ -220,28 +221,37 @@ def _entry(aval: ShapedArray, axis: int, item: Any) -> Cut | int:
 _WHOLE = slice(None)
 
 
-def _unchecked(item: Any, n: int) -> Any:
+def _unchecked(item: Any, n: int, wrap: bool) -> Any:
     """Convert a known integer that is out of bounds to an array, so that the mode decides its meaning."""
-    return np.asarray(item) if type(item) is int and not -n <= item < n else item
+    return np.asarray(item) if type(item) is int and not _first(n, wrap) <= item < n else item
+
+
+def _first(n: int, wrap: bool) -> int:
+    """The least position that is inside of an axis."""
+    return -n if wrap else 0
 
 
 def inside(aval: ShapedArray, axis: int, i: int) -> int:
     """i counted from the front. Raises: IndexError if it is outside."""
     n = aval.shape[axis]
     if not -n <= i < n:
-        shape = format_shape(aval.shape)
-        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}, of an array of shape {shape}.")
+        raise _outside(aval, axis, i)
     return i + n if i < 0 else i
+
+
+def _outside(aval: ShapedArray, axis: int, i: int) -> IndexError:
+    n, shape = aval.shape[axis], format_shape(aval.shape)
+    return IndexError(f"index {i} is out of bounds for axis {axis} with size {n}, of an array of shape {shape}.")
 
 
 # ---- arrays of positions -------------------------------------------------------------------------------------
 
 
 def _advanced(
-    aval: ShapedArray, axes: list[tuple[int | None, Any]], where: dict[int, Any], check: bool
+    aval: ShapedArray, axes: list[tuple[int | None, Any]], where: dict[int, Any], check: bool, wrap: bool
 ) -> tuple[IndexPlan, list[Any]]:
     taken = [axis for axis, item in where.items() if not isinstance(item, slice)]
-    positions = [_positions(aval, axis, where[axis], check) for axis in taken]
+    positions = [_positions(aval, axis, where[axis], check, wrap) for axis in taken]
     block = common_shape("index", *[np.shape(p) for p, _ in positions])
     entries = tuple(None if axis in taken else _entry(aval, axis, item) for axis, item in where.items())
     order = [axis for axis, _ in axes]
@@ -260,18 +270,21 @@ def _adjacent(places: list[int]) -> bool:
     return places[-1] - places[0] == len(places) - 1
 
 
-def _positions(aval: ShapedArray, axis: int, item: Any, check: bool) -> tuple[Any, bool]:
-    """Positions along an axis, counted from the front, and whether they are known to be inside."""
+def _positions(aval: ShapedArray, axis: int, item: Any, check: bool, wrap: bool) -> tuple[Any, bool]:
+    """Positions along an axis, counted from the front, and whether they are known to be inside.
+
+    Raises: IndexError for a known one that is not, if they are to be checked.
+    """
     n = aval.shape[axis]
     if isinstance(item, _MaskPosition):
         return np.nonzero(item.mask)[item.number].astype(np.int32), True
     if isinstance(item, Array):
-        return from_the_front(item, n), False
+        return from_the_front(item, n, wrap), False
     known = widened(item)
-    outside = known[(known < -n) | (known >= n)]
+    outside = known[(known < _first(n, wrap)) | (known >= n)]
     if outside.size and check:
-        inside(aval, axis, int(outside[0]))
-    known = np.where(known < 0, known + n, known)
+        raise _outside(aval, axis, int(outside[0]))
+    known = np.where(known < 0, known + n, known) if wrap else known
     places = known.astype(index_dtype(n))
     if outside.size:  # far outside, too: what wraps could come to lie inside
         limits = np.iinfo(places.dtype)
@@ -285,13 +298,13 @@ def widened(indices: Any) -> np.ndarray[Any, Any]:
     return known.astype(np.int32) if known.dtype.itemsize < 4 else known
 
 
-def from_the_front(i: Array, n: int) -> Array:
-    """Positions along an axis of n elements with negative ones counted from the end, as int32 or wider."""
+def from_the_front(i: Array, n: int, wrap: bool = True) -> Array:
+    """Positions along an axis of n elements, as int32 or wider; negative ones count from the end if they wrap."""
     if dtypes.kind(i.dtype) == "u":
         return i if dtypes.bits_of(i.dtype) < 32 else lax_min(i, n)  # n is outside as well as what is farther away
     if dtypes.bits_of(i.dtype) < 32 or i.aval.weak_type:
         i = convert_element_type(i, np.int64 if dtypes.bits_of(i.dtype) > 32 else np.int32)
-    return select_n(lt(i, 0), i, add(i, n))
+    return select_n(lt(i, 0), i, add(i, n)) if wrap else i
 
 
 def index_dtype(n: int) -> np.dtype[Any]:

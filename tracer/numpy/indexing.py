@@ -196,7 +196,13 @@ def _wrapped(indices: ArrayLike, n: int) -> Any:
 
 
 def take_along_axis(
-    arr: ArrayLike, indices: ArrayLike, axis: int | None = -1, mode: str | None = None, fill_value: Any = None
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | None = None,
+    fill_value: Any = None,
+    *,
+    wrap_negative_indices: bool | None = None,
 ) -> Array:
     """Elements of arr at positions along `axis` that differ from place to place.
 
@@ -204,6 +210,7 @@ def take_along_axis(
       arr: [.., n, ..].
       indices: [.., k, ..] integers; other axes broadcast with those of arr.
       mode, fill_value: as in `take`.
+      wrap_negative_indices: whether negative indices count from the end; else they are outside.
     Returns: [.., k, ..].
     Raises: ValueError if the number of axes differs; both shapes are named.
     """
@@ -215,15 +222,20 @@ def take_along_axis(
     if x.ndim != positions.ndim:
         raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must have as many axes.")
     return _take_along(
-        x, positions, axis=canonical_axis(axis, x.ndim), mode=GatherScatterMode.from_any(mode), fill=fill_value
+        x,
+        positions,
+        axis=canonical_axis(axis, x.ndim),
+        mode=GatherScatterMode.from_any(mode),
+        fill=fill_value,
+        wrap=wrap_negative_indices in (None, True),
     )
 
 
 @core.compound
-def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMode, fill: Any) -> Array:
+def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     """A gather with every other axis a batch axis; axes of length 1 in x are read whole."""
     shape = _along_shape(x, positions, axis)
-    positions = stretched(from_the_front(positions, x.shape[axis]), shape)
+    positions = stretched(from_the_front(positions, x.shape[axis], wrap), shape)
     batch = tuple(d for d in range(x.ndim) if (d != axis and x.shape[d] != 1) or (d != axis and shape[d] == 1))
     single = tuple(d for d in range(x.ndim) if d not in batch)
     numbers = GatherDimensionNumbers((), single, (axis,), batch, batch)
@@ -237,17 +249,3 @@ def _along_shape(x: Array, positions: Array, axis: int) -> tuple[int, ...]:
     joint = [max(n, k) if 0 not in (n, k) else 0 for n, k in sizes]
     joint[axis:axis] = [positions.shape[axis]]
     return tuple(joint)
-
-
-def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None) -> Array:
-    """The parts of a along `axis` where the known vector `condition` is true."""
-    x = array_operand("compress", a)
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
-    kept = np.flatnonzero(np.asarray(condition))
-    return getitem(x, (slice(None),) * canonical_axis(axis, x.ndim) + (kept,))
-
-
-def extract(condition: ArrayLike, arr: ArrayLike) -> Array:
-    """The elements of arr where the known `condition` is true, as a vector."""
-    return compress(np.ravel(np.asarray(condition)), arr)

@@ -1,4 +1,4 @@
-"""Joining and taking apart: concatenate, stack, block, split, tile, repeat, resize, append, insert, delete."""
+"""Joining and taking apart: concatenate, stack, block, split, tile, repeat, resize, append, insert."""
 
 import itertools
 import operator
@@ -352,18 +352,6 @@ def _inserted_order(n: int, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
     order[new] = n + np.arange(places.size)
     order[order < 0] = np.arange(n)
     return order
-
-
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
-    """arr without the elements at the known positions `obj` along `axis`; of the flat array if None."""
-    x = array_operand("delete", arr)
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
-    axis = canonical_axis(axis, x.ndim)
-    gone = obj if isinstance(obj, slice) else concrete("delete", obj, "Use tnp.where to mask elements instead.")
-    gone = gone if isinstance(gone, slice) or gone.size else gone.astype(int)
-    kept = np.delete(np.arange(x.shape[axis]), gone)
-    return getitem(x, (slice(None),) * axis + (kept,))
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:

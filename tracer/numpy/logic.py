@@ -13,6 +13,7 @@ from tapeless.tracer.numpy.promotion import (
     apply2,
     broadcast,
     cast,
+    check_no_out,
     check_operands,
     common_shape,
     number_operand,
@@ -181,14 +182,16 @@ def _isinf(x: Any) -> Array:
     return lax.eq(lax.abs(x), np.inf)
 
 
-def isposinf(x: ArrayLike, /) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is +inf, elementwise."""
+    check_no_out("isposinf", out)
     x = operand("isposinf", x)
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
-def isneginf(x: ArrayLike, /) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is -inf, elementwise."""
+    check_no_out("isneginf", out)
     x = operand("isneginf", x)
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 

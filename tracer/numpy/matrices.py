@@ -32,10 +32,10 @@ from tapeless.tracer.types import aval_of, by_protocol
 # ---- identity and triangles ----------------------------------------------------------------------------------
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **_: Any) -> Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
     """The N x M matrix with ones on diagonal k, above the main one if positive."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
-    return _eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
+    return core.placed(_eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype), device)
 
 
 @core.compound

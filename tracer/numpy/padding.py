@@ -8,7 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy import reductions, statistics
+from tapeless.tracer.numpy import quantiles, reductions, statistics
 from tapeless.tracer.numpy.arithmetic import floor_divide, remainder, round, select
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.promotion import array_operand, cast, fitted
@@ -135,7 +135,7 @@ _STATISTICS = {
     "maximum": reductions.max,
     "minimum": reductions.min,
     "mean": statistics.mean,
-    "median": statistics.median,
+    "median": quantiles.median,
 }
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.tracer.array import ArrayLike
+from tapeless.tracer.numpy.creation import asarray
+
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
     """Set how arrays are printed, ours and NumPy's, as `numpy.set_printoptions` does.
@@ -27,3 +30,20 @@ def get_printoptions() -> Mapping[str, Any]:
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
     """Set how arrays are printed within a with block, as `numpy.printoptions` does."""
     return np.printoptions(*args, **kwargs)
+
+
+def array_repr(
+    arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """Print an array as `repr` does, with options that are printing's own if None, as `numpy.array_repr` does."""
+    given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    options: dict[str, Any] = {name: option for name, option in given.items() if option is not None}
+    with np.printoptions(**options):
+        return repr(asarray(arr))
+
+
+def array_str(
+    a: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
+) -> str:
+    """Print the elements of an array as `str` does, with options as for `array_repr`."""
+    return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)

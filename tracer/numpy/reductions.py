@@ -51,7 +51,7 @@ def sum(
     """
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
-    return _reduced("sum", x, axis, keepdims, reduction.reduce_sum, 0, where, initial, add_arrays)
+    return reduced("sum", x, axis, keepdims, reduction.reduce_sum, 0, where, initial, add_arrays)
 
 
 def prod(
@@ -67,7 +67,7 @@ def prod(
     """Product over axes. Booleans and narrow integers are multiplied in the default integer."""
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
-    return _reduced("prod", x, axis, keepdims, reduction.reduce_prod, 1, where, initial, multiply)
+    return reduced("prod", x, axis, keepdims, reduction.reduce_prod, 1, where, initial, multiply)
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -90,7 +90,7 @@ def _accumulated(name: str, a: ArrayLike, dtype: Any, promote_integers: bool = T
     return x
 
 
-def _reduced(
+def reduced(
     name: str,
     x: Array,
     axis: Axis,
@@ -164,7 +164,7 @@ def max(
     """Maximum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
     check_no_out("max", out)
     x = _nonempty("max", number_operand("max", a), axis, initial, where)
-    return _reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
+    return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
 
 
 def min(
@@ -178,7 +178,7 @@ def min(
     """Minimum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
     check_no_out("min", out)
     x = _nonempty("min", number_operand("min", a), axis, initial, where)
-    return _reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
+    return reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
 
 
 amax, amin = max, min
@@ -245,7 +245,7 @@ def any(
     """Tell whether some element is not 0, over axes."""
     check_no_out("any", out)
     x = truth("any", array_operand("any", a))
-    return _reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
+    return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
 
 
 def all(
@@ -254,7 +254,7 @@ def all(
     """Tell whether no element is 0, over axes."""
     check_no_out("all", out)
     x = truth("all", array_operand("all", a))
-    return _reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
+    return reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:

@@ -18,59 +18,71 @@ from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
 dtype = np.dtype
 
 
-class ScalarType:
-    """An element type.
+class ScalarType(type):
+    """An element type: a class whose call makes arrays, as a class of NumPy's scalars makes these.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.float32(3).dtype == tnp.float32
     True
     """
 
-    __slots__ = ("_name",)
+    def __new__(mcs, name: str) -> "ScalarType":
+        doc = f"The element type {name}; `{name}(x)` is an array with elements of it."
+        return super().__new__(mcs, name, (), {"__doc__": doc, "__module__": "tapeless.numpy", "__slots__": ()})
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(cls, name: str) -> None:
+        super().__init__(name, (), {})
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(cls) -> np.dtype[Any]:
         """The dtype this names."""
-        return dtypes.canonical(self._name if hasattr(np, self._name) else getattr(ml_dtypes, self._name))
+        return dtypes.canonical(getattr(ml_dtypes, cls.__name__, cls.__name__))
 
-    def __call__(self, x: Any = 0) -> Array:
-        return asarray(x, self.dtype)
+    def __call__(cls, x: Any = 0) -> Array:
+        return asarray(x, cls.dtype)
 
-    def __eq__(self, other: Any) -> builtins.bool:
+    def __eq__(cls, other: Any) -> builtins.bool:
+        if other is cls or other in _CATEGORIES:
+            return other is cls
         try:
-            return self.dtype == dtypes.canonical(other)
+            return cls.dtype == dtypes.canonical(other)
         except TypeError:
             return False
 
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+    def __hash__(cls) -> int:
+        return hash(cls.dtype)
 
-    def __repr__(self) -> str:
-        return f"tapeless.numpy.{self._name}"
+    def __repr__(cls) -> str:
+        return f"tapeless.numpy.{cls.__name__}"
 
 
 class DefaultType(ScalarType):
     """The element type of a kind that values have unless they say."""
 
-    __slots__ = ("_kind",)
+    _kind: str
 
-    def __init__(self, name: str, kind: str) -> None:
+    def __new__(mcs, name: str, kind: str) -> "DefaultType":
+        found = super().__new__(mcs, name)
+        assert isinstance(found, DefaultType)
+        return found
+
+    def __init__(cls, name: str, kind: str) -> None:
         super().__init__(name)
-        self._kind = kind
+        cls._kind = kind
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(cls) -> np.dtype[Any]:
         """The dtype this names, by the current default width."""
-        return dtypes.default_dtype(self._kind)
+        return dtypes.default_dtype(cls._kind)
 
 
 bool_ = ScalarType("bool")
 int2, int4, int8, int16, int32, int64 = map(ScalarType, ("int2", "int4", "int8", "int16", "int32", "int64"))
 uint2, uint4, uint8, uint16, uint32, uint64 = map(ScalarType, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64"))
 float16, bfloat16, float32, float64 = map(ScalarType, ("float16", "bfloat16", "float32", "float64"))
+float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e8m0fnu = map(
+    ScalarType, ("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu")
+)
 float8_e4m3fn, float8_e5m2, float8_e4m3b11fnuz, float8_e4m3fnuz, float8_e5m2fnuz = map(
     ScalarType, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
 )
@@ -82,6 +94,7 @@ bool = bool_
 half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
 
 generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
+object_, character, flexible = np.object_, np.character, np.flexible
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
 floating, complexfloating = np.floating, np.complexfloating
 _CATEGORIES = (
@@ -98,7 +111,7 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     >>> issubdtype(bfloat16, floating)
     True
     """
-    if isinstance(arg1, type) and isinstance(arg2, type) and arg1 in _CATEGORIES:
+    if isinstance(arg1, type) and isinstance(arg2, type) and not isinstance(arg1, ScalarType) and arg1 in _CATEGORIES:
         return issubclass(arg1, arg2)
     return dtypes.issubdtype(arg1, arg2)
 
@@ -178,10 +191,10 @@ def isrealobj(x: Any) -> builtins.bool:
     return not iscomplexobj(x)
 
 
-def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False) -> Array:
+def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False, device: Any = None) -> Array:
     """x with elements of another dtype, a copy in any case if `copy`: as NumPy's, it does not complain.
 
     Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that
     is keep their lowest bits, where they do not fit.
     """
-    return asarray(asarray(x), dtype, copy=True if copy else None)
+    return asarray(asarray(x), dtype, copy=True if copy else None, device=device)

@@ -44,6 +44,7 @@ def unique(
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: Any = None,
+    sorted: bool = True,
 ) -> Any:
     """The distinct elements in order, with first positions, positions to rebuild the array, and counts if asked for.
 
@@ -52,6 +53,7 @@ def unique(
       equal_nan: whether one nan stands for all, if elements are compared; parts with nan are all distinct.
       size: length of the result, which is cut or filled up; needed where the array is traced.
       fill_value: what it is filled with, the least element if None.
+      sorted: they are sorted in any case.
     Returns: the distinct elements; if more is asked for, a tuple. Behind the last, positions are the first one's and
       counts are 0; positions to rebuild the array are not cut.
     Raises: ConcretizationTypeError if the array is traced and there is no size; ValueError for an axis out of range,
@@ -179,11 +181,21 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
     return UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
-def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Array:
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
     """Tell whether each element is among `test_elements`.
 
-    `assume_unique` is taken as NumPy takes it, and changes nothing.
+    `assume_unique` and `method`, JAX's choice of an algorithm, are taken, and change nothing.
+    Raises: ValueError for a method that JAX does not have.
     """
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(f"isin: there is no method {method!r}.")
     x, tests = (as_array(v) for v in promoted_dtypes("isin", element, test_elements))
     return _isin(x, reshape(tests, (tests.size,)), invert=invert)
 
@@ -205,37 +217,139 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
     """
     if size is None:
         return _of_known("union1d", np.union1d, ar1, ar2)
-    both = [as_array(x) for x in promoted_dtypes("union1d", ar1, ar2)]
-    return unique(concatenate([reshape(x, (x.size,)) for x in both], 0), size=size, fill_value=fill_value)
+    return unique(concatenate(_vectors("union1d", ar1, ar2), 0), size=size, fill_value=fill_value)
 
 
-def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
-    """Return the sorted distinct elements that both arrays hold.
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Return the sorted distinct elements that both arrays hold, and their first positions in each if asked for.
 
-    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    Args:
+      assume_unique: a promise.
+      size: length of the result, which is cut or filled up; needed where an array is traced.
+      fill_value: what it is filled with, the least common element if None; positions, with the sizes of the arrays.
+    Returns: the elements, or with `return_indices` also their positions in both arrays, flat.
+    Raises: ConcretizationTypeError if one is traced and there is no size.
     """
-    return _of_known("intersect1d", np.intersect1d, ar1, ar2, assume_unique)
+    if size is None:
+        if not return_indices:
+            return _of_known("intersect1d", np.intersect1d, ar1, ar2, assume_unique)
+        left, right = (_comparable(x) for x in _known_vectors("intersect1d", ar1, ar2))
+        found, *places = np.intersect1d(left, right, assume_unique, return_indices=True)
+        dtype = promoted_dtypes("intersect1d", ar1, ar2)[0].dtype
+        return as_array(found.astype(dtype)), *[as_array(i.astype(dtypes.default_dtype("i"))) for i in places]
+    x, y = _vectors("intersect1d", ar1, ar2)
+    values, first, second = _intersection(x, y, size=operator.index(size), dtype=dtypes.default_dtype("i"))
+    values = _filled_up(values, lax.lt(first, x.size), fill_value)
+    return (values, first, second) if return_indices else values
 
 
-def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
+@core.compound
+def _intersection(x: Array, y: Array, *, size: int, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    order, new = _runs(x, 0, True, dtype)
+    ordered = take(x, order, mode="clip")
+    places = nonzero(bits.bitwise_and(new, _isin(ordered, y, invert=False)), size=size, fill_value=x.size)[0]
+    values = _at(ordered, places, 0)
+    there, other = lax.lt(places, x.size), _runs(y, 0, True, dtype)[0]
+    second = _at(other, searchsorted(take(y, other, mode="clip"), values), y.size)
+    first = _at(order, places, x.size)
+    return values, first, select(there, second, y.size)
+
+
+def _filled_up(values: Array, there: Array, fill_value: Any) -> Array:
+    """Replace the elements at the end that are not there: by the first one, or 0, if no other is given."""
+    if not values.size:
+        return values
+    fill = slice_in_dim(values, 0, 1) if fill_value is None else array_operand("fill_value", fill_value)
+    return select(there, values, stretched(lax.convert_element_type(fill, values.dtype), values.shape))
+
+
+def setdiff1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
     """Return the distinct elements of the first array that the second lacks, sorted unless `assume_unique`.
 
-    `assume_unique` is a promise; elements then keep their order. Raises: ConcretizationTypeError if one is traced.
+    Args:
+      assume_unique: a promise; elements then keep their order.
+      size: length of the result, which is cut or filled up; needed where an array is traced.
+      fill_value: what it is filled with, 0 if None.
+    Raises: ConcretizationTypeError if one is traced and there is no size.
     """
-    found = _of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique)
-    return lax.convert_element_type(found, aval_of(by_protocol(ar1)).dtype)
+    own = aval_of(by_protocol(ar1)).dtype
+    if size is None:
+        return lax.convert_element_type(_of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique), own)
+    x, y = _vectors("setdiff1d", ar1, ar2)
+    found, there = _difference(x, y, size=operator.index(size), ordered=bool(assume_unique))
+    return lax.convert_element_type(_filled_up(found, there, 0 if fill_value is None else fill_value), own)
 
 
-def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
+@core.compound
+def _difference(x: Array, y: Array, *, size: int, ordered: bool) -> tuple[Array, Array]:
+    kept = _isin(x, y, invert=True)
+    if not ordered:
+        order, new = _runs(x, 0, True, np.dtype(np.int32))
+        x, kept = take(x, order, mode="clip"), bits.bitwise_and(new, take(kept, order, mode="clip"))
+    places = nonzero(kept, size=size, fill_value=x.size)[0]
+    return _at(x, places, 0), lax.lt(places, x.size)
+
+
+def setxor1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
     """Return the sorted distinct elements that exactly one of the arrays holds.
 
-    `assume_unique` is a promise. Raises: ConcretizationTypeError if one is traced.
+    Args:
+      assume_unique: a promise.
+      size: length of the result, which is cut or filled up; needed where an array is traced.
+      fill_value: what it is filled with, the least of these elements if None.
+    Raises: ConcretizationTypeError if one is traced and there is no size.
     """
-    return _of_known("setxor1d", np.setxor1d, ar1, ar2, assume_unique)
+    if size is None:
+        return _of_known("setxor1d", np.setxor1d, ar1, ar2, assume_unique)
+    x, y = _vectors("setxor1d", ar1, ar2)
+    (left, a), (right, b) = (_difference(u, v, size=u.size, ordered=False) for u, v in ((x, y), (y, x)))
+    values, there = concatenate([left, right], 0), concatenate([a, b], 0)
+    gone, values = sorting.sort((bits.bitwise_not(there), values), 0, num_keys=2)
+    places = lax.select_n(gone, broadcasted_iota(np.int32, gone.shape, 0), full(gone.shape, gone.size, np.int32))
+    places = concatenate([places, full((size,), gone.size, np.int32)], 0)
+    places = slice_in_dim(places, 0, operator.index(size))
+    found = _at(values, places, 0)
+    return _filled_up(found, lax.lt(places, gone.size), fill_value)
+
+
+def _at(x: Array, places: Array, fill: int) -> Array:
+    """Elements of a vector, which may be empty, at places; `fill` at those that are outside."""
+    return take(x, places, mode="fill", fill_value=fill) if x.size else full(places.shape, fill, x.dtype)
+
+
+def _vectors(name: str, x: ArrayLike, y: ArrayLike) -> list[Array]:
+    """Both arrays as vectors, in their common dtype."""
+    both = [as_array(v) for v in promoted_dtypes(name, x, y)]
+    return [reshape(v, (v.size,)) for v in both]
+
+
+def _known_vectors(name: str, x: ArrayLike, y: ArrayLike) -> list[np.ndarray[Any, Any]]:
+    return [concrete(name, v, _SIZE_HELP).ravel() for v in promoted_dtypes(name, x, y)]
 
 
 def _of_known(name: str, f: Callable[..., Any], x: ArrayLike, y: ArrayLike, *options: Any) -> Array:
     """Apply NumPy's function to the known elements of both, in their common dtype."""
-    help = _SIZE_HELP if name == "union1d" else "The length of the result depends on the elements: compute it outside."
-    known = [concrete(name, v, help).ravel() for v in promoted_dtypes(name, x, y)]
+    known = _known_vectors(name, x, y)
     return as_array(f(*map(_comparable, known), *options).astype(known[0].dtype))

@@ -173,7 +173,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return common_shape("broadcast_shapes", *[(s,) if isinstance(s, int) else tuple(s) for s in shapes])
 
 
-def broadcast_to(array: ArrayLike, shape: int | Sequence[int], **_: Any) -> Array:
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
     """The array repeated to `shape`. Raises: ValueError if it does not broadcast."""
     x = array_operand("broadcast_to", array)
     wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")

@@ -1,4 +1,4 @@
-"""Order: sort and search, positions of what is not 0, bincount and histograms. Set operations are in sets.py.
+"""Order: sort and search, positions of what is not 0, bincount. Sets are in sets.py, histograms in histograms.py.
 
 Where the shape of the result depends on the elements, these must be known, or `size` says how long the result is.
 """
@@ -13,10 +13,8 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.numpy import reductions
-from tapeless.tracer.numpy.arithmetic import add, maximum, select, subtract, true_divide
+from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
-from tapeless.tracer.numpy.creation import linspace
 from tapeless.tracer.numpy.index_plan import index_dtype
 from tapeless.tracer.numpy.indexing import getitem, take
 from tapeless.tracer.numpy.joining import unstack
@@ -24,7 +22,6 @@ from tapeless.tracer.numpy.logic import choose_between, truth
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
-    cast,
     check_operands,
     concrete,
     operand,
@@ -32,8 +29,8 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis, known_elements
-from tapeless.tracer.primitives.reduction import cumsum, reduce_sum
+from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.reduction import cumsum
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -72,10 +69,20 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
+    dtype: Any = None,
 ) -> Array:
-    """Positions that sort a along `axis`, of the flat array if None; elements that compare equal stay in order."""
+    """Positions that sort a along `axis`, of the flat array if None; elements that compare equal stay in order.
+
+    Args:
+      dtype: of the positions, the default integer if None.
+    Raises: TypeError if it is no integer dtype; OverflowError if it does not hold the positions.
+    """
     x, axis = _along("argsort", a, axis)
-    return _argsort(x, axis=axis, stable=stable, descending=descending, dtype=dtypes.default_dtype("i"))
+    index = dtypes.default_dtype("i") if dtype is None else dtypes.canonical(dtype)
+    if not dtypes.is_integer(index):
+        raise TypeError(f"argsort: positions are integers, which {index} are not.")
+    dtypes.check_fits(max(x.shape[axis] - 1, 0), index)
+    return _argsort(x, axis=axis, stable=stable, descending=descending, dtype=index)
 
 
 @core.compound
@@ -139,8 +146,11 @@ def searchsorted(
     """Find the positions of elements v [k..] in the sorted vector a: before equal ones if `side` is left, else behind.
 
     Returns: [k..] positions from 0 to the length of a; int32 if that holds them.
-    Raises: ValueError if a is not a vector, or for another `side`.
+    Args:
+      method: JAX's choice of an algorithm, which changes nothing.
+    Raises: ValueError if a is not a vector, for another `side`, or a method that JAX does not have.
     """
+    _check_method("searchsorted", method)
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', not {side!r}.")
     x, y = (as_array(u) for u in promoted_dtypes("searchsorted", a, v))
@@ -176,11 +186,18 @@ def _precedes(x: Array, y: Array) -> Array:
     return bits.bitwise_or(less, bits.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
+def _check_method(name: str, method: str | None) -> None:
+    if method not in (None, "scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"{name}: there is no method {method!r}.")
+
+
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element is in; bins rise or fall, and `right` says which end belongs to them.
 
-    Raises: ValueError if bins are no vector.
+    `method` is JAX's choice of an algorithm, which changes nothing.
+    Raises: ValueError if bins are no vector, or for a method that JAX does not have.
     """
+    _check_method("digitize", method)
     values, edges = array_operand("digitize", x), array_operand("digitize", bins)
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a vector, not {edges.aval}.")
@@ -293,75 +310,3 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     counted = exact(1, dtypes.default_dtype("i")) if weights is None else array_operand("bincount", weights)
     empty = full((length,), 0, counted.dtype)
     return AtIndexer(empty, maximum(v, 0)).add(counted, mode="drop")
-
-
-def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
-    """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector.
-
-    Returns: as many edges as there are bins and one, in the floating-point dtype of a. Of no elements, from 0 to 1.
-    Raises: ValueError if there is no bin or `range` falls, TypeError for complex numbers; NotImplementedError for the
-      name of a rule that chooses the bins.
-    """
-    x = array_operand("histogram_bin_edges", a)
-    if dtypes.is_complex(x.dtype):
-        raise TypeError(f"histogram: complex numbers have no order: {x.aval}.")
-    dtype = dtypes.inexact_of(x.dtype)
-    if np.ndim(bins):
-        return as_array(cast(array_operand("histogram_bin_edges", bins), dtype))
-    if isinstance(bins, str):
-        raise NotImplementedError("histogram_bin_edges: bins must be a number or a vector.")
-    if operator.index(bins) < 1:
-        raise ValueError(f"histogram: there must be a bin, not {bins}.")
-    low, high = (as_array(cast(v, dtype)) for v in _extent(x, range))
-    same = lax.eq(low, high)
-    low, high = choose_between(same, subtract(low, 0.5), low), choose_between(same, add(high, 0.5), high)
-    return linspace(low, high, operator.index(bins) + 1)
-
-
-def _extent(x: Array, range: Any) -> tuple[Any, Any]:
-    """The least and the greatest number that bins hold."""
-    if range is None:
-        return (reductions.min(x), reductions.max(x)) if x.size else (0, 1)
-    low, high = range
-    least, greatest = known_elements(low), known_elements(high)
-    if least is not None and greatest is not None and least > greatest:
-        raise ValueError(f"histogram: range must rise, but is from {low} to {high}.")
-    return low, high
-
-
-def histogram(
-    a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
-) -> tuple[Array, Array]:
-    """Count the elements in each bin; return the counts and the edges. The last bin has both its ends.
-
-    Args:
-      weights: what elements count, instead of 1; of the shape of a.
-      density: whether counts are divided by their sum and the widths of the bins.
-    Returns: counts and edges, both in the floating-point dtype of a and `weights`, as in JAX.
-    Raises: ValueError if weights have another shape; what `histogram_bin_edges` raises.
-    """
-    x = array_operand("histogram", a)
-    weighed = full((), 1, x.dtype) if weights is None else array_operand("histogram", weights)
-    if weights is not None and weighed.shape != x.shape:
-        raise ValueError(f"histogram: weights {weighed.aval} must have the shape of {x.aval}.")
-    dtype = dtypes.inexact_of(dtypes.result_type(x, weighed)[0])
-    edges = lax.convert_element_type(histogram_bin_edges(x, bins, range), dtypes.real_part_dtype(dtype))
-    place, n = _bins(reshape(x, (x.size,)), array_operand("histogram", bins) if np.ndim(bins) else edges)
-    counted = lax.convert_element_type(weighed if weights is None else reshape(weighed, (x.size,)), dtype)
-    counts = bincount(place, counted, length=n)
-    return (_density(counts, edges), edges) if density else (counts, edges)
-
-
-def _bins(x: Array, edges: Array) -> tuple[Array, int]:
-    """The bin of every element of a vector, compared in the common dtype of both: n where it is in none of the n."""
-    x, edges = (as_array(v) for v in promoted_dtypes("histogram", x, edges))
-    n = edges.shape[0] - 1
-    place = lax.sub(searchsorted(edges, x, "right"), 1)
-    place = choose_between(lax.eq(x, getitem(edges, -1)), n - 1, place)
-    return choose_between(lax.lt(place, 0), n, place), n
-
-
-def _density(counts: Array, edges: Array) -> Array:
-    widths = lax.sub(slice_in_dim(edges, 1, None), slice_in_dim(edges, 0, -1))
-    shares = true_divide(counts, widths)
-    return lax.div(shares, reduce_sum(counts, (0,)))

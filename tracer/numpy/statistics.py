@@ -1,4 +1,4 @@
-"""Statistics over axes: means, variances, quantiles. Covariances are in covariance.py, histograms in sorting.py."""
+"""Means and variances over axes. Quantiles are in quantiles.py, covariances in covariance.py."""
 
 import math
 from collections.abc import Sequence
@@ -9,18 +9,14 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import reductions
-from tapeless.tracer.numpy.arithmetic import select, subtract, true_divide
-from tapeless.tracer.numpy.creation import array
-from tapeless.tracer.numpy.indexing import take_along_axis
-from tapeless.tracer.numpy.logic import choose_between, isnan
+from tapeless.tracer.numpy.arithmetic import select, subtract
+from tapeless.tracer.numpy.logic import choose_between
 from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
     cast,
     check_no_out,
-    check_operands,
-    inexact,
     promoted_inexact,
     stretched,
 )
@@ -28,9 +24,7 @@ from tapeless.tracer.numpy.reductions import Axis, count_nonzero
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.reduction import reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, reshape, transpose
-from tapeless.tracer.primitives.sorting import sort
-from tapeless.tracer.types import by_protocol
+from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full, transpose
 
 # ---- means ---------------------------------------------------------------------------------------------------
 
@@ -107,18 +101,19 @@ def average(
         return (found, full(found.shape, count, found.dtype)) if returned else found
     w = array_operand("average", weights)
     if w.shape != x.shape:
-        w = _weights_along(x, w, axis)
+        w = weights_along("average", x, w, axis)
     x, w = promoted_inexact("average", x, w)
     total = reductions.sum(w, axis, keepdims=keepdims)
     found = lax.div(reductions.sum(lax.mul(x, w), axis, keepdims=keepdims), total)
     return (found, total) if returned else found
 
 
-def _weights_along(x: Array, w: Array, axis: Axis) -> Array:
+def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
+    """Broadcast weights of the named axes, in their order, to x. Raises: ValueError for weights of another shape."""
     named = () if axis is None else axis if isinstance(axis, Sequence) else (axis,)
     axes = [canonical_axis(d, x.ndim) for d in named]
     if not axes or w.shape != tuple(x.shape[d] for d in axes):
-        raise ValueError(f"average: weights {w.aval} must have the shape of {x.aval}, or that of the axes {axis}.")
+        raise ValueError(f"{name}: weights {w.aval} must have the shape of {x.aval}, or that of the axes {axis}.")
     order = sorted(range(len(axes)), key=axes.__getitem__)
     return broadcast_in_dim(transpose(w, order), x.shape, sorted(axes))
 
@@ -257,12 +252,13 @@ def nanvar(
     ddof: int = 0,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
-    """Variance over axes of the elements that are not nan."""
+    """Variance over axes of the elements that are not nan; `mean` is theirs, if it is known, with the axes kept."""
     check_no_out("nanvar", out)
     x, valid = _numbers_among("nanvar", a, where)
     x, result = _deviating("nanvar", x, dtype)
-    return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, None), result)
+    return cast(_variance_of("nanvar", x, axis, ddof, keepdims, valid, mean), result)
 
 
 def nanstd(
@@ -273,161 +269,10 @@ def nanstd(
     ddof: int = 0,
     keepdims: bool = False,
     where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
 ) -> Array:
-    """Standard deviation over axes of the elements that are not nan."""
+    """Standard deviation over axes of the elements that are not nan; `mean` as for `nanvar`."""
     check_no_out("nanstd", out)
     x, valid = _numbers_among("nanstd", a, where)
     x, result = _deviating("nanstd", x, dtype)
-    return cast(root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, None)), result)
-
-
-# ---- quantiles -----------------------------------------------------------------------------------------------
-
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """Quantiles over axes: elements below which the shares q [k..], from 0 to 1, of all elements lie.
-
-    Args:
-      method: what to do between two elements: linear, lower, higher, midpoint or nearest.
-    Returns: [k.., axes that are left]; nan where an element is nan, or there are none.
-    Raises: ValueError for another method, or an axis out of range; TypeError for complex numbers.
-    """
-    check_no_out("quantile", out)
-    return _quantiles("quantile", a, q, axis, method, keepdims, skip_nan=False)
-
-
-def nanquantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """`quantile` of the elements that are not nan."""
-    check_no_out("nanquantile", out)
-    return _quantiles("nanquantile", a, q, axis, method, keepdims, skip_nan=True)
-
-
-def percentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """`quantile` with q from 0 to 100."""
-    check_no_out("percentile", out)
-    return _quantiles("percentile", a, q, axis, method, keepdims, skip_nan=False, whole=100)
-
-
-def nanpercentile(
-    a: ArrayLike,
-    q: ArrayLike,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-) -> Array:
-    """`nanquantile` with q from 0 to 100."""
-    check_no_out("nanpercentile", out)
-    return _quantiles("nanpercentile", a, q, axis, method, keepdims, skip_nan=True, whole=100)
-
-
-def median(
-    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Array:
-    """Median over axes: the middle element, or the mean of the two in the middle; nan where there are none."""
-    check_no_out("median", out)
-    return _quantiles("median", a, 0.5, axis, "midpoint", keepdims, skip_nan=False)
-
-
-def nanmedian(
-    a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
-) -> Array:
-    """`median` of the elements that are not nan."""
-    check_no_out("nanmedian", out)
-    return _quantiles("nanmedian", a, 0.5, axis, "midpoint", keepdims, skip_nan=True)
-
-
-def _quantiles(
-    name: str, a: ArrayLike, q: ArrayLike, axis: Axis, method: str, keepdims: bool, *, skip_nan: bool, whole: int = 1
-) -> Array:
-    if method not in _METHODS:
-        raise ValueError(f"{name}: method must be one of {', '.join(_METHODS)}, not {method!r}.")
-    x = inexact(name, array_operand(name, a))
-    if dtypes.is_complex(x.dtype):
-        raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
-    q = array(q) if isinstance(q, (list, tuple)) else by_protocol(q)
-    check_operands(name, x, q)
-    shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
-    axes = reductions.checked_axes(name, x, axis)
-    found = _quantile(x, shares, axes=axes, method=method, skip_nan=skip_nan)
-    at = tuple(len(shares.shape) + d for d in axes)
-    return expand_dims(found, at) if keepdims and at else found
-
-
-@core.compound
-def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan: bool) -> Array:
-    """Sorts once, then picks two neighbours for each q by a gather along the last axis."""
-    rest = tuple(d for d in range(x.ndim) if d not in axes)
-    kept = tuple(x.shape[d] for d in rest)
-    if not x.size:
-        return full((*q.shape, *kept), np.nan, x.dtype)
-    flat = reshape(transpose(x, (*rest, *axes)), (*kept, math.prod(x.shape[d] for d in axes)))
-    ordered, missing = sort(flat), isnan(flat)
-    shape = (*q.shape, *kept)
-    shares = broadcast_in_dim(q, shape, tuple(range(len(q.shape))))
-    last = _last_position(flat, missing, shape, skip_nan)
-    low, high, weight = _neighbours(lax.mul(shares, last), last, method)
-    below, above = _picked(ordered, low, len(q.shape)), _picked(ordered, high, len(q.shape))
-    found = lax.add(lax.mul(below, lax.sub(1.0, weight)), lax.mul(above, weight))
-    if skip_nan:
-        return select(lax.lt(last, 0), np.nan, found)
-    some = lax.ne(reduce_sum(lax.convert_element_type(missing, np.int32), (flat.ndim - 1,)), 0)
-    return select(broadcast_in_dim(some, shape, tuple(range(len(q.shape), len(shape)))), np.nan, found)
-
-
-def _last_position(flat: Array, missing: Array, shape: tuple[int, ...], skip_nan: bool) -> Array:
-    """Position of the last element that counts, as floating point; -1 if there is none."""
-    n = flat.shape[-1]
-    if not skip_nan:
-        return full(shape, n - 1, flat.dtype)
-    absent = reduce_sum(lax.convert_element_type(missing, np.int32), (flat.ndim - 1,))
-    last = lax.convert_element_type(lax.sub(n - 1, absent), flat.dtype)
-    return broadcast_in_dim(last, shape, tuple(range(len(shape) - last.ndim, len(shape))))
-
-
-def _neighbours(place: Array, last: Array, method: str) -> tuple[Array, Array, Any]:
-    """Positions of the elements before and after `place`, and the weight of the latter."""
-    low, high = lax.floor(place), lax.ceil(place)
-    if method == "nearest":
-        low = high = lax.round(place, lax.RoundingMethod.TO_NEAREST_EVEN)
-    elif method in ("lower", "higher"):
-        low = high = low if method == "lower" else high
-    weight = lax.sub(place, low) if method == "linear" else full(place.shape, 0.5, place.dtype)
-    low, high = (lax.max(lax.min(v, last), 0.0) for v in (low, high))
-    return low, high, weight
-
-
-def _picked(ordered: Array, places: Array, k: int) -> Array:
-    """Elements of ordered [kept.., n] at places [k axes, kept..], in that shape."""
-    kept = tuple(range(k, places.ndim))
-    last = transpose(lax.convert_element_type(places, np.int32), (*kept, *range(k)))
-    rows = reshape(last, (*places.shape[k:], math.prod(places.shape[:k])))
-    found = reshape(take_along_axis(ordered, rows, -1, mode="clip"), last.shape)
-    return transpose(found, (*range(len(kept), places.ndim), *range(len(kept))))
+    return cast(root_of_squares(_variance_of("nanstd", x, axis, ddof, keepdims, valid, mean)), result)

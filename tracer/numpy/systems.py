@@ -22,6 +22,7 @@ from tapeless.tracer.numpy.promotion import (
     cast,
     check_operands,
     common_shape,
+    concrete,
     format_shape,
     promoted_inexact_dtypes,
     stretched,
@@ -36,7 +37,7 @@ from tapeless.tracer.primitives.linalg import check_matrix, check_square
 from tapeless.tracer.primitives.linear_solve import System, linear_solve
 from tapeless.tracer.primitives.operands import shape_of
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_or, reduce_prod, reduce_sum
-from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, reshape, squeeze
+from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, reshape, slice_in_dim, squeeze
 from tapeless.tracer.primitives.shape import transpose as transposed
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -155,15 +156,20 @@ def _noise(x: Array) -> float:
     return max(x.shape[-2:]) * float(dtypes.finfo(x.dtype).eps)
 
 
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array, Array, Array, Array]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """Solve a linear least-squares problem: the x of least norm that minimises the norm of a @ x - b.
 
     Args:
       a: [m, n].
       b: [m, k], or a vector [m].
       rcond: singular values up to `rcond` times the largest count as 0; max(m, n) times the dtype's eps if None.
+      numpy_resid: return no sums of squares where NumPy returns none: unless a has full rank, which must be known, and
+        more rows than columns.
     Returns: x [n, k] or [n]; the sums of squares of a @ x - b, [k] or [1]; the rank of a; its singular values.
-    Raises: ValueError if shapes do not fit, both operands named; TypeError for half precision.
+    Raises: ValueError if shapes do not fit, both operands named; TypeError for half precision; ConcretizationTypeError
+      for `numpy_resid` of what is traced.
     """
     x, y = (array_operand("lstsq", v) for v in promoted_inexact_dtypes("lstsq", a, b))
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
@@ -174,7 +180,13 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> tuple[Array
     found = batch_matmul(factorization.pinv(x, least), right)
     sizes = lax.abs(lax.sub(batch_matmul(x, found), right))
     solution = squeeze(found, (1,)) if y.ndim == 1 else found
-    return solution, reduce_sum(lax.square(sizes), (0,)), matrix_rank(x, least), svdvals(x)
+    squares, rank = reduce_sum(lax.square(sizes), (0,)), matrix_rank(x, least)
+    if numpy_resid and (x.shape[0] <= x.shape[1] or concrete("lstsq", rank, _RESIDUALS_HELP) < x.shape[1]):
+        squares = slice_in_dim(squares, 0, 0)
+    return solution, squares, rank, svdvals(x)
+
+
+_RESIDUALS_HELP = "Leave out numpy_resid: the sums of squares are returned in any case."
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
@@ -268,6 +280,17 @@ class SlogdetResult(NamedTuple):
 
     sign: Array
     logabsdet: Array
+
+
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Products of every element of a vector x1 [m] with every element of a vector x2 [n]: [m, n].
+
+    Raises: ValueError if one is no vector; both are named.
+    """
+    x, y = array_operand("outer", x1), array_operand("outer", x2)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"outer: both must be vectors, not {x.aval} and {y.aval}; tnp.outer takes them as flat.")
+    return contraction.outer(x, y)
 
 
 def det(a: ArrayLike) -> Array:

@@ -9,6 +9,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless.tracer.primitives import spectral
 from tests.messages import raises
 
 RNG = np.random.default_rng(1)
@@ -24,11 +25,11 @@ def test_names():
         public = {n for n, x in vars(module).items() if not n.startswith("_") and not inspect.ismodule(x)}
         assert public == set(module.__all__)
     message = (
-        "module 'tapeless.numpy.linalg' has no attribute 'eig'.\n"
+        "module 'tapeless.numpy.linalg' has no attribute 'schur'.\n"
         "  If JAX has it, it is not there yet: see 'Not supported yet' in the README."
     )
     with raises(AttributeError, message):
-        _ = tnp.linalg.eig
+        _ = tnp.linalg.schur
 
 
 def test_modules_are_imported_by_name():
@@ -122,10 +123,60 @@ def test_beside_jax(order):
 
 def test_names_that_are_not_there():
     message = (
-        "module 'tapeless.numpy.linalg' has no attribute 'eig'.\n"
+        "module 'tapeless.numpy.linalg' has no attribute 'schur'.\n"
         "  If JAX has it, it is not there yet: see 'Not supported yet' in the README."
     )
     with raises(AttributeError, message):
-        _ = tnp.linalg.eig  # type: ignore[attr-defined]
-    with pytest.raises(ImportError, match=r"cannot import name 'eig' from 'tapeless\.numpy\.linalg' "):
-        exec("from tapeless.numpy.linalg import eig")
+        _ = tnp.linalg.schur  # type: ignore[attr-defined]
+    with pytest.raises(ImportError, match=r"cannot import name 'schur' from 'tapeless\.numpy\.linalg' "):
+        exec("from tapeless.numpy.linalg import schur")
+
+
+def test_eig():
+    for a in (np.stack([A, T]), C, A.astype(np.float32)):
+        w, v = tnp.linalg.eig(a)
+        tolerance = 1e-5 if a.dtype == np.float32 else 1e-12
+        np.testing.assert_allclose(a @ np.asarray(v), np.asarray(v) * np.asarray(w)[..., None, :], atol=20 * tolerance)
+        np.testing.assert_allclose(np.sort_complex(w), np.sort_complex(np.linalg.eigvals(a)), atol=20 * tolerance)
+        np.testing.assert_allclose(np.sort_complex(tnp.linalg.eigvals(a)), np.sort_complex(w), atol=20 * tolerance)
+    assert w.dtype == v.dtype == np.complex64
+    assert np.isnan(tnp.linalg.eigvals(np.array([[np.nan, 1.0], [0.0, 1.0]]))).all()
+    assert tnp.linalg.eig(np.zeros((2, 0, 0))).eigenvectors.shape == (2, 0, 0)
+
+
+@pytest.mark.parametrize(("a", "t"), [(A, T), (C, TC)], ids=["real", "complex"])
+def test_derivatives_of_eig_follow_its_choice_of_vectors(a, t):
+    pushed = tl.jvp(tnp.linalg.eig, (a,), (t,))[1]
+    h = 1e-6
+    for p, ahead, behind in zip(pushed, tnp.linalg.eig(a + h * t), tnp.linalg.eig(a - h * t)):
+        np.testing.assert_allclose(p, (np.asarray(ahead) - np.asarray(behind)) / (2 * h), atol=1e-6)
+
+    def f(a):
+        w, v = tnp.linalg.eig(a)
+        return (tnp.abs(v) ** 3).sum() + tnp.real(w**2).sum() + tnp.abs(tnp.linalg.eigvals(a)).sum()
+
+    gradient = np.asarray(tl.grad(f)(a))
+    np.testing.assert_allclose(np.sum(np.real(gradient * t)), tl.jvp(f, (a,), (t,))[1], rtol=1e-9)
+
+
+def test_derivatives_of_eigenvalues_of_every_order_and_where_they_are_equal():
+    powers = tl.hessian(lambda a: tnp.real((tnp.linalg.eigvals(a) ** 3).sum()))(A)
+    traces = tl.hessian(lambda a: tnp.trace(a @ a @ a))(A)
+    np.testing.assert_allclose(powers, traces, atol=1e-9)
+    both = tl.grad(lambda a: tnp.real((tnp.linalg.eig(a)[0] ** 2).sum()))(np.eye(3))
+    np.testing.assert_allclose(both, 2 * np.eye(3), atol=1e-12)
+    assert np.isfinite(tl.grad(lambda a: tnp.abs(tnp.linalg.eig(a)[1]).sum())(np.eye(3))).all()
+
+
+def test_derivatives_of_vectors_are_promised():
+    message = (
+        "eig: eigenvectors of general matrices have a derivative only where eigenvalues differ: float64[4,4].\n"
+        "  Pass enable_eigvec_derivs=True to promise that they do, or ask for eigenvalues alone."
+    )
+    with raises(NotImplementedError, message):
+        tl.jvp(lambda a: spectral.eig(a)[0], (A,), (T,))
+    with raises(NotImplementedError, "eig: implementation='qr': there is one only, leave implementation=None."):
+        spectral.eig(A, implementation="qr")
+    _, vl, vr = spectral.eig(A, enable_eigvec_derivs=True)
+    overlaps = np.conj(np.swapaxes(vl, -1, -2)) @ np.asarray(vr)
+    np.testing.assert_allclose(overlaps * (1 - np.eye(4)), 0, atol=1e-12)

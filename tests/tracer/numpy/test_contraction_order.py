@@ -87,3 +87,12 @@ def test_other_orders_are_refused(optimize, message):
     with pytest.raises(ValueError) as caught:
         tnp.einsum("a,a,a", *[np.ones(2)] * 3, optimize=optimize)
     assert str(caught.value).startswith(message)
+
+
+def test_paths_are_reported_as_numpy_reports_them():
+    xs = [np.ones(s, np.float32) for s in ((2, 3), (3, 40), (40, 1), (5, 1))]
+    path, report = tnp.einsum_path("ij,jk,kl,ml->im", *xs)
+    assert path[0] == "einsum_path" and len(path) == 4 and "Complete contraction:  ij,jk,kl,ml->im" in report
+    np.testing.assert_allclose(tnp.einsum("ij,jk,kl,ml->im", *xs, optimize=path), 120.0)
+    assert tnp.einsum_path("ij,jk->ik", *xs[:2], optimize=False)[0] == np.einsum_path("ij,jk->ik", *xs[:2])[0]
+    assert tnp.einsum_path(xs[0], [0, 1], [1])[0][0] == "einsum_path"

@@ -35,3 +35,24 @@ def test_what_has_no_name_is_refused():
         tnp.save(io.BytesIO(), tnp.ones(2, tnp.float8_e4m3fn))
     with pytest.raises(TypeError):
         tnp.save(io.BytesIO(), tl.random.key(0))
+
+
+def test_several(tmp_path):
+    tnp.savez(tmp_path / "two.npz", tnp.arange(3), named=tnp.ones(2, tnp.bfloat16))
+    with np.load(tmp_path / "two.npz") as found:
+        assert found["arr_0"].tolist() == [0, 1, 2] and found["named"].dtype.itemsize == 2
+    with pytest.raises(TypeError, match="savez: NumPy's format has no name for float8_e5m2"):
+        tnp.savez(io.BytesIO(), tnp.ones(2, tnp.float8_e5m2))
+
+
+def test_bytes_and_text(tmp_path):
+    (tmp_path / "bytes").write_bytes(np.arange(4, dtype=np.int16).tobytes())
+    assert tnp.fromfile(tmp_path / "bytes", np.int16, offset=2).tolist() == [1, 2, 3]
+    (tmp_path / "text").write_text("1.5, 2, 3")
+    text = tnp.fromfile(tmp_path / "text", sep=",", count=2)
+    assert text.tolist() == [1.5, 2.0] and text.dtype == np.float32
+    with pytest.raises(TypeError, match="fromfile: the file does not say what its bytes are: give the dtype"):
+        tnp.fromfile(tmp_path / "bytes")
+    assert tnp.fromiter((n * n for n in range(9)), np.int32, 3).tolist() == [0, 1, 4]
+    numbers = tnp.fromstring("1 2 3", dtype=int, sep=" ")
+    assert numbers.tolist() == [1, 2, 3] and numbers.dtype == np.int32

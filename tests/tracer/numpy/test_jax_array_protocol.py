@@ -85,3 +85,11 @@ def test_print_options():
     finally:
         tnp.set_printoptions(**before)
     assert repr(x[1:2]) == "Array([0.33333334], dtype=float32)"
+
+
+def test_arrays_are_printed_with_options_of_the_call():
+    x = tnp.array([1 / 3, 1e-9])
+    assert tnp.array_repr(x, precision=2, suppress_small=True) == "Array([0.33, 0.  ], dtype=float32)"
+    assert tnp.array_str(x, precision=2, suppress_small=True) == "[0.33 0.  ]"
+    assert tnp.array_repr(x) == repr(x) and tnp.array_str(x) == str(x)
+    assert tnp.iterable([1]) and not tnp.iterable(3)

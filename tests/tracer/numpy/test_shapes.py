@@ -417,3 +417,27 @@ def test_arrays_of_ranges():
     assert tnp.array(range(3)).tolist() == [0, 1, 2] and tnp.array(range(3)).dtype == np.int32
     assert tnp.array(range(0)).shape == (0,)
     assert tnp.asarray([range(2), range(2)], float).tolist() == [[0, 1], [0, 1]]
+
+
+def joined(lib):
+    x, m = np.arange(3.0), np.arange(6.0).reshape(2, 3)
+    r, c = lib.r_, lib.c_
+    yield from (
+        r[1:4, 0, x],
+        r[0:1:3j, 2],
+        r[m, m],
+        r["1", m, m],
+        r["0,2", x, x],
+        r["0,2,0", x, x],
+        r["1,3,1", x, x],
+        r["0,3,1", m, m],
+    )
+    yield from (c[x, x], c[m, m], c[0:3, x], c[np.array([[1, 2, 3]]), 0, 0, np.array([[4, 5, 6]])], r[5])
+
+
+def test_arrays_by_ranges():
+    for ours, theirs in zip(joined(tnp), joined(np), strict=True):
+        np.testing.assert_allclose(ours, theirs)
+        assert ours.dtype in (np.float32, np.int32, theirs.dtype)
+    with pytest.raises(NotImplementedError, match="'r' makes a matrix in NumPy"):
+        _ = tnp.r_["r", 1, 2]

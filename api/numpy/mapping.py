@@ -1,0 +1,69 @@
+"""Functions of NumPy that apply a user's function to parts of arrays, mapped by `vmap`: see `tapeless.numpy`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapeless.batch.vmap import vectorize, vmap
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.numpy.shaping import expand_dims, moveaxis, reshape
+from tapeless.tracer.numpy.ufuncs import ufunc
+from tapeless.tracer.primitives.operands import canonical_axis
+
+
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
+    """Apply a function of vectors to every vector along an axis, all at once.
+
+    Args:
+      func1d: a vector [n], then `args` and `kwargs` -> an array [r..], which `vmap` can map.
+      arr: [a.., n, b..].
+    Returns: [a.., r.., b..].
+    Raises: ValueError if the axis is out of range.
+    """
+    x = array_operand("apply_along_axis", arr)
+    axis = canonical_axis(axis, x.ndim)
+    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+    rows = moveaxis(x, axis, -1)
+    rows = reshape(rows, (_product(rest), x.shape[axis]))
+    found = array_operand("apply_along_axis", vmap(lambda row: func1d(row, *args, **kwargs))(rows))
+    found, r = reshape(found, (*rest, *found.shape[1:])), found.ndim - 1
+    return moveaxis(found, tuple(range(len(rest), len(rest) + r)), tuple(range(axis, axis + r)))
+
+
+def _product(sizes: Sequence[int]) -> int:
+    found = 1
+    for n in sizes:
+        found *= n
+    return found
+
+
+def apply_over_axes(func: Callable[[Array, int], ArrayLike], a: ArrayLike, axes: int | Sequence[int]) -> Array:
+    """Apply a function of an array and an axis for one axis after the other: a reduction, whose axes stay.
+
+    Args:
+      func: x, axis -> x with this axis reduced, which may be dropped.
+    Raises: ValueError if an axis is out of range, or `func` gives other than as many axes or one less.
+    """
+    x = array_operand("apply_over_axes", a)
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        given = canonical_axis(axis, x.ndim)
+        found = array_operand("apply_over_axes", func(x, given))
+        if found.ndim not in (x.ndim, x.ndim - 1):
+            raise ValueError(f"apply_over_axes: the function made {found.aval} of {x.aval} over axis {given}.")
+        x = found if found.ndim == x.ndim else expand_dims(found, given)
+    return x
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """Make a ufunc of a function of numbers, which is mapped over arrays, broadcast together.
+
+    Args:
+      func: `nin` numbers, arrays without axes -> `nout` of them, a tuple if there are several; traced as by `vmap`.
+      identity: an operand that changes nothing, for `reduce`.
+    Raises: TypeError if `func` is no function; ValueError if nin or nout is less than 1.
+    """
+    if not callable(func):
+        raise TypeError(f"frompyfunc: {func!r:.80} is no function.")
+    if nin < 1 or nout < 1:
+        raise ValueError(f"frompyfunc: there must be operands and results, not nin={nin} and nout={nout}.")
+    return ufunc(vectorize(func), nin, nout, getattr(func, "__name__", "frompyfunc"), identity)
