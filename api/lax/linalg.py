@@ -6,14 +6,16 @@ from tapeless.late_names import imported_late as _imported_late
 from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
-from tapeless.tracer.primitives.spectral import EighImplementation, SvdAlgorithm, eigh, svd
+from tapeless.tracer.primitives.spectral import EighImplementation, EigImplementation, SvdAlgorithm, eig, eigh, svd
 from tapeless.tracer.primitives.tridiagonal_systems import tridiagonal_solve
 
 __all__ = [
+    "EigImplementation",
     "EighImplementation",
     "SvdAlgorithm",
     "cholesky",
     "cholesky_update",
+    "eig",
     "eigh",
     "hessenberg",
     "householder_product",

@@ -14,6 +14,14 @@ from tapeless.tracer.primitives.shape import slice_in_dim
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
+class EigImplementation(Enum):
+    """Libraries with eigenvalues of general matrices, under JAX's names: there is LAPACK alone."""
+
+    LAPACK = "lapack"
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+
+
 class EighImplementation(Enum):
     """Algorithms for eigenvalues of Hermitian matrices, under JAX's names: LAPACK has QR alone."""
 
@@ -95,7 +103,7 @@ def eig(
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
     enable_eigvec_derivs: bool = False,
-    implementation: None = None,
+    implementation: EigImplementation | None = None,
 ) -> list[Array]:
     """Eigenvalues and eigenvectors of a general matrix: vl^H @ x = w vl^H, x @ vr = vr * w.
 
@@ -103,16 +111,16 @@ def eig(
       x: [.., n, n], floating point of 32 or 64 bits, or complex.
       compute_left_eigenvectors, compute_right_eigenvectors: whether the vectors are wanted.
       enable_eigvec_derivs: let the vectors be differentiated: by a promise that eigenvalues differ.
-      implementation: None.
+      implementation: None or EigImplementation.LAPACK.
     Returns: w [.., n], in no order; vl [.., n, n] and vr [.., n, n] as far as they are wanted, in columns of length 1
       whose largest element is real. All complex; nan where the iteration fails, as with nan in x.
-    Raises: TypeError if x has another dtype, ValueError if it is not a square matrix, NotImplementedError for an
-      implementation.
+    Raises: TypeError if x has another dtype, ValueError if it is not a square matrix, NotImplementedError for
+      another implementation.
     Source: LAPACK, geev. Derivatives, also where eigenvalues are equal: docs/linalg.md.
     """
     aval = aval_of(x)
     check_square("eig", aval, f"{aval}")
-    _check_choices("eig", aval.shape[-1], None, "implementation", implementation)
+    _check_choice("eig", "implementation", implementation, (None, EigImplementation.LAPACK))
     left, right = bool(compute_left_eigenvectors), bool(compute_right_eigenvectors)
     return list(eig_p.bind(x, left=left, right=right, vector_derivatives=bool(enable_eigvec_derivs)))
 

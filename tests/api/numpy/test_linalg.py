@@ -175,7 +175,7 @@ def test_derivatives_of_vectors_are_promised():
     )
     with raises(NotImplementedError, message):
         tl.jvp(lambda a: spectral.eig(a)[0], (A,), (T,))
-    with raises(NotImplementedError, "eig: implementation='qr': there is one only, leave implementation=None."):
+    with raises(NotImplementedError, "eig: implementation=qr: LAPACK has None, EigImplementation.LAPACK."):
         spectral.eig(A, implementation="qr")
     _, vl, vr = spectral.eig(A, enable_eigvec_derivs=True)
     overlaps = np.conj(np.swapaxes(vl, -1, -2)) @ np.asarray(vr)
