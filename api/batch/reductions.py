@@ -94,11 +94,11 @@ def reduce_window(
     leaves, inits, combine = _checked("reduce_window", operand, init_value, computation)
     params = windows.window_params("reduce_window", leaves[0].shape, *window)
     n = leaves[0].ndim
-    made = [_windows(x, init, **params) for x, init in zip(leaves, inits)]
+    made = [all_windows(x, init, **params) for x, init in zip(leaves, inits)]
     return pytree.unflatten(pytree.structure(operand), _reduced(combine, made, inits, range(n, 2 * n)))
 
 
-def _windows(
+def all_windows(
     x: Any,
     init: Any,
     *,
@@ -108,7 +108,7 @@ def _windows(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> Any:
-    """All windows of x [positions.., window..]."""
+    """Collect the windows of x, padded with `init`: [positions.., window..]."""
     n = x.ndim
     x = pad(x, init, [(low, high, gap - 1) for (low, high), gap in zip(padding, base_dilation, strict=True)])
     for i in range(n):

@@ -48,7 +48,7 @@ def cond(
     given = _operands("cond", operands, operand)
     if without_jit.known(pred):
         return (true_fun if bool(_predicate(pred)) else false_fun)(*given)
-    return _chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
+    return chosen("cond", _predicate(pred), ("true_fun", "false_fun"), (true_fun, false_fun), given)
 
 
 def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fun: Any) -> Any:
@@ -82,7 +82,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         return functions[0](*given)
     if without_jit.known(index):
         return functions[int(which)](*given)
-    return _chosen("switch", which, names, functions, given)
+    return chosen("switch", which, names, functions, given)
 
 
 def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, .
     return operands
 
 
-def _chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
+def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
     """Trace all functions, and return the results of the one that `index` chooses: for a boolean, the first if true."""
     leaves, tree = pytree.flatten(operands)
     avals = [aval_of(x) for x in leaves]

@@ -22,8 +22,9 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 def _cond(f: Function, outs: Any, index: Value, *operands: Value, branches: tuple[Jaxpr, ...]) -> Sequence[Value]:
     """Emit case; a negative index is clamped, as StableHLO takes the last branch for any index outside."""
-    if len(branches) == 1:
-        return emit.apply(f, branches[0], operands)
+    known = 0 if len(branches) == 1 else f.number(index)
+    if known is not None:
+        return emit.apply(f, branches[min(max(int(known), 0), len(branches) - 1)], operands)
     homes = in_place_loops.homes(branches) if f.looping and f.settles else []
     if any(p is not None and operands[p].name in f.overwritten for p in homes):
         return _in_place(f, outs, index, operands, branches, homes)

@@ -387,7 +387,7 @@ def conv_transpose(
     kernel = _space(rhs, numbers.rhs_spec)
     wide = map(dilated, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
     if isinstance(padding, str):
-        padding = [_transposed_padding(k, s, padding) for k, s in zip(wide, strides)]
+        padding = [transposed_padding(k, s, padding) for k, s in zip(wide, strides)]
     if transpose_kernel:
         rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), _exchange(numbers.rhs_spec))
     ones = (1,) * len(kernel)
@@ -408,7 +408,7 @@ def _exchange(spec: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(swap.get(i, i) for i in range(len(spec)))
 
 
-def _transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+def transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
     """Padding that makes the result stride * n long for SAME, as long as VALID can have come from otherwise."""
     kind = padding.upper()
     if kind not in ("SAME", "VALID"):

@@ -16,6 +16,13 @@ def _cond(run: Run, eqn: Any, index: Values, *operands: Values) -> Any:
     return run.program(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
 
+@meaning("platform_index")
+def _platform_index(run: Run, eqn: Any) -> Any:
+    """The oracle runs where the CPU's programs do."""
+    groups = eqn.params["platforms"]
+    return np.asarray(next(i for i, group in enumerate(groups) if group is None or "cpu" in group))
+
+
 @meaning("while")
 def _while(run: Run, eqn: Any, *xs: Values) -> Any:
     p = eqn.params

@@ -1,0 +1,9 @@
+"""Types of parameters of `jax.lax`, for annotations."""
+
+from collections.abc import Sequence
+
+from tapeless.tracer.primitives.contraction import ConvDimensionNumbers, Precision
+
+ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision]

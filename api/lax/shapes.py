@@ -1,0 +1,161 @@
+"""Functions of shapes, and arrays of shapes, under the names of `jax.lax`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.primitives.contraction import ConvDimensionNumbers, conv_dimension_numbers, transposed_padding
+from tapeless.tracer.primitives.operands import argsort, canonical_axis
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
+from tapeless.tracer.primitives.windows import count, dilated, explicit_padding, per_axis
+from tapeless.tracer.types import aval_of, is_arraylike
+
+Shape = Sequence[int]
+
+# ---- arrays --------------------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """Give the shape that arrays of these shapes have when they are repeated along axes of length 1 and new first ones.
+
+    Raises: ValueError if there is none.
+    """
+    return tnp.broadcast_shapes(*shapes)
+
+
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """x with axes of length 1 before its own, so that there are `rank`. Raises: ValueError if it has more."""
+    shape = aval_of(x).shape
+    if len(shape) > rank:
+        raise ValueError(f"broadcast_to_rank: {aval_of(x)} has more than {rank} axes.")
+    return reshape(x, (1,) * (rank - len(shape)) + shape)
+
+
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """Repeat an array so that it has the shape of another, as NumPy does. Raises: ValueError if it does not fit."""
+    return tnp.broadcast_to(arr, aval_of(like_arr).shape)
+
+
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """Join arrays of one shape and dtype along a new axis.
+
+    Raises: ValueError if there are none, their shapes differ or there is no such axis; TypeError if dtypes differ.
+    """
+    given = list(operands)
+    if not given:
+        raise ValueError("stack: there are no arrays to join.")
+    shapes = {aval_of(x).shape for x in given}
+    if len(shapes) > 1:
+        raise ValueError(f"stack: operands differ in shape: {', '.join(str(aval_of(x)) for x in given)}.")
+    place = canonical_axis(axis, aval_of(given[0]).ndim + 1)
+    return concatenate([expand_dims(x, (place,)) for x in given], place)
+
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """The parts of x at each index of an axis, which is dropped. Raises: ValueError if there is no such axis."""
+    aval = aval_of(x)
+    if not aval.ndim:
+        raise ValueError(f"unstack: {aval} has no axis.")
+    place = canonical_axis(axis, aval.ndim)
+    return tuple(index_in_dim(x, i, place, keepdims=False) for i in range(aval.shape[place]))
+
+
+def empty(shape: int | Shape, dtype: Any, *, out_sharding: None = None) -> Array:
+    """An array whose elements nobody relies on: zeros. Raises: NotImplementedError for a sharding."""
+    if out_sharding is not None:
+        raise NotImplementedError(f"empty: out_sharding={out_sharding!r} is not supported, only None.")
+    return tnp.zeros(shape, dtype)
+
+
+def shape_as_value(shape: Shape) -> Any:
+    """A shape as an array, int32[n], or int64[n] if a size is too large for that."""
+    wide = max(shape, default=0) > np.iinfo(np.int32).max
+    return tnp.asarray(np.array(tuple(shape), np.int64 if wide else np.int32))
+
+
+def dtype(x: Any) -> np.dtype[Any]:
+    """The dtype of an array or number, or that a type or a name of one stands for.
+
+    Raises: TypeError if it stands for none.
+    """
+    return aval_of(x).dtype if is_arraylike(x) else dtypes.canonical(x)
+
+
+# ---- sizes of results ----------------------------------------------------------------------------------------
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Shape,
+    window_dimensions: Shape,
+    window_strides: Shape,
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Shape | None = None,
+    window_dilation: Shape | None = None,
+) -> tuple[int, ...]:
+    """The shape of `reduce_window`, whose parameters these are; `padding` in pairs."""
+    who, n = "reduce_window_shape_tuple", len(operand_shape)
+    base, gaps = (
+        per_axis(who, what, values, n)
+        for what, values in (("base_dilation", base_dilation), ("window_dilation", window_dilation))
+    )
+    return tuple(map(count, operand_shape, window_dimensions, window_strides, padding, base, gaps))
+
+
+def conv_shape_tuple(
+    lhs_shape: Shape,
+    rhs_shape: Shape,
+    strides: Shape,
+    pads: str | Sequence[tuple[int, int]],
+    batch_group_count: int = 1,
+) -> tuple[int, ...]:
+    """The shape of a convolution of lhs [n, c, ..] with rhs [o, c, ..]. Raises: ValueError if padding does not fit."""
+    space, kernel = lhs_shape[2:], rhs_shape[2:]
+    pairs = explicit_padding("conv_shape_tuple", pads, space, kernel, strides)
+    sizes = [count(n, k, s, p, 1, 1) for n, k, s, p in zip(space, kernel, strides, pairs, strict=True)]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Shape,
+    rhs_shape: Shape,
+    window_strides: Shape,
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """The shape of a convolution whose axes have the order of `dimension_numbers`."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    found = conv_shape_tuple(_taken(lhs_shape, lhs), _taken(rhs_shape, rhs), window_strides, padding)
+    return _taken(found, argsort(out))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Shape,
+    rhs_shape: Shape,
+    window_strides: Shape,
+    padding: str | Sequence[tuple[int, int]],
+    dimension_numbers: Any,
+) -> tuple[int, ...]:
+    """The shape of `conv_transpose`, whose rhs has its features in the order of `dimension_numbers`."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    (n, _, *space), (o, _, *kernel) = _taken(lhs_shape, lhs), _taken(rhs_shape, rhs)
+    if isinstance(padding, str):
+        padding = [transposed_padding(k, s, padding) for k, s in zip(kernel, window_strides)]
+    sizes = [dilated(m, s) + sum(p) - k + 1 for m, k, s, p in zip(space, kernel, window_strides, padding, strict=True)]
+    return _taken((n, o, *sizes), argsort(out))
+
+
+def conv_general_permutations(dimension_numbers: Any) -> ConvDimensionNumbers:
+    """The axes that the three words of dimension numbers name: (batch, feature, space..) of lhs and out, for one.
+
+    Raises: ValueError if the words are not so.
+    """
+    rank = (1,) * len(dimension_numbers[0])
+    return conv_dimension_numbers(rank, rank, dimension_numbers)
+
+
+def _taken(shape: Shape, axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(shape[i]) for i in axes)

@@ -1,0 +1,270 @@
+"""Functions of `lax` that are made of others: shapes, patches, groups, upper halves, extremes, alternatives."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+from tapeless import lax
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 3))
+
+
+def close(x, y):
+    np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+# ---- shapes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_stacks(axis):
+    given = [X, 2 * X, X + 1]
+    found = lax.stack(given, axis)
+    np.testing.assert_array_equal(found, np.stack(given, axis))
+    for x, y in zip(lax.unstack(found, axis), given, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"stack: operands differ in shape: float64\[2,3\], float64\[3\]"):
+        lax.stack([X, X[0]])
+    with pytest.raises(ValueError, match="stack: there are no arrays"):
+        lax.stack([])
+    with pytest.raises(TypeError, match="differ in dtype"):
+        lax.stack([X, X.astype(np.float32)])
+    with pytest.raises(ValueError, match=r"unstack: float64\[\] has no axis"):
+        lax.unstack(np.float64(1)[()])
+    with pytest.raises(ValueError, match=r"broadcast_to_rank: float64\[2,3\] has more than 1 axes"):
+        lax.broadcast_to_rank(X, 1)
+
+
+def test_small_functions_of_shapes():
+    assert lax.broadcast_shapes((3, 1), (1, 4), (5, 1, 1)) == (5, 3, 4)
+    with pytest.raises(ValueError, match="broadcast"):
+        lax.broadcast_shapes((3, 1), (4, 1))
+    assert lax.broadcast_to_rank(X, 4).shape == (1, 1, 2, 3)
+    np.testing.assert_array_equal(lax.broadcast_like(np.arange(3), X), [[0, 1, 2]] * 2)
+    empty = lax.empty((2, 0), np.int8)
+    assert (empty.shape, empty.dtype) == ((2, 0), np.int8)
+    assert [np.asarray(lax.shape_as_value(s)).tolist() for s in ((2, 3), ())] == [[2, 3], []]
+    assert lax.shape_as_value((2**40,)).dtype == np.int64
+    assert [lax.dtype(x) for x in (X, np.int8, "bfloat16", 1.0)] == [X.dtype, np.int8, tl.numpy.bfloat16, np.float32]
+
+
+# ---- patches -------------------------------------------------------------------------------------------------
+
+WORDS = [None, ("NHWC", "HWIO", "NHWC"), ("NWHC", "WOIH", "CHWN"), ("HNCW", "IWOH", "NWCH")]
+
+
+def patches(x, kernel, strides, padding):
+    """Of an image [n, c, h, w]."""
+    x = np.pad(x, [(0, 0), (0, 0), *padding])
+    sizes = [(n - k) // s + 1 for n, k, s in zip(x.shape[2:], kernel, strides)]
+    out = np.zeros((*x.shape[:2], *kernel, *sizes))
+    for i, j in itertools.product(*map(range, sizes)):
+        a, b = i * strides[0], j * strides[1]
+        out[..., i, j] = x[:, :, a : a + kernel[0], b : b + kernel[1]]
+    return out.reshape(x.shape[0], -1, *sizes)
+
+
+@pytest.mark.parametrize("words", WORDS, ids=str)
+def test_patches(words):
+    """Elements are moved, so that others are as they were beside infinite ones."""
+    lhs, rhs, out = words or ("NCHW", "OIHW", "NCHW")
+    image = RNG.normal(size=(2, 3, 7, 5))
+    image[0, 0, 3, 2] = np.inf
+    kernel, strides, padding = {"H": 3, "W": 2}, {"H": 2, "W": 1}, {"H": (1, 2), "W": (0, 1)}
+    space = [c for c in rhs if c in "HW"]
+    x = np.transpose(image, ["NCHW".index(c) for c in lhs])
+    arguments = [kernel[c] for c in space], [strides[c] for c in space], [padding[c] for c in space]
+    found = lax.conv_general_dilated_patches(x, *arguments, dimension_numbers=words)
+    plain = patches(image, (3, 2), (2, 1), ((1, 2), (0, 1)))
+    if space != ["H", "W"]:  # the kernel's indices are in the order of its word
+        plain = plain.reshape(2, 3, 3, 2, *plain.shape[2:]).swapaxes(2, 3).reshape(plain.shape)
+    np.testing.assert_array_equal(found, np.transpose(plain, ["NCHW".index(c) for c in out]))
+    sizes = [{"O": 4, "I": 3, **kernel}[c] for c in rhs]
+    shape = lax.conv_general_shape_tuple(x.shape, sizes, *arguments[1:], words or (lhs, rhs, out))
+    assert shape == lax.conv_general_dilated(x, np.ones(sizes), *arguments[1:], dimension_numbers=words).shape
+
+
+@pytest.mark.parametrize("words", WORDS, ids=str)
+def test_kernels_that_are_the_same_everywhere(words):
+    """The local convolution is the other one then; it has its derivatives."""
+    lhs, rhs, out = words or ("NCHW", "OIHW", "NCHW")
+    x = RNG.normal(size=[{"N": 2, "C": 3, "H": 5, "W": 4}[c] for c in lhs])
+    kernel = RNG.normal(size=[{"O": 4, "I": 3, "H": 3, "W": 2}[c] for c in rhs])
+    wanted = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=words)
+    space = [c for c in rhs if c in "HW"]
+    # [o, c, kernel..] -> features c * kernel, at each place
+    flat = np.moveaxis(kernel, [rhs.index(c) for c in ("O", "I", *space)], range(4)).reshape(4, -1)
+    size = dict(zip(out, wanted.shape))
+    everywhere = np.broadcast_to(flat[(...,) + (None,) * 2], (*flat.shape, *[size[c] for c in space]))
+    local = np.moveaxis(everywhere, range(4), [rhs.index(c) for c in ("O", "I", *space)])
+    filter_shape = [kernel.shape[rhs.index(c)] for c in space]
+    close(lax.conv_general_dilated_local(x, local, (1, 1), "SAME", filter_shape, dimension_numbers=words), wanted)
+
+
+def test_derivatives_of_local_convolutions():
+    x, kernel = RNG.normal(size=(1, 2, 4)), RNG.normal(size=(3, 4, 3))
+    tl.testing.check_grads(lambda x, k: lax.conv_general_dilated_local(x, k, (1,), "VALID", (2,)), (x, kernel), 2)
+
+
+def test_sizes_of_results():
+    lhs, rhs = (2, 3, 7, 5), (4, 3, 3, 2)
+    for padding in ("SAME", "VALID", ((1, 0), (0, 2))):
+        found = lax.conv_transpose(
+            np.ones(lhs), np.ones(rhs), (2, 1), padding, dimension_numbers=("NCHW", "OIHW", "NCHW")
+        )
+        assert lax.conv_transpose_shape_tuple(lhs, rhs, (2, 1), padding, ("NCHW", "OIHW", "NCHW")) == found.shape
+    assert lax.conv_shape_tuple((4, 3, 7), (4, 3, 3), (2,), "VALID", 2) == (2, 4, 3)
+    window = ((3, 2), (2, 1), ((1, 1), (0, 2)), (2, 1), (1, 2))
+    shape = lax.reduce_window_shape_tuple((7, 5), *window)
+    assert lax.reduce_window(np.ones((7, 5)), 0.0, lax.add, *window).shape == shape
+    assert lax.conv_general_permutations(("NHWC", "HWIO", "NHWC")) == ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+
+
+# ---- groups of rows ------------------------------------------------------------------------------------------
+
+
+def grouped(x, y, sizes):
+    out, ends = np.zeros((len(x), y.shape[-1])), np.cumsum(sizes)
+    for k, (a, b) in enumerate(zip(ends - sizes, ends)):
+        out[a:b] = x[a:b] @ y[k]
+    return out
+
+
+def test_products_of_groups():
+    x, y = RNG.normal(size=(7, 3)), RNG.normal(size=(4, 3, 5))
+    product = tl.jit(lax.ragged_dot)
+    for sizes in ([2, 0, 3, 2], [1, 1, 1, 1], [0, 0, 0, 0], [7, 0, 0, 0], [5, 5, 0, 0]):
+        close(product(x, y, np.array(sizes)), grouped(x, y, np.array(sizes)))
+    spoilt = np.concatenate([y[:3], np.full_like(y[:1], np.nan)])
+    close(product(x, spoilt, np.array([2, 2, 3, 0])), grouped(x, y, np.array([2, 2, 3, 0])))  # nobody's matrix
+    sizes = np.array([2, 0, 3, 1])
+    tl.testing.check_grads(lambda x, y: lax.ragged_dot(x, y, sizes), (x, y), 1)
+    found = tl.vmap(lax.ragged_dot, (0, None, 0))(np.stack([x, 2 * x]), y, np.stack([sizes, sizes[::-1]]))
+    close(found[1], grouped(2 * x, y, sizes[::-1]))
+
+
+def numbers(contracted, batch, ragged, groups):
+    return lax.RaggedDotDimensionNumbers((contracted, batch), [ragged], groups)
+
+
+def test_groups_of_other_axes():
+    x, y, sizes = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(2, 3, 4, 5)), np.array([[2, 1, 3], [0, 4, 1]])
+    found = lax.ragged_dot_general(x, y, sizes, numbers(([2], [2]), ([0], [0]), 1, [1]))
+    close(found, [grouped(*each) for each in zip(x, y, sizes)])
+    x, y = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(6, 2, 5))
+    found = np.asarray(lax.ragged_dot_general(x, y, sizes, numbers(([1], [0]), ([0], [1]), 1, [])))
+    for i, of_batch in enumerate(sizes):
+        ends = np.cumsum(of_batch)
+        for k, (a, b) in enumerate(zip(ends - of_batch, ends)):
+            close(found[k, i], x[i, a:b].T @ y[a:b, i])
+    x, y = RNG.normal(size=(4, 6, 3)), RNG.normal(size=(4, 3, 5))
+    close(lax.ragged_dot_general(x, y, sizes[0], numbers(([2], [1]), ([0], [0]), 0, [])), x @ y)
+
+
+def test_groups_that_do_not_fit():
+    x, y = np.ones((7, 3)), np.ones((4, 3, 5))
+    with pytest.raises(TypeError, match=r"axis 0 of rhs must have 3 elements: float64\[7,3\], float64\[4,3,5\]"):
+        lax.ragged_dot(x, y, np.array([1, 2, 3]))
+    with pytest.raises(TypeError, match=r"group sizes must be integers \[g\]: "):
+        lax.ragged_dot(x, y, np.ones(4))
+    with pytest.raises(NotImplementedError, match="group_offset and out_sharding are not supported"):
+        lax.ragged_dot(x, y, np.array([1, 2, 3, 1]), group_offset=np.array([1]))
+
+
+# ---- elements ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_upper_halves_of_products(dtype):
+    info = np.iinfo(dtype)
+    edges = np.array([info.min, info.max, 0, 1, info.max // 2, info.max - 1, info.min + 1], dtype)
+    more = RNG.integers(info.min, info.max, 100, dtype, endpoint=True)
+    x, y = (np.concatenate([a, more[::step]]) for a, step in ((np.repeat(edges, 7), 1), (np.tile(edges, 7), -1)))
+    wanted = np.array([(int(a) * int(b)) >> info.bits for a, b in zip(x, y)], dtype)
+    found = lax.mulhi(x, y)
+    np.testing.assert_array_equal(found, wanted)
+    assert found.dtype == dtype
+    with pytest.raises(TypeError, match="mulhi: the operand must be an integer"):
+        lax.mulhi(1.0, 2.0)
+
+
+@pytest.mark.parametrize("mode", ["fill", "clip"])
+def test_functions_at_indices(mode):
+    dims = lax.ScatterDimensionNumbers((), (0,), (0,))
+    indices = np.array([[0], [2], [0], [9]])
+    wanted = np.arange(5.0)
+    for i in (0, 2, 0, *([4] if mode == "clip" else [])):
+        wanted[i] = 2 * wanted[i] + 1
+
+    def f(x, indices):
+        return lax.scatter_apply(x, indices, lambda v: 2 * v + 1, dims, update_shape=(4,), mode=mode)
+
+    for call in (f, tl.jit(f)):
+        np.testing.assert_array_equal(call(np.arange(5.0), indices), wanted)
+    with pytest.raises(TypeError, match=r"scatter_apply: func gives bool\[5\] for 5 scalars of float64"):
+        lax.scatter_apply(np.arange(5.0), indices, lambda v: v > 0, dims, update_shape=(4,))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_extremes(axis):
+    x = RNG.permutation(21).astype(float).reshape(3, 7)
+    x[0, 2] = np.nan
+    for k in (0, 1, 3):
+        least, places = lax.approx_min_k(x, k, axis)
+        np.testing.assert_array_equal(least, np.take(np.sort(x, axis), range(k), axis))
+        np.testing.assert_array_equal(places, np.take(np.argsort(x, axis), range(k), axis))
+        greatest, places = lax.approx_max_k(x, k, axis, recall_target=0.5)
+        np.testing.assert_array_equal(greatest, np.take(np.flip(np.sort(x, axis), axis), range(k), axis))
+        np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places), axis), greatest)
+    tl.testing.check_grads(lambda x: lax.approx_min_k(x, 2)[0], (x[1:],), 1)
+
+
+def test_searches_that_are_refused():
+    with pytest.raises(TypeError, match=r"approx_max_k: the operand must be of floating point, not int64\[3\]"):
+        lax.approx_max_k(np.arange(3), 1)
+    with pytest.raises(ValueError, match=r"recall_target must be above 0 and at most 1, not 2\.0"):
+        lax.approx_min_k(X, 1, recall_target=2.0)
+    with pytest.raises(ValueError, match=r"there are no 4 elements along axis 1 of float64\[2,3\]"):
+        lax.approx_min_k(X, 4)
+    with pytest.raises(NotImplementedError, match="aggregate_to_topk=False"):
+        lax.approx_max_k(X, 1, aggregate_to_topk=False)
+
+
+# ---- alternatives --------------------------------------------------------------------------------------------
+
+
+def test_functions_of_platforms():
+    """The CPU's is called, compiled alone, and differentiated."""
+
+    def f(x):
+        return lax.platform_dependent(x, cuda=lax.sin, cpu=lambda x: x**2, default=lax.cos)
+
+    assert float(f(3.0)) == 9 == float(tl.jit(f)(3.0))
+    assert float(tl.grad(f)(3.0)) == 6 == float(tl.jit(tl.grad(f))(3.0))
+    np.testing.assert_array_equal(tl.jit(tl.vmap(f))(np.arange(3.0)), [0, 1, 4])
+    text = tl.jit(f).lower(3.0).as_text()
+    assert "sine" not in text and "case" not in text
+    other = tl.jit(lambda x: lax.platform_dependent(x, tpu=lax.sin, default=lambda x: x + 1))
+    assert float(other(1.0)) == 2
+
+
+def test_platforms_without_function():
+    with pytest.raises(NotImplementedError, match=r"nothing for cpu, only for cuda, tpu\.\n  Add cpu=, or default=\."):
+        tl.jit(lambda x: lax.platform_dependent(x, cuda=lax.sin, tpu=lax.cos))(1.0)
+    with pytest.raises(ValueError, match="gpu is no platform: pass cuda= or rocm="):
+        lax.platform_dependent(1.0, gpu=lax.sin)
+    with pytest.raises(ValueError, match="there are no functions"):
+        lax.platform_dependent(1.0)
+
+
+def test_composites():
+    power = lax.composite(lambda x, *, n: x**n, "my.power", 1)
+    assert float(power(2.0, n=3)) == 8
+    assert float(tl.grad(lambda x: power(x, n=3))(2.0)) == 12
+    assert "@my.power" in str(tl.make_jaxpr(lambda x: power(x, n=2))(3.0))

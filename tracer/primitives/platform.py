@@ -1,0 +1,24 @@
+"""The platform that a program is compiled for, which is not known before."""
+
+import numpy as np
+
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.types import ShapedArray
+
+Platforms = tuple[tuple[str, ...] | None, ...]
+
+
+def platform_index(platforms: Platforms) -> Array:
+    """The position, int32[], among groups of names, of the platform that the program is compiled for; None is any.
+
+    Raises: when the program is compiled, NotImplementedError if it is in no group.
+    """
+    return platform_index_p.bind(platforms=platforms)[0]
+
+
+def _platform_index_type(*, platforms: Platforms) -> tuple[ShapedArray, ...]:
+    return (ShapedArray((), np.dtype(np.int32)),)
+
+
+platform_index_p = Primitive("platform_index", _platform_index_type)
