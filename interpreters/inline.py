@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, carried, map_subjaxprs, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, carried, map_carried, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.call import jit_p
 
 
@@ -139,7 +139,7 @@ class _Inlining:
 
     def _written(self, frame: _Frame, eqn: Equation) -> Equation:
         """An equation, in a function of variables of its own: programs made of one another share theirs."""
-        params = map_subjaxprs(self.rewritten, eqn.params) if eqn.primitive.carries_programs else eqn.params
+        params = map_carried(self.rewritten, eqn)
         outs = eqn.outvars
         if frame.call is not None:
             outs = tuple([Var(v.aval, v.linear and frame.linear) for v in eqn.outvars])

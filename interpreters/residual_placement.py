@@ -11,7 +11,7 @@ from tapeless.interpreters.partial_eval import UnzippedJaxpr
 from tapeless.interpreters.simplifications import licm
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr, map_subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr, map_carried
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
 
@@ -60,7 +60,7 @@ def apart(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _apart(eqn: Equation) -> Equation:
-    params = map_subjaxprs(apart, eqn.params)
+    params = map_carried(apart, eqn)
     if params.get("prevent_cse"):
         params = {**params, "prevent_cse": False}
     return eqn if params is eqn.params else eqn.replace(params=params)

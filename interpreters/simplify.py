@@ -26,7 +26,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.incoming import exact
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
@@ -114,7 +114,7 @@ class Writer:
             if found is not None and self.replace(eqn, found):
                 return
         if eqn.primitive.carries_programs:
-            params = map_subjaxprs(simplified_body, eqn.params)
+            params = map_carried(simplified_body, eqn)
             if params is not eqn.params:
                 self.changed, now = True, now.replace(params=params)
         self.keep(now)

@@ -49,6 +49,7 @@ class Primitive:
     """
 
     __slots__ = ("_typed", "carries_programs", "effect", "name", "takes_keys", "typing_rule")
+    keeps_programs = False  # are programs among its params those of a library, which no pass rewrites?
 
     def __init__(
         self,

@@ -197,6 +197,12 @@ def map_subjaxprs(f: Callable[[Jaxpr], Jaxpr], params: dict[str, Any]) -> dict[s
     return params if all(map(operator.is_, new.values(), params.values())) else new
 
 
+def map_carried(f: Callable[[Jaxpr], Jaxpr], eqn: "Equation") -> dict[str, Any]:
+    """An equation's params with `f` applied to the programs that it carries, but for those that a library keeps."""
+    primitive = eqn.primitive
+    return map_subjaxprs(f, eqn.params) if primitive.carries_programs and not primitive.keeps_programs else eqn.params
+
+
 def _mapped(f: Callable[[Jaxpr], Jaxpr], value: Any) -> Any:
     if isinstance(value, Jaxpr):
         return f(value)

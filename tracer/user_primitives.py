@@ -27,6 +27,7 @@ class UserPrimitive(Primitive):
     """An operation that is none of ours. `rules` holds what its library says of it, by kind."""
 
     __slots__ = ("multiple_results", "rules")
+    keeps_programs = True  # a library compares them by identity, with others that it keeps itself
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self._types, remember=False, takes_keys=False, registered=False)

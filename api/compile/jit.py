@@ -17,6 +17,7 @@ from tapeless.arguments.static import Arguments
 from tapeless.compile.cache_misses import TraceKey, explained
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
+from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
 from tapeless.tracer import core, dtypes, logs, pytree, source
@@ -272,6 +273,8 @@ class Jitted:
             args, kwargs = pytree.unflatten(tree, xs)
             args, kwargs = self._static.put_back(args, kwargs, statics)
             result = self._fun(*args, **kwargs)
+            if self._who == "eval_shape":
+                result = pytree.tree_map(_standing_for, result)
             outs, out_tree = pytree.flatten(result)
             check_arrays(f"{self._who}: the result{{}} of {core.describe_function(self._fun)}", result)
             out.append(out_tree)
@@ -331,6 +334,11 @@ def _is_plain(args: Sequence[Any]) -> bool:
 
 def _is_abstract(x: Any) -> bool:
     return isinstance(x, ShapeDtypeStruct)
+
+
+def _standing_for(x: Any) -> Any:
+    """Zeros of the type that is described, in a program that does not run."""
+    return instantiate(Zero(_type_of(x))) if _is_abstract(x) else x
 
 
 def _type_of(x: Any) -> ShapedArray:

@@ -40,7 +40,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Args:
       args, kwargs: pytrees of arrays or of `tl.ShapeDtypeStruct`.
-    Returns: the result's pytree with a ShapeDtypeStruct at each leaf.
+    Returns: the result's pytree with a ShapeDtypeStruct at each leaf; `fun` may return some, too.
     Raises: TypeError if `fun` is no function, or an argument, or a result, is no array; whatever tracing `fun` raises.
     """
     return tracing_of("eval_shape", fun).trace(*args, **kwargs).out_info

@@ -440,6 +440,7 @@ prices[linalg.cholesky_p] = Price(nonlinear=_cholesky)
 for _primitive in (factorization.lu_p, factorization.det_p):
     prices[_primitive] = Price(nonlinear=_decomposition(lambda m, n: m * n * n - n**3 // 3))
 prices[factorization.qr_p] = Price(nonlinear=_decomposition(lambda m, n, **_: 4 * (m * n * n - n**3 // 3)))
+prices[factorization.geqrf_p] = Price(nonlinear=_decomposition(lambda m, n: 2 * (m * n * n - n**3 // 3)))
 prices[spectral.eigh_p] = Price(
     nonlinear=_decomposition(lambda _, n, compute_v, **__: 9 * n**3 if compute_v else 4 * n**3 // 3)
 )

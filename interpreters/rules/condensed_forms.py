@@ -7,7 +7,9 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import condensed_forms as a
 
 
-def _without_derivative(primitive: Primitive) -> Any:
+def without_derivative(primitive: Primitive) -> Any:
+    """Make the derivative of a reduction of a matrix, which says that there is none."""
+
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         raise NotImplementedError(
             f"{primitive} has no derivative: what reduces a matrix depends on it in a way that is not there.\n"
@@ -18,5 +20,5 @@ def _without_derivative(primitive: Primitive) -> Any:
 
 
 for _primitive in (a.hessenberg_p, a.tridiagonal_p, a.schur_p):
-    jvp.rules[_primitive] = _without_derivative(_primitive)
+    jvp.rules[_primitive] = without_derivative(_primitive)
     vmap.front(_primitive)

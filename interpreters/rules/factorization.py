@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.rules.condensed_forms import without_derivative
 from tapeless.interpreters.rules.linalg import matmul
 from tapeless.interpreters.zero import zero_of
 from tapeless.tracer import dtypes
@@ -261,8 +262,9 @@ def _spread(matrix: Any, like: Any) -> Any:
 
 jvp.rules[a.lu_p] = _lu_jvp
 jvp.rules[a.qr_p] = _qr_jvp
+jvp.rules[a.geqrf_p] = without_derivative(a.geqrf_p)
 jvp.partials(a.det_p, _det_tangent)
 jvp.partials(a.adjugate_p, _adjugate_tangent)
 jvp.partials_of_result(a.pinv_p, _pinv_tangent)
-for _primitive in (a.lu_p, a.qr_p, a.det_p, a.adjugate_p, a.pinv_p):
+for _primitive in (a.lu_p, a.qr_p, a.geqrf_p, a.det_p, a.adjugate_p, a.pinv_p):
     vmap.front(_primitive)

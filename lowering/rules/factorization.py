@@ -70,11 +70,17 @@ def _qr(f: Function, outs: Any, x: Value, *, full_matrices: bool, pivoting: bool
         found, places, scales = lapack.call_plainly(f, "geqp3", [x, free], [x.aval, *places, scales], ((0, 0), (1, 1)))
         places = write_out(f, lambda p: e.sub(p, np.int32(1)), [places])
     else:
-        found, scales = lapack.call_plainly(f, "geqrf", [x], [x.aval, scales], ((0, 0),))
+        found, scales = _geqrf(f, (x.aval, scales), x)
     (upper,) = write_out(f, lambda y: triu(slice_in_dim(y, 0, r.shape[-2], axis=-2)), [found])
     (vectors,) = write_out(f, lambda y: _columns(y, k, q.shape[-1]), [found])
     routine = lapack.variant(x.aval, "orgqr", "ungqr")
     return lapack.call_plainly(f, routine, [vectors, scales], [q], ((0, 0),))[0], upper, *places
+
+
+def _geqrf(f: Function, outs: Any, x: Value) -> Any:
+    if not x.aval.size:
+        return x, f.constant(0, outs[1])
+    return lapack.call_plainly(f, "geqrf", [x], list(outs), ((0, 0),))
 
 
 def _columns(x: Any, k: int, n: int) -> Any:
@@ -151,6 +157,7 @@ def _pinv(x: Any, *, rtol: float, hermitian: bool) -> Any:
 
 emit.rules[a.lu_p] = _lu
 emit.rules[a.qr_p] = _qr
+emit.rules[a.geqrf_p] = _geqrf
 emit.rules[a.det_p] = composed(_det)
 emit.rules[a.adjugate_p] = _adjugate
 emit.rules[a.pinv_p] = composed(_pinv)

@@ -32,5 +32,8 @@ def compare(ours: Any, theirs: Any, name: str = "") -> None:
         assert list(ours) == list(theirs)
         for key, expected in theirs.items():
             compare(ours[key], expected, f"{name}/{key}")
+    elif isinstance(theirs, list) and any(isinstance(x, list) for x in theirs):
+        for i, (mine, expected) in enumerate(zip(ours, theirs, strict=True)):
+            compare(mine, expected, f"{name}[{i}]")
     else:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6, err_msg=name)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from tapeless.tracer.primitives.factorization import adjugate_p, det_p, lu_p, pinv_p, qr_p
+from tapeless.tracer.primitives.factorization import adjugate_p, det_p, geqrf_p, lu_p, pinv_p, qr_p
 from tests.samples.sample import Sample, f32
 
 LAPACK = ("float32", "float64", "complex64", "complex128")
@@ -46,6 +46,11 @@ def qr(label: str, x: Any, full_matrices: bool = False, pivoting: bool = False, 
     return Sample(qr_p, (x,), orthogonal, params, label=label, rtol=1e-5, **options)
 
 
+def reflections(x: Any) -> Any:
+    packed, factors = np.linalg.qr(x, "raw")
+    return np.swapaxes(packed, -1, -2), factors
+
+
 def adjugate(x: Any) -> Any:
     return np.linalg.det(x)[..., None, None] * np.linalg.inv(x)
 
@@ -80,6 +85,16 @@ ROWS = [
     qr("pivoting-wide", WIDE, pivoting=True),
     qr("pivoting-batch", BATCH, pivoting=True),
     qr("pivoting-complex", COMPLEX, pivoting=True),
+    *[
+        Sample(geqrf_p, (x,), reflections, differentiable=(), label=label, rtol=1e-5, **more)  # type: ignore
+        for label, x, more in (
+            ("square", SQUARE, {"dtypes": LAPACK, "bad": bad(*NO_MATRIX)}),
+            ("tall", TALL, {}),
+            ("wide", WIDE, {}),
+            ("batch", BATCH, {}),
+            ("complex", COMPLEX, {}),
+        )
+    ],
     Sample(det_p, (SQUARE,), np.linalg.det, dtypes=LAPACK, bad=bad(*NO_SQUARE), rtol=1e-5),
     Sample(det_p, (BATCH,), np.linalg.det, label="batch", rtol=1e-5),
     Sample(det_p, (COMPLEX,), np.linalg.det, label="complex", rtol=1e-5),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.numpy.shaping import matrix_transpose
 from tapeless.tracer.numpy.sorting import argsort
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import factorization, linalg, spectral
@@ -187,11 +188,15 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     Args:
       a: [.., m, n]; k is the lesser of m and n.
       mode: "reduced" for Q [.., m, k] and R [.., k, n]; "complete" for Q [.., m, m] and R [.., m, n]; "r" for R
-        [.., k, n] alone.
-    Returns: (Q, R), a named tuple, or R.
+        [.., k, n] alone; "raw" for what `lax.linalg.ormqr` takes, transposed, [.., n, m], and the factors of the
+        reflections, [.., k], without derivatives.
+    Returns: (Q, R), a named tuple, or R, or a pair.
     Raises: ValueError if a has fewer than two axes or there is no such mode, TypeError if it is of half precision.
     """
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', not {mode!r}.")
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', not {mode!r}.")
+    if mode == "raw":
+        packed, taus = factorization.geqrf(matrix_operand("qr", a))
+        return matrix_transpose(packed), taus
     q, r = factorization.qr(matrix_operand("qr", a), full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)

@@ -182,8 +182,10 @@ def isscalar(element: Any) -> builtins.bool:
 
 
 def iscomplexobj(x: Any) -> builtins.bool:
-    """Tell whether an array or number is of a complex type."""
-    return dtypes.is_complex(aval_of(by_protocol(x)).dtype)
+    """Tell whether an array or number, or a description of one that has a dtype, is of a complex type."""
+    x = by_protocol(x)
+    described = hasattr(x, "dtype") and not is_arraylike(x)
+    return dtypes.is_complex(np.dtype(x.dtype) if described else aval_of(x).dtype)
 
 
 def isrealobj(x: Any) -> builtins.bool:

@@ -69,6 +69,29 @@ def _qr_type(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> tuple[Sh
 
 qr_p = Primitive("qr", _qr_type)
 
+
+def geqrf(x: ArrayLike) -> tuple[Array, Array]:
+    """Decompose x = q @ r with q left as a product of reflections, which `householder_product` and `ormqr` take.
+
+    Args:
+      x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n. There is no derivative.
+    Returns: [.., m, n], r on and above the diagonal, below it the vectors of the reflections; [.., k], their factors.
+    Raises: TypeError if x has another dtype, ValueError if it has fewer than two axes.
+    Source: LAPACK, geqrf.
+    """
+    check_matrix("geqrf", aval_of(x))
+    packed, taus = geqrf_p.bind(x)
+    return packed, taus
+
+
+def _geqrf_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    check_matrix("geqrf", x)
+    *batch, m, n = x.shape
+    return x.strong(), x.update(shape=(*batch, min(m, n)), weak_type=False)
+
+
+geqrf_p = Primitive("geqrf", _geqrf_type)
+
 # ---- determinants --------------------------------------------------------------------------------------------
 
 

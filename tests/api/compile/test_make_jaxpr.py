@@ -120,3 +120,17 @@ def test_shardings_of_types():
     assert tl.jit(lambda x: x + 1).lower(spec).compile()(x).tolist() == [2.0, 2.0, 2.0]
     with pytest.raises(NotImplementedError, match="ShapeDtypeStruct: sharding='elsewhere' is not where programs"):
         tl.ShapeDtypeStruct((3,), "float32", sharding="elsewhere")
+
+
+def test_eval_shape_of_a_function_that_returns_types():
+    """A leaf may be a type already, as of a function that looks at types itself."""
+    key = tl.eval_shape(tl.random.key, 0)
+    given = {
+        "x": tl.ShapeDtypeStruct((2, 0), tnp.int8),
+        "weak": tl.ShapeDtypeStruct((), tnp.float32, weak_type=True),
+        "key": key,
+    }
+    assert tl.eval_shape(lambda x: {**given, "y": 2 * x}, given["x"]) == {**given, "y": given["x"]}
+    assert tnp.iscomplexobj(tl.ShapeDtypeStruct((2,), tnp.complex64)) and tnp.isrealobj(given["x"])
+    with pytest.raises(TypeError, match="not an array"):
+        tl.jit(lambda: given["x"])()

@@ -199,6 +199,25 @@ def test_errors_name_what_is_missing():
         ad.primitive_jvps[tl.lax.stop_gradient_p] = lambda primals, tangents: None
 
 
+def test_programs_among_params_are_kept():
+    """No pass rewrites them: a library compares them with others that it keeps."""
+    program = tl.make_jaxpr(lambda x: tl.jit(tnp.sin)(x) * 1 + 0)(X).jaxpr
+    seen, p = [], Primitive("carrying")
+
+    def compute(x, *, programs, which):
+        seen.append(programs[which] is program)
+        return tl.core.eval_jaxpr(program, (), x)[0]
+
+    p.def_impl(compute)
+    p.def_abstract_eval(lambda x, **_: ShapedArray(x.shape, x.dtype))
+    ad.deflinear2(p, lambda ct, x, **params: (p.bind(ct, **params),))
+    mlir.register_lowering(p, mlir.lower_fun(compute, multiple_results=False))
+    f = tl.checkpoint(lambda x: p.bind(x, programs=(None, program), which=1).sum())
+    assert tl.jit(tl.grad(lambda x: 2 * f(x)))(X).tolist() == [float(np.sin(np.float32(2)))] * 3
+    tl.jit(lambda x: tl.lax.fori_loop(0, 2, lambda i, y: y + f(x), 0.0))(X)
+    assert seen and all(seen)
+
+
 def test_our_primitives_take_the_transpose_rule_that_they_lack():
     """As lineax does: stopped gradients are linear in linear functions, and stay zero in derivatives."""
     stopped, double = tl.lax.stop_gradient_p, lambda x: 2 * tl.lax.stop_gradient(x)

@@ -205,6 +205,14 @@ def _svd(run: Run, eqn: Any, x: Values) -> Any:
     return (u, s, vh) if eqn.params["compute_uv"] else s
 
 
+@meaning("geqrf")
+def _geqrf(run: Run, eqn: Any, x: Values) -> Any:
+    """LAPACK's reflections, by NumPy."""
+    _refuse_steps(eqn, x)
+    packed, taus = np.linalg.qr(x, "raw")
+    return np.swapaxes(packed, -1, -2), taus
+
+
 # ---- condensed forms -------------------------------------------------------------------------------------------
 
 

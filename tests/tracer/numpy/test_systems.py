@@ -217,8 +217,8 @@ def test_errors():
         linalg.svd(square[0])
     with raises(ValueError, "eigvalsh: UPLO must be 'L', 'U' or None, not 'l'."):
         linalg.eigvalsh(square, "l")
-    with raises(ValueError, "qr: mode must be 'reduced', 'complete' or 'r', not 'raw'."):
-        linalg.qr(square, "raw")
+    with raises(ValueError, "qr: mode must be 'reduced', 'complete', 'r' or 'raw', not 'full'."):
+        linalg.qr(square, "full")
     with raises(TypeError, "matrix_power: n must be an integer, not 0.5."):
         linalg.matrix_power(square, 0.5)
     with raises(TypeError, "tensorinv: ind must be an integer, not 1.5."):
@@ -233,3 +233,20 @@ def test_errors():
         linalg.slogdet(square, method="qr")
     with raises(ValueError, "lstsq: a matrix [m, n] and a right side [m, k] or [m], not float64[3,3] and float64[2]."):
         linalg.lstsq(square, np.ones(2))
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 4), (3, 3), (2, 4, 3), (0, 3), (2, 0)])
+def test_qr_as_reflections(shape):
+    """As NumPy has it; `ormqr` and `householder_product` take the transposed one."""
+    a = np.random.default_rng(0).normal(size=shape)
+    packed, taus = linalg.qr(a, "raw")
+    for mine, expected in zip((packed, taus), np.linalg.qr(a, "raw"), strict=True):
+        np.testing.assert_allclose(mine, expected, atol=1e-12)
+    if a.size:
+        k = min(shape[-2:])
+        h = tnp.matrix_transpose(packed)
+        r = tl.lax.linalg.ormqr(h, taus, a, transpose=True)
+        np.testing.assert_allclose(r, np.triu(h), atol=1e-12)
+        np.testing.assert_allclose(tl.lax.linalg.householder_product(h[..., :k], taus), linalg.qr(a).Q, atol=1e-12)
+    with pytest.raises(NotImplementedError, match="geqrf has no derivative"):
+        tl.grad(lambda a: linalg.qr(a, "raw")[1].sum())(np.eye(2))
