@@ -149,7 +149,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     given = [
         tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
     ]
-    f = _FlatFunction("jvp", fun, tree, has_aux)
+    f = FlatFunction("jvp", fun, tree, has_aux)
     values, pushed = forward.jvp(f, flat, given, fun)
     result = f.unflatten(values), f.unflatten(instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
@@ -207,7 +207,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
 
 def linear_jaxpr(
     who: str, fun: Callable[..., Any], args: Sequence[Any], argnums: Any = None, strict: bool = False
-) -> tuple["_FlatFunction", Any, Jaxpr, tuple[Any, ...]]:
+) -> tuple["FlatFunction", Any, Jaxpr, tuple[Any, ...]]:
     """A function that must be linear, as a program that is checked to be.
 
     Args:
@@ -225,7 +225,7 @@ def linear_jaxpr(
     for aval, linear in zip(avals, is_linear):
         if linear and not dtypes.is_inexact(aval.dtype):
             raise TypeError(f"{who}: arguments must be floating point or complex, not {aval}.")
-    f = _FlatFunction(who, fun, tree, False)
+    f = FlatFunction(who, fun, tree, False)
     jaxpr, consts = trace_to_jaxpr(f, avals, what=who, function=fun)
     program = mark_linear(jaxpr, [*[False] * len(consts), *is_linear])
     _check_with_values(program, consts, strict)
@@ -247,7 +247,7 @@ def zeros_among(consts: Sequence[Any]) -> list[bool]:
 # ---- flat functions ------------------------------------------------------------------------------------------
 
 
-class _FlatFunction:
+class FlatFunction:
     """Adapter of a function of pytrees to flat arrays, which remembers the structure of its result."""
 
     def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
@@ -285,11 +285,11 @@ def _vjp(who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: An
 
 def _linearized(
     who: str, fun: Any, primals: Sequence[Any], has_aux: bool, function: Any, caller: str
-) -> tuple[list[Any], _FlatFunction, LinearMap]:
+) -> tuple[list[Any], FlatFunction, LinearMap]:
     """Compute the values of a function, aux among them, and its derivative, which `caller` applies, in messages."""
     given, tree = pytree.flatten(tuple(primals))
     flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
-    f = _FlatFunction(who, fun, tree, has_aux, function)
+    f = FlatFunction(who, fun, tree, has_aux, function)
     values, program = linearization.linearize(f, flat, function, who)
     n = f.out_tree.num_leaves
     domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))

@@ -120,12 +120,12 @@ def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> An
     made = [jvp.jvp_jaxpr(branch, some, out_some) for branch in branches]
     outer = [x for _, consts, _ in made for x in consts]
     results = c.cond(
-        primals[0], [*outer, *primals[1:], *where_true(some, tangents[1:])], _with_all_consts([m[:2] for m in made])
+        primals[0], [*outer, *primals[1:], *where_true(some, tangents[1:])], with_all_consts([m[:2] for m in made])
     )
     return with_zeros(results, out_some)
 
 
-def _with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
+def with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
     """Programs that each take the constants of all before their operands, and use their own."""
     types = [[aval_of(x) for x in consts] for _, consts in programs]
     made = []

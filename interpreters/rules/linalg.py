@@ -4,6 +4,7 @@ from typing import Any
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero, zero_of
 from tapeless.tracer.numpy.matrices import tril, triu
 from tapeless.tracer.primitives import linalg as a
 from tapeless.tracer.primitives.contraction import Precision, batch_matmul
@@ -41,17 +42,24 @@ def _triangle(t: Any, lower: bool, unit_diagonal: bool) -> Any:
     return tril(t, -1 if unit_diagonal else 0) if lower else triu(t, 1 if unit_diagonal else 0)
 
 
-def _by_matrix(t: Any, x: Any, matrix: Any, _: Any, **params: Any) -> Any:
-    moved = _triangle(t, params["lower"], params["unit_diagonal"])
+def _triangular_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    """Push both tangents through one solution."""
+    (matrix, _), (moving, t) = primals, tangents
+    out = a.triangular_solve_p.bind(*primals, **params)
+    if type(moving) is Zero:
+        return out, (zero_of(out[0]),) if type(t) is Zero else a.triangular_solve_p.bind(matrix, t, **params)
+    moved = _moved(moving, out[0], **params)
+    right = neg(moved) if type(t) is Zero else sub(t, moved)
+    return out, a.triangular_solve_p.bind(matrix, right, **params)
+
+
+def _moved(t: Any, x: Any, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool) -> Any:
+    """op(dA) X."""
+    moved = _triangle(t, lower, unit_diagonal)
     n = aval_of(moved).ndim
-    if params["transpose_a"]:
+    if transpose_a:
         moved = transposed(moved, (*range(n - 2), n - 1, n - 2))
-    right = matmul(moved, x) if params["left_side"] else matmul(x, moved)
-    return a.triangular_solve_p.bind(matrix, neg(right), **params)[0]
-
-
-def _by_right_side(t: Any, _: Any, matrix: Any, __: Any, **params: Any) -> Any:
-    return a.triangular_solve_p.bind(matrix, t, **params)[0]
+    return matmul(moved, x) if left_side else matmul(x, moved)
 
 
 def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: bool, **params: Any) -> Any:
@@ -60,7 +68,7 @@ def _triangular_solve_transpose(cts: Any, matrix: Any, b: Any, *, transpose_a: b
     return None, a.triangular_solve_p.bind(matrix, cts[0], transpose_a=not transpose_a, **params)[0]
 
 
-jvp.partials_of_result(a.triangular_solve_p, _by_matrix, _by_right_side)
+jvp.rules[a.triangular_solve_p] = _triangular_solve_jvp
 jvp.structurally_linear[a.triangular_solve_p] = (1,)
 transpose.rules[a.triangular_solve_p] = _triangular_solve_transpose
 vmap.front(a.triangular_solve_p)
