@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.interpreters.transpose import is_linear
@@ -44,26 +44,39 @@ def _dot_general_transpose(
 
 def _pull(ct: Any, aval: ShapedArray, other: Any, dims: c.Dims, precision: c.Precisions, *, swapped: bool) -> Any:
     """Cotangent of the operand of type `aval`: ct contracted with `other` over the axes that only `other` has."""
-    pulled_dims, order = _pulled_dims(aval.ndim, aval_of(other).ndim, dims, swapped)
-    ct, other = _joined(ct, other)
+    pulled = _pulled_dims(aval.ndim, aval_of(other).ndim, dims, swapped)
+    factors = _joined(ct, other)
+    if not pulled.ct_first:
+        factors, precision = factors[::-1], (precision[1], precision[0])
     (out,) = c.dot_general_p.bind(
-        ct, other, dimension_numbers=pulled_dims, precision=precision, preferred_element_type=None
+        *factors, dimension_numbers=pulled.dims, precision=precision, preferred_element_type=None
     )
-    return permute(_converted(out, aval.dtype), order)
+    return permute(_converted(out, aval.dtype), pulled.order)
+
+
+class _Pulled(NamedTuple):
+    """A product of ct and the other operand: which comes first, the dimension numbers, the permutation of the result."""
+
+    ct_first: bool
+    dims: c.Dims
+    order: tuple[int, ...]
 
 
 @lru_cache(maxsize=1024)
-def _pulled_dims(rank: int, other_rank: int, dims: c.Dims, swapped: bool) -> tuple[c.Dims, tuple[int, ...]]:
-    """Dimension numbers of the product of ct and the other operand, and the permutation of the result.
+def _pulled_dims(rank: int, other_rank: int, dims: c.Dims, swapped: bool) -> _Pulled:
+    """Find the product for a cotangent of this rank, with ct first, unless only the other order has nothing to permute.
 
-    ct is [batch, free of x, free of y]; the product comes out as [batch, free, contracted in the other's order].
+    ct is [batch, free of x, free of y]; the product comes out as [batch, free, contracted in the other's order], or
+    with ct second as [batch, contracted, free].
     """
     (ca, co), (ba, bo) = dims
     free, free_other = without(range(rank), ca + ba), without(range(other_rank), co + bo)
     first = len(ba) if swapped else len(ba) + len(free)
-    ct_contract = tuple(range(first, first + len(free_other)))
+    of_ct, batch = tuple(range(first, first + len(free_other))), tuple(range(len(ba)))
     contracted = [a for _, a in sorted(zip(co, ca))]
-    return ((ct_contract, free_other), (tuple(range(len(ba))), bo)), argsort([*ba, *free, *contracted])
+    if [*ba, *contracted, *free] == list(range(rank)) != [*ba, *free, *contracted]:
+        return _Pulled(False, ((free_other, of_ct), (bo, batch)), tuple(range(rank)))
+    return _Pulled(True, ((of_ct, free_other), (batch, bo)), argsort([*ba, *free, *contracted]))
 
 
 def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.Dims, **params: Any) -> Any:
