@@ -164,9 +164,9 @@ class UnzipTrace(WritingTrace):
             among them, which linear values are zero elsewhere.
         """
         outvars = [self.atom(x) for x in outs]
-        jaxpr = passes.dead_code(Jaxpr([], self._eqns, outvars, name))
+        eqns, _ = passes.live(self._eqns, outvars)
         values = dict(self._residuals.values())
-        jaxpr = with_inputs(jaxpr, values, self._inputs)
+        jaxpr = with_inputs(Jaxpr([], eqns, outvars, name), values, self._inputs)
         masks = [self._residuals[id(x)][0] for x in given if id(x) in self._residuals]
         jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplify(checked(jaxpr)), values, masks))
         closed = with_inputs(jaxpr, values, self._inputs)

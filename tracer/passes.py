@@ -21,13 +21,19 @@ def used_variables(jaxpr: Jaxpr) -> set[Atom]:
 
 def dead_code(jaxpr: Jaxpr) -> Jaxpr:
     """Eliminate dead code: equations that no result needs and that have no effect."""
-    needed = set(jaxpr.outvars)
+    kept, _ = live(jaxpr.eqns, jaxpr.outvars)
+    return jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept)
+
+
+def live(eqns: Sequence[Equation], outvars: Sequence[Atom]) -> tuple[list[Equation], set[Atom]]:
+    """Find the equations that a result needs or that have an effect, and the atoms that these or the results read."""
+    needed = set(outvars)
     kept: list[Equation] = []
-    for eqn in reversed(jaxpr.eqns):
+    for eqn in reversed(eqns):
         if not needed.isdisjoint(eqn.outvars) or effects(eqn):
             kept.append(eqn)
             needed.update(eqn.invars)
-    return jaxpr if len(kept) == len(jaxpr.eqns) else jaxpr.replace(eqns=kept[::-1])
+    return kept[::-1], needed
 
 
 def forwarded_inputs(jaxpr: Jaxpr) -> tuple[int | None, ...]:

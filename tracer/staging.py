@@ -118,10 +118,9 @@ class StagingTrace(WritingTrace):
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
         """Close the program: eliminate dead code, and put its constants first."""
         consts = [(v, taken) for v, _, taken in self._consts.values()]
-        jaxpr = passes.dead_code(Jaxpr([v for v, _ in consts] + self._inputs, self._eqns, outvars, name))
-        used = passes.used_variables(jaxpr)
+        eqns, used = passes.live(self._eqns, outvars)
         kept = [(v, x) for v, x in consts if v in used]
-        closed = jaxpr.replace(invars=[v for v, _ in kept] + self._inputs)
+        closed = Jaxpr([v for v, _ in kept] + self._inputs, eqns, outvars, name)
         marked = mark_linear(closed) if any(v.linear for v in self._inputs) else closed
         return checked(marked), tuple(_own(x) for _, x in kept)
 

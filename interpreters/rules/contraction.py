@@ -55,7 +55,7 @@ def _pull(ct: Any, aval: ShapedArray, other: Any, dims: c.Dims, precision: c.Pre
 
 
 class _Pulled(NamedTuple):
-    """A product of ct and the other operand: which comes first, the dimension numbers, the permutation of the result."""
+    """A product of ct and the other operand: their order, the dimension numbers, and the permutation of the result."""
 
     ct_first: bool
     dims: c.Dims
