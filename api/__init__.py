@@ -151,6 +151,7 @@ __all__ = [
     "fwd_and_bwd",
     "grad",
     "hessian",
+    "image",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -213,7 +214,20 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
-    from tapeless import core, dlpack, extend, flatten_util, nn, ops, optimizers, profiler, scipy, sharding, typing
+    from tapeless import (
+        core,
+        dlpack,
+        extend,
+        flatten_util,
+        image,
+        nn,
+        ops,
+        optimizers,
+        profiler,
+        scipy,
+        sharding,
+        typing,
+    )
     from tapeless.batch.pmap import pmap
     from tapeless.compile.named_call import named_call
     from tapeless.custom.gradient import custom_gradient
@@ -225,7 +239,7 @@ else:
         globals(),
         {
             **dict.fromkeys(
-                "core dlpack extend flatten_util nn ops optimizers profiler scipy sharding typing".split(), ""
+                "core dlpack extend flatten_util image nn ops optimizers profiler scipy sharding typing".split(), ""
             ),
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",

@@ -1,0 +1,162 @@
+"""Discrete cosine transforms of types 1 to 4, by Fourier transforms. Names of `scipy.fft`.
+
+Source: Makhoul 1980, "A fast cosine transform in one and two dimensions"; scipy.fft.dct for the scales.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import core, dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import fourier
+from tapeless.tracer.numpy.promotion import array_operand, inexact
+
+_INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
+
+
+def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Transform an axis to cosines.
+
+    Args:
+      x: real or complex numbers; of these both parts are transformed.
+      type: 1 to 4: cosines of pi i k / (n - 1), with the ends counted half; pi (i + 1/2) k / n; pi i (k + 1/2) / n; or
+        pi (i + 1/2) (k + 1/2) / n. Sums are taken twice.
+      n: length, to which the axis is cut or filled up with 0; that of the axis if None.
+      norm: None or "backward" scale nothing, "forward" divides by 2 n, or 2 (n - 1) for type 1; "ortho" makes the
+        transform orthogonal.
+    Returns: like x, with n elements along the axis.
+    Raises: ValueError for another type or norm, an axis out of range or of too few elements: 2 for type 1, else 1.
+    """
+    return _along("dct", x, type, n, axis, norm, "forward")
+
+
+def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Transform an axis back: the inverse of `dct` of this type, whose arguments and errors these are."""
+    return _along("idct", x, _INVERSE.get(type, type), n, axis, norm, "backward")
+
+
+def dctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | int | None = None,
+    axes: Sequence[int] | int | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Transform axes to cosines, one after the other.
+
+    Args:
+      s: length of each axis; as they are if None.
+      axes: all if None, or the last ones, as many as s has.
+      x, type, norm: as for `dct`.
+    Raises: ValueError if s and axes differ in number or an axis is named twice, or as `dct`.
+    """
+    return _along_all("dctn", dct, x, type, s, axes, norm)
+
+
+def idctn(
+    x: ArrayLike,
+    type: int = 2,
+    s: Sequence[int] | int | None = None,
+    axes: Sequence[int] | int | None = None,
+    norm: str | None = None,
+) -> Array:
+    """Transform axes back: the inverse of `dctn`, whose arguments and errors these are."""
+    return _along_all("idctn", idct, x, type, s, axes, norm)
+
+
+def _along_all(name: str, transform: Callable[..., Array], x: Any, type: int, s: Any, axes: Any, norm: Any) -> Array:
+    found = array_operand(name, inexact(name, x))
+    lengths = None if s is None else [operator.index(n) for n in (s if isinstance(s, Sequence) else [s])]
+    if axes is None:
+        count = found.ndim if lengths is None else len(lengths)
+        if count > found.ndim:
+            raise ValueError(f"{name}: {count} lengths for {found.aval}, which has {found.ndim} axes.")
+        places = list(range(found.ndim - count, found.ndim))
+    else:
+        places = [operator.index(a) for a in (axes if isinstance(axes, Sequence) else [axes])]
+    if lengths is not None and len(lengths) != len(places):
+        raise ValueError(f"{name}: {len(lengths)} lengths for {len(places)} axes.")
+    if len({a % max(found.ndim, 1) for a in places}) < len(places):
+        raise ValueError(f"{name}: axes {tuple(places)} of {found.aval} are not distinct.")
+    for i, a in enumerate(places):
+        found = transform(found, type, None if lengths is None else lengths[i], a, norm)
+    return found
+
+
+def _along(name: str, x: Any, type: int, n: int | None, axis: int, norm: Any, divided: str) -> Array:
+    """Transform by a type; `divided` says under which norm the transform is divided."""
+    found = array_operand(name, inexact(name, x))
+    if type not in _INVERSE:
+        raise ValueError(f"{name}: type must be 1, 2, 3 or 4, not {type!r}.")
+    if norm not in (None, "forward", "backward", "ortho"):
+        raise ValueError(f"{name}: norm must be 'forward', 'backward', 'ortho' or None, not {norm!r}.")
+    if not -found.ndim <= axis < found.ndim:
+        raise ValueError(f"{name}: axis {axis} is out of range for {found.aval}.")
+    size, least = found.shape[axis] if n is None else operator.index(n), 2 if type == 1 else 1
+    if size < least:
+        raise ValueError(f"{name}: {size} elements along axis {axis} of {found.aval}: at least {least} for this type.")
+    moved = tnp.moveaxis(found, axis, -1)[..., :size]
+    moved = tnp.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, size - moved.shape[-1])])
+    scale = "ortho" if norm == "ortho" else "divided" if (norm or "backward") == divided else "none"
+    return tnp.moveaxis(_transformed(moved, type=type, scale=scale), -1, axis)
+
+
+@core.compound
+def _transformed(x: Any, *, type: int, scale: str) -> Any:
+    if dtypes.is_complex(x.dtype):
+        parts = (_scaled(part, type, scale) for part in (tnp.real(x), tnp.imag(x)))
+        return tnp.stack(list(parts), -1) @ np.array([1, 1j]).astype(x.dtype)
+    return _scaled(x, type, scale)
+
+
+def _scaled(x: Any, type: int, scale: str) -> Any:
+    n = x.shape[-1]
+    span = 2 * (n - 1) if type == 1 else 2 * n
+    ends = np.ones(n)
+    if type == 1:
+        ends[[0, -1]] = math.sqrt(0.5)
+    elif type in (2, 3):
+        ends[0] = math.sqrt(0.5)
+    if scale != "ortho":
+        return _SUMS[type](x) * (1 / span if scale == "divided" else 1)
+    before = (1 / ends if type in (1, 3) else np.ones(n)).astype(x.dtype)
+    after = ((ends if type in (1, 2) else np.ones(n)) / math.sqrt(span)).astype(x.dtype)
+    return _SUMS[type](x * before) * after
+
+
+def _type_1(x: Any) -> Any:
+    return tnp.real(fourier.rfft(tnp.concatenate([x, x[..., -2:0:-1]], -1)))
+
+
+def _type_2(x: Any) -> Any:
+    """Even elements, then odd ones backwards, have a Fourier transform that needs to be turned only."""
+    n = x.shape[-1]
+    ordered = tnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1)
+    return 2 * tnp.real(fourier.fft(ordered) * _turns(x, np.arange(n) / (4 * n)))
+
+
+def _type_3(x: Any) -> Any:
+    """The transpose of type 2 but for the first element, which counts half."""
+    n = x.shape[-1]
+    halved = x * np.where(np.arange(n) == 0, 0.5, 1).astype(x.dtype)
+    ordered = 2 * tnp.real(fourier.fft(halved * _turns(x, np.arange(n) / (4 * n))))
+    places = np.where(np.arange(n) % 2, n - 1 - np.arange(n) // 2, np.arange(n) // 2)
+    return ordered[..., places]
+
+
+def _type_4(x: Any) -> Any:
+    n = x.shape[-1]
+    found = fourier.fft(x * _turns(x, np.arange(n) / (4 * n)), 2 * n)[..., :n]
+    return 2 * tnp.real(found * _turns(x, (2 * np.arange(n) + 1) / (8 * n)))
+
+
+def _turns(x: Any, turns: np.ndarray[Any, Any]) -> Any:
+    return np.exp(-2j * np.pi * turns).astype(dtypes.complex_of(x.dtype))
+
+
+_SUMS = {1: _type_1, 2: _type_2, 3: _type_3, 4: _type_4}
