@@ -14,10 +14,9 @@ from tapeless.interpreters.simplifications.masks import analysis as mask_analysi
 from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
 from tapeless.interpreters.simplifications.masks import rules as mask_rules
 from tapeless.interpreters.simplifications.slicing import pushdown
-from tapeless.interpreters.simplifications.slicing import rules as slicing_rules
 
 _RULES = rewrites, control_flow, rows
-_RULES_OF_PASSES = masks_in_control_flow, mask_rules, slicing_rules
+_RULES_OF_PASSES = masks_in_control_flow, mask_rules
 
 for _steps, _sink in (
     (simplify.programs, mask_analysis.sink_masks),

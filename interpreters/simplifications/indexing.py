@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from tapeless.interpreters.simplifications.slicing.views import known_window
 from tapeless.interpreters.simplify import Writer
-from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.shape import slice_p
 from tapeless.tracer.types import ShapedArray
 
 
 def known_slice(w: Writer, aval: ShapedArray, x: Atom, starts: Sequence[Atom]) -> Atom | None:
     """A slice, if it is known where the window begins."""
-    first = known_window(starts, x.aval.shape, aval.shape)
-    if first is None:
+    rooms = [n - size for n, size in zip(x.aval.shape, aval.shape)]
+    if any(room and type(start) is not Literal for start, room in zip(starts, rooms)):
         return None
+    first = tuple([min(max(int(start.value), 0), room) if room else 0 for start, room in zip(starts, rooms)])  # type: ignore[union-attr]
     limits = tuple([a + n for a, n in zip(first, aval.shape)])
     return w.write(slice_p, x, start_indices=first, limit_indices=limits, strides=(1,) * len(first))
 

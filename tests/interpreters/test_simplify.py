@@ -130,7 +130,7 @@ def test_time_is_linear_in_the_program(name: str, monkeypatch: pytest.MonkeyPatc
         x = np.linspace(0.1, 1, 64)
         with monkeypatch.context() as patched:
             patched.setattr(simplify.Writer, "keep", counting(simplify.Writer.keep))
-            patched.setattr(pushdown._Narrowing, "_want", counting(pushdown._Narrowing._want))
+            patched.setattr(pushdown._Narrowing, "_part", counting(pushdown._Narrowing._part))
             tl.linearize(repeated(n, step, end), x)
         return count
 

@@ -6,7 +6,7 @@ division and no remainder: what these would say is said by a variable for each d
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 from typing import Any, NamedTuple, TypeVar
 
@@ -90,6 +90,11 @@ class Affine:
         )
         return Affine(self.constant // k, variables, symbols)
 
+    def split(self, m: int) -> "tuple[Affine, Affine]":
+        """Split all but the constant into m·H + L: coefficients below m are in L, of others what m leaves of them."""
+        low = Affine(0, _left(self.variables, m), _left(self.symbols, m))
+        return (self - low).divided(m) - self.constant // m, low
+
     def part(self, keep: Callable[[int], bool]) -> "Affine":
         """Keep the variables and symbols whose coefficients are such, without the constant."""
         variables, symbols = [p for p in self.variables if keep(p[1])], [p for p in self.symbols if keep(p[1])]
@@ -125,7 +130,12 @@ Access = tuple[Affine, ...]  # an index for each axis of an array
 
 def variables(sizes: Sequence[int], start: Variable = 0) -> tuple[Affine, ...]:
     """Make variables with consecutive numbers, one for each size."""
-    return tuple([Affine(0, ((start + i, 1),)) for i in range(len(sizes))])
+    return _numbered(start, len(sizes))
+
+
+@lru_cache(maxsize=256)
+def _numbered(start: Variable, n: int) -> Access:
+    return tuple([Affine(0, ((start + i, 1),)) for i in range(n)])
 
 
 def symbol(operand: int, low: int, high: int) -> Affine:
@@ -138,6 +148,12 @@ _Key = TypeVar("_Key", bound=Any)
 
 def _scaled(pairs: tuple[tuple[_Key, int], ...], k: int) -> tuple[tuple[_Key, int], ...]:
     return tuple([(x, k * c) for x, c in pairs])
+
+
+def _left(pairs: tuple[tuple[_Key, int], ...], m: int) -> tuple[tuple[_Key, int], ...]:
+    """Reduce coefficients to what multiples of m leave of them; those below m stay."""
+    found = [(x, c if abs(c) < m else (c + m // 2) % m - m // 2) for x, c in pairs]
+    return tuple([(x, c) for x, c in found if c])
 
 
 def _sum(a: tuple[tuple[_Key, int], ...], b: tuple[tuple[_Key, int], ...]) -> tuple[tuple[_Key, int], ...]:

@@ -115,12 +115,11 @@ class _Solution:
     def _digits(self, index: Affine) -> _Rewriting | None:
         """Split into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0."""
         for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True):
-            multiples, rest = index.part(lambda c, m=m: c % m == 0), index.part(lambda c, m=m: c % m != 0)
+            multiples, rest = index.split(m)
             low, high = rest.bounds(self.sizes)
             for r in (index.constant % m, index.constant % m - m):
                 if -m < low + r and high + r < m and not rest.is_constant:
-                    split = multiples.divided(m) + (index.constant - r) // m
-                    return _Rewriting((IsZero(split), IsZero(rest + r)))
+                    return _Rewriting((IsZero(multiples + (index.constant - r) // m), IsZero(rest + r)))
         return None
 
     def _elimination(self, index: Affine) -> _Rewriting | None:

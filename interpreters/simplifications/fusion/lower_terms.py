@@ -6,14 +6,13 @@ others do not need any more is contracted by `dot_general`.
 """
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion import lower_steps
-from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis
+from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed, viewed
 from tapeless.interpreters.simplifications.fusion.plan import Plan, Tree, planned
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels
 from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling
@@ -24,14 +23,12 @@ from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import Precision, dot_general_p
-from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, Sum, Term
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
-Order = tuple[Variable, ...]  # the variables of the axes of a value
 
 
 def lowered(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom | None:
@@ -80,7 +77,8 @@ def _added(w: Writer, lowerings: "Sequence[_Lowering]", inner: Box, box: Box) ->
 
 def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
     """The value of a box as that of one around it, with zeros around."""
-    return _padded(w, x, [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)])
+    config = [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)]
+    return padded(w, x, config, literal(0, x.aval))
 
 
 def _typed(w: Writer, x: Atom | None, aval: ShapedArray) -> Atom | None:
@@ -154,7 +152,7 @@ class _Lowering:
     def _read(self, k: int, x: Atom) -> tuple[Atom, Order]:
         """A factor as it is read, with an axis for each of its variables."""
         x = _typed(self._w, x, self._aval) if x.aval.dtype != self._aval.dtype else x  # type: ignore[assignment]
-        x, order = self._view(x, self._plan.factors[k])
+        x, order = viewed(self._w, x, self._plan.factors[k], self._plan.sizes)
         for step in self._plan.steps.factors[k]:
             if isinstance(step, Indexing):
                 x, order = lower_steps.gathered(self._w, x, order, step, self._positions(step))
@@ -164,20 +162,10 @@ class _Lowering:
             x = self._masked(x, order, mask.bracket) if mask.factor == k else x
         return x, order
 
-    def _view(self, x: Atom, axes: Sequence[DigitAxis]) -> tuple[Atom, Order]:
-        """The part of an array that is read, with an axis for each variable."""
-        w, sizes = self._w, self._plan.sizes
-        x = _sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
-        digits = [d for a in axes for d in a.digits]
-        x = w.write(s.reshape_p, x, shape=tuple([d.radix for d in digits]))
-        x = _sliced(w, x, [(0, sizes[d.variable], 1) for d in digits])
-        turned = tuple([k for k, d in enumerate(digits) if d.turned])
-        x = w.write(s.rev_p, x, dimensions=turned) if turned else x
-        return _diagonals(w, x, tuple([d.variable for d in digits]))
-
     def _positions(self, step: Indexing) -> list[Atom]:
         """The positions of a step, over its variables."""
-        found = [self._view(self._looked_up[p.number], p.axes) for p in step.positions]
+        sizes = self._plan.sizes
+        found = [viewed(self._w, self._looked_up[p.number], p.axes, sizes) for p in step.positions]
         return [self._arranged(x, order, step.order) for x, order in found]
 
     def _masked(self, x: Atom, order: Order, bracket: Bracket) -> Atom:
@@ -231,15 +219,6 @@ class _Lowering:
         x, y = [self._arranged(z, own, order) if own else z for z, own in ((x, of_x), (y, of_y))]
         return self._w.write(e.mul_p, x, y), order
 
-    def _arranged(self, x: Atom, order: Order, wanted: Order) -> Atom:
-        """A value broadcast along the variables that it lacks, in another order."""
-        shape = tuple([self._plan.sizes[v] for v in wanted])
-        x = self._w.write(s.transpose_p, x, permutation=argsort([wanted.index(v) for v in order]))
-        if prod(shape) == x.aval.size:
-            return self._w.write(s.reshape_p, x, shape=shape)
-        dims = tuple(sorted([wanted.index(v) for v in order]))
-        return self._w.write(s.broadcast_in_dim_p, x, shape=shape, dims=dims)
-
     # the place
 
     def _put(self, x: Atom, order: Order, box: Box) -> Atom:
@@ -253,39 +232,7 @@ class _Lowering:
             x = self._arranged(x, order, self._wanted)
         for mask in self._plan.masks:
             x = self._masked(x, self._wanted, mask.bracket) if mask.factor is None else x
-        digits = [d for a in self._plan.out for d in a.digits]
-        turned = tuple([k for k, d in enumerate(digits) if d.turned])
-        x = self._w.write(s.rev_p, x, dimensions=turned) if turned else x
-        x = _padded(self._w, x, [(0, d.radix - self._plan.sizes[d.variable], 0) for d in digits])
-        x = self._w.write(s.reshape_p, x, shape=tuple([a.length for a in self._plan.out]))
-        around = [(a.start - low, high - a.stop, a.step - 1) for a, (low, high) in zip(self._plan.out, box)]
-        return _padded(self._w, x, around)
+        return placed(self._w, x, self._plan.out, self._plan.sizes, box, literal(0, x.aval))
 
-
-def _sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
-    if all(cut == (0, n, 1) for cut, n in zip(cuts, x.aval.shape)):
-        return x
-    starts, limits, strides = zip(*cuts)
-    return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=strides)
-
-
-def _padded(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]]) -> Atom:
-    if not any(any(c) for c in config):
-        return x
-    return w.write(s.pad_p, x, literal(0, x.aval), padding_config=tuple(config))
-
-
-def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
-    """Axes of one variable made one axis."""
-    for shared in [v for v in dict.fromkeys(order) if order.count(v) > 1]:
-        group = [k for k, v in enumerate(order) if v == shared]
-        others = [k for k in range(len(order)) if k not in group]
-        at = group[0] if group[-1] - group[0] < len(group) else len(others)  # neighbours stay where they are
-        x = w.write(s.transpose_p, x, permutation=(*others[:at], *group, *others[at:]))
-        n, shape = x.aval.shape[at], [x.aval.shape[k] for k in range(len(order)) if not at <= k < at + len(group)]
-        x = w.write(s.reshape_p, x, shape=(*shape[:at], n ** len(group), *shape[at:]))
-        step = sum(n**p for p in range(len(group)))
-        cuts = [(0, size, 1) for size in shape]
-        x = _sliced(w, x, [*cuts[:at], (0, step * (n - 1) + 1, step), *cuts[at:]])
-        order = (*[order[k] for k in others[:at]], shared, *[order[k] for k in others[at:]])
-    return x, order
+    def _arranged(self, x: Atom, order: Order, wanted: Order) -> Atom:
+        return arranged(self._w, x, order, wanted, self._plan.sizes)

@@ -90,11 +90,10 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
         return None
     tree, cost = _ordered(after, steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
-    labels, size = after, prod(shape)
-    if t.coefficient != 1:
-        least = min([size, *[_size(x, placed.sizes) for x in labels]])
+    if t.coefficient != 1:  # as it is lowered, times the least factor
+        least = min([_size(own, placed.sizes) for own in after], default=prod(shape))
         cost = cost.plus(ContractionCost(least, 0, 1))
-    cost = cost.plus(ContractionCost(0, size, 0))
+    cost = cost.plus(ContractionCost(0, prod(shape), 0))
     return Plan(placed.sizes, tuple(factors), steps, tuple(masks), tree, placed.out, cost)  # type: ignore[arg-type]
 
 

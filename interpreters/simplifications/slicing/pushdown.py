@@ -2,68 +2,32 @@
 
 Equations are visited backwards, so that all readers of a value are known when the equation that computes it is
 reached. A view of its result then becomes views of its operands, if the views together are at most half of the result,
-or nothing is computed in the first place. Where a view goes no further it is read, by the equations that read it before
-if they are still there. Each equation is visited once, and `MOST` are written for it at most.
+or nothing is computed in the first place. Where a view goes no further it is read. Each equation is visited once, and
+`MOST` are written for it at most.
 
 Branches of a conditional, and the program of a checkpoint, are given views of an operand in its place, if they read
 nothing else of it, and it is computed for them alone: so what computes it is reached.
 """
 
 from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import NamedTuple
 
-from tapeless.interpreters.simplifications.slicing.views import View, read
+from tapeless.interpreters.simplifications.slicing.parts import FREE, VIEWS, ResultPart, part_of
+from tapeless.interpreters.simplifications.slicing.views import Starts, View, is_readable, read, spread, whole
 from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, uses
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p
-from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.primitives.indexing import dynamic_slice_p
+from tapeless.tracer.primitives.shape import slice_p
 
 MOST = 4  # parts of one value
 LEAST = 8  # elements that must be saved
 
 
-class Reads(Enum):
-    """Operand that is read whole, or not at all, for a part of a result."""
-
-    ALL = "all"
-    NOTHING = "nothing"
-
-
-class Parts(NamedTuple):
-    """A part of a result: the parts of the operands that it takes, and how it is made of them."""
-
-    operands: Sequence[View | Reads]
-    write: Callable[..., Atom]  # write(writer, *parts)
-
-
-class _Reading(NamedTuple):
-    """A view of a value that is wanted as the variable `into`, and the equations that computed that before."""
-
-    view: View
-    into: Var
-    before: tuple[Equation, ...]
-
-
-rules = Rules(
-    "slice pushdown",
-    "rule(eqn, view of its result) -> Parts, or None if it cannot be computed in parts",
-    absent="its result is computed whole, whatever is read of it",
-)
-views = Rules(
-    "views",
-    "rule(eqn, view of its result) -> the view of its first operand, or None: for what does nothing but read",
-    absent="it is no view of an operand",
-)
-free: Table[None] = Table("free", "it computes nothing", absent="reading a part of its result may save work")
-first_operand: Table[int] = Table(
-    "parts of operands",
-    "position of the operand that is the first input of each of its programs",
-    absent="its programs are given whole operands, whatever they read of them",
-)
+_CUTS = frozenset((slice_p, dynamic_slice_p))
+_IN_PARTS = frozenset((cond_p, checkpoint_p))  # their programs can be given parts of operands, the last ones
 Views = tuple[View, ...]
 
 
@@ -75,14 +39,26 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
 def _promising(jaxpr: Jaxpr) -> bool:
     """Tell whether a part is read of a computed value: the quick test before the pass."""
     inputs = set(jaxpr.invars)
-    for eqn in jaxpr.eqns:
-        if eqn.primitive in views:
-            x = eqn.invars[0]
-            if x.aval.size > eqn.outvars[0].aval.size and x not in inputs:
-                return True
-        elif eqn.primitive in first_operand and any(any(_inputs_in_parts(p)) for p in subjaxprs(eqn.params)):
-            return True
-    return False
+    cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
+    if cut and not _read_whole(jaxpr).issuperset(cut):
+        return True
+    programs = [p for eqn in jaxpr.eqns if eqn.primitive in _IN_PARTS for p in subjaxprs(eqn.params)]
+    return any(any(_inputs_in_parts(p)) for p in programs)
+
+
+def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
+    """Find values that are computed whole: for a reader is, or what reads them in parts reads as much together."""
+    found, read = set[Atom](jaxpr.outvars), dict[Atom, int]()
+    for eqn in reversed(jaxpr.eqns):
+        out, x = [next(iter(vs), None) for vs in (eqn.outvars, eqn.invars)]
+        if eqn.primitive in VIEWS and out is not None and x is not None:
+            read[x] = read.get(x, 0) + (out.aval.size if out in found else read.get(out, 0))
+            found.update(eqn.invars[1:])
+            if read[x] > x.aval.size - LEAST:
+                found.add(x)
+        elif eqn.primitive not in _IN_PARTS and (out in found or len(eqn.outvars) != 1):
+            found.update(eqn.invars)
+    return found
 
 
 class _Narrowing:
@@ -90,17 +66,19 @@ class _Narrowing:
         self._jaxpr = jaxpr
         self._w = Writer(jaxpr)
         self._place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
-        self._whole: set[Atom] = set(jaxpr.outvars)
-        self._readings: dict[Var, list[_Reading]] = {}
+        self._whole = _read_whole(jaxpr)
+        self._readings: dict[Var, dict[Var, View]] = {}  # views that are wanted as variables
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
-        self._made: dict[Var, Equation] = {}  # and how often each value is read: where an equation asks for them
+        self._made: dict[Atom, Equation] = {}  # and how often each value is read: where an equation asks for them
         self._uses: dict[Var, int] = {}
         self._in_parts: set[Atom] = set()  # inputs that can be given in parts
+        self._starts = Starts()
         self._changed = False
 
     def run(self) -> Jaxpr:
         """The program that computes no elements that nobody reads."""
+        self._whole.update(self._jaxpr.invars)
         self._visit_all()
         for v in self._jaxpr.invars:
             self._read(v, -1)
@@ -123,7 +101,9 @@ class _Narrowing:
                 invars.append(v)
             else:
                 new = {view: Var(v.aval.update(shape=view.shape), v.linear) for view in wanted}
-                self._same.update((r.into, new[r.view]) for r in self._readings.pop(v, ()))
+                for into, view in self._readings.pop(v, {}).items():
+                    part, order = view.in_order()
+                    self._write(-1, lambda x=new[part], own=order, n=view.shape: spread(self._w, x, own, n), into)
                 invars += new.values()
         before = self._jaxpr.replace(invars=invars)
         after = self._written(before)
@@ -144,71 +124,64 @@ class _Narrowing:
         if len(eqn.outvars) != 1 or effects(eqn):
             self._keep(eqn)
             return
-        (v,) = eqn.outvars
-        if v in self._whole or (v in self._readings and not (self._seen_through(eqn) or self._narrowed(eqn))):
-            self._read_by(eqn) if eqn.primitive in views else self._keep(eqn)
+        v, place = eqn.outvars[0], self._place[eqn]
+        if v in self._whole and eqn.primitive in _CUTS and eqn.invars[0] not in self._whole:
+            self._read(v, place)
+            self._readings[v] = {v: whole(v.aval.shape)}
+        elif v in self._whole:
+            self._keep(eqn)
+            return
+        if v in self._readings and not self._pushed(eqn):
+            self._keep(eqn)
 
     def _keep(self, eqn: Equation) -> None:
         """Compute all of a result, or of several."""
         place = self._place[eqn]
         for v in eqn.outvars:
             self._read(v, place)
-        now = self._given_parts(eqn) if eqn.primitive in first_operand else eqn
+        now = self._given_parts(eqn) if eqn.primitive in _IN_PARTS else eqn
         self._kept[now] = place
         self._whole.update(now.invars)
 
-    def _read_by(self, eqn: Equation) -> None:
-        """An equation that does nothing but read a view, of which all is wanted."""
-        (v,) = eqn.outvars
-        view = views[eqn.primitive](eqn, None)
-        if view is None or type(eqn.invars[0]) is not Var:
-            self._keep(eqn)
-            return
-        self._read(v, self._place[eqn])
-        self._want(eqn.invars[0], _Reading(view, v, (eqn,)))
-        self._whole.update(eqn.invars[1:])
-
-    def _seen_through(self, eqn: Equation) -> bool:
-        """Read what is read of a view from what it is a view of."""
-        if eqn.primitive not in views or type(eqn.invars[0]) is not Var:
+    def _pushed(self, eqn: Equation) -> bool:
+        """Read views of a result from its operands, or compute them of parts of these, if that is worth it."""
+        readings, size, is_view = self._readings[eqn.outvars[0]], eqn.outvars[0].aval.size, eqn.primitive in VIEWS
+        limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
+        fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
+        if not fits and not is_view:
             return False
-        readings = self._readings[eqn.outvars[0]]
-        found = [views[eqn.primitive](eqn, r.view) for r in readings]
-        if any(view is None for view in found):
+        found = [self._part_of(eqn, view) for view in readings.values()]
+        parts = [part for part in found if part is not None]
+        does_nothing = is_view and all(part.write is None for part in parts)
+        if len(parts) < len(found) or not (does_nothing or (fits and sum(part.computed for part in parts) <= limit)):
             return False
-        for view, r in zip(found, self._readings.pop(eqn.outvars[0])):
-            self._want(eqn.invars[0], _Reading(view, r.into, (eqn, *r.before) if r.before else ()))
-        self._whole.update(eqn.invars[1:])
+        for into, part in zip(self._readings.pop(eqn.outvars[0]), parts):
+            operands = [self._part(eqn.invars[k], view) for k, view in part.views.items()]
+            self._write(self._place[eqn], lambda part=part, own=operands: part.written(self._w, own), into)
+        self._whole.update(eqn.invars[1:] if is_view else [])
+        self._changed |= not does_nothing
         return True
 
-    def _narrowed(self, eqn: Equation) -> bool:
-        """Compute the parts that are read from parts of the operands."""
-        readings, rule = self._readings[eqn.outvars[0]], rules.get(eqn.primitive)
-        total, size = sum(r.view.size for r in readings), eqn.outvars[0].aval.size
-        limit = size - LEAST if eqn.primitive in free else min(size // 2, size - LEAST)
-        if rule is None or len(readings) > MOST or total > limit or not all(r.view.size for r in readings):
-            return False
-        parts = [rule(eqn, r.view) for r in readings]
-        if any(p is None or _of_literal(eqn, p) for p in parts):
-            return False
-        for r, p in zip(self._readings.pop(eqn.outvars[0]), parts):
-            operands = [self._part(x, view) for x, view in zip(eqn.invars, p.operands, strict=True)]
-            self._write(self._place[eqn], lambda p=p, operands=operands: p.write(self._w, *operands), r.into)
-        self._changed = True
-        return True
+    def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
+        """Find the part of a result that is a view of it, if its operands can be read in parts; literals cannot."""
+        part = part_of(eqn, view, self._starts)
+        read = [] if part is None else [(eqn.invars[k], own) for k, own in part.views.items()]
+        known = [is_readable(own, x.aval.shape) if type(x) is Var else own == whole(x.aval.shape) for x, own in read]
+        return part if all(known) else None
 
     # parts of operands
 
     def _parts_of_input(self, v: Var) -> Views | None:
         if v in self._whole:
             return None
-        found = tuple(dict.fromkeys([r.view for r in self._readings.get(v, ())]))
-        known = all(view.size and all(a.base is None for a in view.axes) for view in found)
+        found = tuple(dict.fromkeys([view.in_order()[0] for view in self._readings.get(v, {}).values()]))
+        known = all(view.size and not view.has_windows for view in found)
         return found if known and _is_worth(v, found) else None
 
     def _given_parts(self, eqn: Equation) -> Equation:
         """An equation whose programs are given the parts of operands that they read, where these can be computed."""
-        first, programs = first_operand[eqn.primitive], dict.fromkeys(subjaxprs(eqn.params))
+        programs = dict.fromkeys(subjaxprs(eqn.params))
+        first = len(eqn.invars) - len(next(iter(programs)).invars)
         of_each = zip(*map(_inputs_in_parts, programs), strict=True)
         parts = tuple([self._wanted(x, found) for x, found in zip(eqn.invars[first:], of_each, strict=True)])
         new = {program: _given(program, parts) for program in programs} if any(parts) else {}
@@ -226,38 +199,40 @@ class _Narrowing:
     def _wanted(self, x: Atom, of_each: Sequence[Views | None]) -> Views | None:
         """All parts of an operand that some program reads; None if it is handed on whole."""
         found = tuple(dict.fromkeys([view for views in of_each for view in views or ()]))
-        return found if found and None not in of_each and _is_worth(x, found) and self._is_made_for_one(x) else None
+        return found if found and None not in of_each and _is_worth(x, found) and self._is_made_in(x, found) else None
 
-    def _is_made_for_one(self, x: Atom) -> bool:
-        """Tell whether a value is computed, in parts if they are wanted, and read once."""
+    def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
+        """Tell whether a value is read once, and is computed in these parts if they are wanted."""
         if not self._uses:
             self._uses = uses(self._jaxpr)
             self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
-        while x in self._made and self._uses[x] == 1 and self._made[x].primitive in views:
-            x = self._made[x].invars[0]
-        in_parts = x in self._in_parts or (x in self._made and self._made[x].primitive in rules)
-        return in_parts and self._uses[x] == 1  # type: ignore[index]  # a variable
+        if type(x) is not Var or self._uses.get(x) != 1:
+            return False
+        if x not in self._made:
+            return x in self._in_parts
+        eqn = self._made[x]
+        found = [self._part_of(eqn, view) if len(eqn.outvars) == 1 and not effects(eqn) else None for view in parts]
+        if eqn.primitive not in VIEWS or None in found:
+            return None not in found
+        views = [part.views[0] for part in found if part is not None and part.write is None]
+        return len(views) == len(found) and self._is_made_in(eqn.invars[0], views)
 
-    def _part(self, x: Atom, view: View | Reads) -> Atom:
-        if isinstance(view, Reads) or not isinstance(x, Var):
-            self._whole.update([x] if view is Reads.ALL else [])
+    def _part(self, x: Atom, view: View) -> Atom:
+        if not isinstance(x, Var) or view == whole(x.aval.shape):
+            self._whole.add(x)
             return x
-        found = next((r.into for r in self._readings.get(x, ()) if r.view == view and not r.before), None)
+        readings = self._readings.setdefault(x, {})
+        found = next((into for into, other in readings.items() if other == view), None)
         if found is None:
             found = Var(x.aval.update(shape=view.shape), x.linear)
-            self._want(x, _Reading(view, found, ()))
+            readings[found] = view
         return found
-
-    def _want(self, x: Var, reading: _Reading) -> None:
-        self._readings.setdefault(x, []).append(reading)
 
     def _read(self, v: Var, place: int) -> None:
         """Read the views of a value that is computed whole."""
-        for r in self._readings.pop(v, ()):
-            for eqn in r.before:
-                self._kept[eqn] = self._place[eqn]
-            if not r.before:
-                self._write(place, lambda r=r: read(self._w, v, r.view), r.into)
+        for into, view in self._readings.pop(v, {}).items():
+            if into is not v:
+                self._write(place, lambda view=view: read(self._w, v, view, self._starts.atoms), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n = len(self._w.eqns)
@@ -298,11 +273,5 @@ def _given(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr | None:
     return cache[parts]
 
 
-def _of_literal(eqn: Equation, p: Parts) -> bool:
-    """Tell whether these parts read a part of a literal array."""
-    return any(not isinstance(x, Var) and isinstance(view, View) for x, view in zip(eqn.invars, p.operands))
-
-
-first_operand[cond_p], first_operand[checkpoint_p] = 1, 0
 _in_parts = core.program_cache()
 _with_parts = core.program_cache()

@@ -122,6 +122,16 @@ def test_digits_with_a_constant():
     assert text(reading((3, 4), (i, j), IsZero(4 * i + j - 9))) == "out[2,1] += a[2,1]"
 
 
+def test_digits_of_multiples_and_a_rest():
+    """5 i = 4 j + k with k < 4 is i = j = k, and 5 i + 1 the diagonal beside it; 3 i + 1 is none."""
+    assert text(reading((4, 4, 4), (i,), IsZero(5 * i - 4 * j - k), access=(j, k))) == "out[i] += a[i,i]"
+    assert text(reading((3, 4, 4), (i,), IsZero(5 * i + 1 - 4 * j - k), access=(j, k))) == "out[i] += a[i,i + 1]"
+    assert (
+        "["
+        in text(reading((4, 4, 4), (i,), IsZero(3 * i + 1 - 4 * j - k), access=(j, k))).split("+=")[1].split("a[")[0]
+    )
+
+
 def test_divisors():
     assert reading((5, 5), (i, j), IsZero(2 * i - 2 * j - 1)) is None
     assert text(reading((5, 5), (i, j), IsZero(2 * i - 2 * j))) == "out[i,i] += a[i,i]"

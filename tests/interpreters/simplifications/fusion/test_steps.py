@@ -102,7 +102,7 @@ def test_integers_wrap_around():
 
 def test_sums_of_few_exponents_stay():
     x = np.full(N, 200, np.float16)
-    assert "mul" in check(lambda x: tnp.cumsum(tnp.outer(x, x), 1)[0], x)
+    assert "mul" in check(lambda x: tnp.cumsum(tnp.outer(x, x), 1)[:, 0], x)
 
 
 @pytest.mark.usefixtures("optimized")

@@ -1,0 +1,312 @@
+"""Parts of results: which views of its operands an equation takes for a view of its result, as its index row says.
+
+Search terms: image of an access, tiling of producers, dead elements. What only moves elements is read through: a part
+of a concatenation is of the operand that wrote it. Functions of elements, sums and products are computed of parts as
+they were of all; other functions along the axes that they treat index by index, a batch.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import Combination, IndexRow
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.fusion.lower_views import Order
+from tapeless.interpreters.simplifications.fusion.tiles import Box
+from tapeless.interpreters.simplifications.slicing.views import (
+    PartTerm,
+    Shape,
+    Starts,
+    View,
+    is_readable,
+    read,
+    spread,
+    whole,
+    with_view,
+)
+from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Atom, Equation
+from tapeless.tracer.primitives import checkpoint as c
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
+from tapeless.tracer.primitives.operands import argsort
+from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import Lookup, Sum, Term
+from tapeless.tracer.types import ShapedArray
+
+VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they do nothing but read
+FREE = VIEWS | {s.broadcast_in_dim_p, s.iota_p, s.concatenate_p, s.pad_p, s.rev_p, dynamic_update_slice_p}
+_OVER = frozenset((s.pad_p, dynamic_update_slice_p))  # the first term of their rows is written over the others
+_FENCES = frozenset((c.name_p, c.move_p, c.materialize_p, c.optimization_barrier_p))
+_REDUCTIONS = frozenset((
+    r.reduce_sum_p, r.reduce_prod_p, r.reduce_max_p, r.reduce_min_p, r.reduce_and_p, r.reduce_or_p, r.reduce_xor_p,
+))  # fmt: skip
+_SCALAR = View((), ())
+_INDEX = ShapedArray((), np.dtype(np.int32))
+
+
+class ResultPart(NamedTuple):
+    """A part of a result: the views of operands that it takes, by their numbers, and how it is made of them."""
+
+    views: Mapping[int, View]
+    write: Callable[..., Atom] | None = None  # write(writer, *parts); None if it is the only one
+    computed: int = 0  # elements, if there are more than in the part
+
+    def written(self, w: Writer, parts: Sequence[Atom]) -> Atom:
+        """Write the part, given those of the operands."""
+        return parts[0] if self.write is None else self.write(w, *parts)
+
+
+def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
+    """Find the part of the one result of an equation that is a view of it; None if it is not computed in parts."""
+    if eqn.primitive in _FENCES or any(0 in v.aval.shape for v in (*eqn.invars, *eqn.outvars)):
+        return None
+    row = index_row(eqn)
+    if row is None or len(row.results) != 1:
+        return None
+    if eqn.primitive is s.iota_p:
+        return _iota(eqn, view)
+    if eqn.primitive in FREE:
+        return _moved(eqn, view, [starts.known(eqn, t) for t in row.results[0]])
+    if eqn.primitive in _REDUCTIONS:
+        return _reduced(eqn, view, row.results[0])
+    if eqn.primitive is dot_general_p:
+        return _contracted(eqn, view, row.results[0])
+    return _elementwise(eqn, view, row) or _batched(eqn, view, row.results[0], starts)
+
+
+# ---- movement ------------------------------------------------------------------------------------------------
+
+
+def _moved(eqn: Equation, view: View, terms: Sequence[Term]) -> ResultPart | None:
+    """The operands that were written where the view reads, each in its place."""
+    is_over = eqn.primitive in _OVER
+    found = [with_view(t, view, eqn.outvars[0].aval.shape) for t in (terms[:1] if is_over else terms)]
+    pieces = [p for own in found for p in own or ()]
+    if None in found:
+        return None
+    if not pieces:  # the number around, or the array that is updated
+        return _spread(1, _SCALAR, (), view.shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
+    if len(pieces) == 1 and pieces[0].is_in_place:
+        (f,), (part, order) = pieces[0].factors, pieces[0].view()
+        is_all = len(order) == len([n for n in view.shape if n != 1])
+        return (
+            ResultPart({f.operand: View(f.access, view.shape)})
+            if is_all
+            else _spread(f.operand, part, order, view.shape)
+        )
+    if any(p.place is None for p in pieces):
+        return None
+    return _over(eqn, view, pieces[0]) if is_over else _joined(pieces, view.shape)
+
+
+def _spread(operand: int, part: View, order: Order, shape: Shape) -> ResultPart:
+    return ResultPart({operand: part}, lambda w, x: spread(w, x, order, shape))
+
+
+def _over(eqn: Equation, view: View, piece: PartTerm) -> ResultPart | None:
+    """A piece over a number, or over a part of an array."""
+    part, box, whole_box = piece.view()[0], _box(piece), tuple([(0, n) for n in view.shape])
+    if eqn.primitive is s.pad_p:
+        return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, whole_box, number))
+    if not _is_solid(piece):
+        return None
+    starts = [literal(low, _INDEX) for low, _ in box]
+    return ResultPart(
+        {0: view, 1: part}, lambda w, x, u: w.write(dynamic_update_slice_p, x, piece.put(w, u, box), *starts)
+    )
+
+
+def _joined(pieces: Sequence[PartTerm], shape: Shape) -> ResultPart | None:
+    """Pieces side by side."""
+    boxes = [_box(p) for p in pieces]
+    apart = [d for d, n in enumerate(shape) if any(box[d] != (0, n) for box in boxes)] or [0]
+    if len(apart) > 1 or not all(map(_is_solid, pieces)):
+        return None
+
+    def write(w: Writer, *xs: Atom) -> Atom:
+        put = [pieces[k].put(w, xs[k], boxes[k]) for k in argsort([box[apart[0]][0] for box in boxes])]
+        return w.write(s.concatenate_p, *put, dimension=apart[0])
+
+    return ResultPart({p.factors[0].operand: p.view()[0] for p in pieces}, write)
+
+
+def _box(p: PartTerm) -> Box:
+    return tuple([(a.start, a.stop) for a in p.place or ()])
+
+
+def _is_solid(p: PartTerm) -> bool:
+    """Tell whether a term writes all of its box."""
+    return all(a.step == 1 and all(d.radix == p.sizes[d.variable] for d in a.digits) for a in p.place or ())
+
+
+# ---- functions of elements, sums, products -------------------------------------------------------------------
+
+
+def _elementwise(eqn: Equation, view: View, row: IndexRow) -> ResultPart | None:
+    """The function of the same views; what has parameters for axes is none."""
+    if row.combination is not Combination.POINTWISE and any(isinstance(p, tuple) for p in eqn.params.values()):
+        return None
+    if not _is_elementwise(row.results[0]):
+        return None
+    views = {k: view if x.aval.shape else _SCALAR for k, x in enumerate(eqn.invars)}
+    return ResultPart(views, lambda w, *xs: w.write(eqn.primitive, *xs, **eqn.params))
+
+
+@lru_cache(maxsize=4096)
+def _is_elementwise(terms: Sum) -> bool:
+    """Tell whether each element is made of those at its place, and of scalars."""
+    return bool(terms) and all(_is_at_one_place(t) for t in terms)
+
+
+def _is_at_one_place(t: Term) -> bool:
+    lookups = [b for b in t.brackets if isinstance(b, Lookup) and b.index.is_constant]
+    reads = [*[f.access for f in t.factors], *[b.access for b in lookups]]
+    known = len(lookups) == len(t.brackets) and t.out == variables(t.sizes)
+    return known and all(access in (t.out, ()) for access in reads)
+
+
+def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
+    found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
+    if not found:
+        return None
+    part, order = found[0].view(0)
+    axes = tuple([d for d, v in enumerate(order) if v >= len(view.shape)])
+
+    def write(w: Writer, x: Atom) -> Atom:
+        x = w.write(eqn.primitive, x, axes=axes) if axes else x
+        return spread(w, x, tuple([v for v in order if v < len(view.shape)]), view.shape)
+
+    return ResultPart({0: part}, write)
+
+
+def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
+    """Variables of the view that both operands have are the batch."""
+    found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
+    if not found:
+        return None
+    (x, of_x), (y, of_y) = found[0].view(0), found[0].view(1)
+    rank = len(view.shape)
+    summed, batch = [[v for v in of_x if v in of_y and (v >= rank) is over] for over in (True, False)]
+    free = [v for v in (*of_x, *of_y) if v not in summed and v not in batch]
+    dims = tuple([tuple([tuple(map(own.index, some)) for own in (of_x, of_y)]) for some in (summed, batch)])
+    params = {**eqn.params, "dimension_numbers": dims}
+
+    def write(w: Writer, x: Atom, y: Atom) -> Atom:
+        return spread(w, w.write(dot_general_p, x, y, **params), (*batch, *free), view.shape)
+
+    return ResultPart({0: x, 1: y}, write)
+
+
+# ---- indices -------------------------------------------------------------------------------------------------
+
+
+def _iota(eqn: Equation, view: View) -> ResultPart | None:
+    """Multiples of another iota: what a function of indices is no row says."""
+    index, dtype = view.access[eqn.params["dimension"]], eqn.params["dtype"]
+    low, high = index.bounds(view.shape)
+    if index.symbols or len(index.variables) > 1 or not _counts_to(high, dtype):
+        return None
+    aval = eqn.outvars[0].aval.update(shape=view.shape)
+
+    def write(w: Writer) -> Atom:
+        if not index.variables:
+            return filled(w, low, aval)
+        ((v, step),) = index.variables
+        x = w.write(s.iota_p, dtype=dtype, shape=(view.shape[v],), dimension=0)
+        x = w.write(s.rev_p, x, dimensions=(0,)) if step < 0 else x
+        x = w.write(e.mul_p, x, literal(abs(step), aval)) if abs(step) != 1 else x
+        x = w.write(e.add_p, x, literal(low, aval)) if low else x
+        return spread(w, x, (v,), view.shape)
+
+    return ResultPart({}, write)
+
+
+def _counts_to(last: int, dtype: dtypes.DType) -> bool:
+    """Tell whether a dtype holds each integer from 0 to `last`; others wrap around, or are rounded to one number."""
+    if dtypes.is_inexact(dtype):
+        return last <= 2 ** (dtypes.finfo(dtype).nmant + 1)
+    return last <= dtypes.iinfo(dtype).max
+
+
+# ---- batches -------------------------------------------------------------------------------------------------
+
+
+class _Hull(NamedTuple):
+    """All that a view reads along an axis, and what is between: `size` indices, by steps, from a start on."""
+
+    start: Affine
+    step: int
+    size: int
+
+    def along(self, d: int) -> Affine:
+        return self.start + (Affine(0, ((d, self.step),)) if self.size > 1 else 0)
+
+
+def _hull(a: Affine, sizes: Sequence[int]) -> _Hull:
+    moving = Affine(a.constant, a.variables)
+    (low, high), step = moving.bounds(sizes), moving.gcd or 1
+    return _Hull(Affine(low, (), a.symbols), step, (high - low) // step + 1)
+
+
+def _batched(eqn: Equation, view: View, terms: Sum, starts: Starts) -> ResultPart | None:
+    """The same function of parts along the axes of a batch, and of all along others."""
+    shape = eqn.outvars[0].aval.shape
+    known = [t for t in map(solved, terms) if t is not None]
+    batch = [d for d, n in enumerate(shape) if known and all(_is_batch(t, d, n) for t in known)]
+    hulls = [_hull(view.access[d], view.shape) if d in batch else _Hull(Affine(), 1, n) for d, n in enumerate(shape)]
+    counts = tuple([hull.size for hull in hulls])
+    if counts == shape:
+        return None
+    views: dict[int, View] = {}
+    for t in known:
+        along = {t.out[d].variable: hulls[d] for d in batch}
+        for k, access in _reads(t):
+            part = _within(eqn.invars[k].aval.shape, [along.get(a.variable) for a in access])
+            if views.setdefault(k, part) != part:
+                return None
+    every = {k: views.get(k, whole(x.aval.shape)) for k, x in enumerate(eqn.invars)}
+    inner = View(tuple([(a - h.start).divided(h.step) for a, h in zip(view.access, hulls)]), view.shape)
+    if _shape(eqn, every) != counts or not is_readable(inner, counts):
+        return None
+
+    def write(w: Writer, *xs: Atom) -> Atom:
+        return read(w, w.write(eqn.primitive, *xs, **eqn.params), inner, starts.atoms)
+
+    return ResultPart(every, write, prod(counts))
+
+
+def _is_batch(t: Term, d: int, n: int) -> bool:
+    """Tell whether an axis of a result goes with axes of operands, of which no index is anything else."""
+    v, others = t.out[d].variable, (*t.out[:d], *t.out[d + 1 :], *[b.index for b in t.brackets])
+    if v is None or t.sizes[v] != n or any(a.coefficient(v) for a in others):
+        return False
+    return all(a.variable == v for _, access in _reads(t) for a in access if a.coefficient(v))
+
+
+def _reads(t: Term) -> list[tuple[int, tuple[Affine, ...]]]:
+    looked_up = [(b.operand, b.access) for b in t.brackets if isinstance(b, Lookup)]
+    return [*[(f.operand, f.access) for f in t.factors], *looked_up]
+
+
+def _within(shape: Shape, hulls: Sequence[_Hull | None]) -> View:
+    """The view of hulls along some axes, and all along the others."""
+    every = [_Hull(Affine(), 1, n) if hull is None else hull for n, hull in zip(shape, hulls, strict=True)]
+    return View(tuple([hull.along(d) for d, hull in enumerate(every)]), tuple([hull.size for hull in every]))
+
+
+def _shape(eqn: Equation, views: Mapping[int, View]) -> Shape | None:
+    """Infer the shape of the function of parts; None if its parameters say that they are no parts."""
+    avals = tuple([x.aval.update(shape=views[k].shape) for k, x in enumerate(eqn.invars)])
+    try:
+        return eqn.primitive.type(avals, eqn.params)[0].shape
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,131 @@
+"""Parts of the results of every primitive with an index row are what eager evaluation gives; and which are computed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.ad_checkpoint import checkpoint_name
+from tapeless.interpreters import index_rows
+from tapeless.interpreters.simplifications.slicing import pushdown
+from tapeless.interpreters.simplify import simplified
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import eval_jaxpr
+from tests.interpreters.simplifications.programs import A, B, X, after, largest
+from tests.samples import SAMPLES
+from tests.samples.sample import Sample, numpys, ours
+
+D = 9 * np.eye(4)
+Read = Callable[[Any], Any]
+
+
+def reads(shape: tuple[int, ...]) -> list[Read]:
+    """Parts of an array along all of its axes, and along several at once."""
+    n, k = shape[0], min(shape[:2])
+    along = [
+        lambda y: (y[0], y[..., -1]),
+        lambda y: lax.rev(y, (y.ndim - 1,))[..., ::2],
+        lambda y: lax.dynamic_slice_in_dim(y, tnp.argmax(X[:3]), max(n // 2, 1), 0),
+        lambda y: tnp.concatenate([y, y])[n - 1 : n + 1],
+    ]
+    across = [
+        lambda y: y[:k, :k].reshape((k * k, *shape[2:]))[:: k + 1],
+        lambda y: y.reshape((1, n, 1, *shape[1:]))[0, n // 2 :, 0, :1],
+    ]
+    return along + across if len(shape) > 1 else along
+
+
+def samples() -> list[Sample]:
+    """For every primitive the sample whose result has the most axes."""
+    found: dict[Primitive, tuple[int, Sample]] = {}
+    for sample in SAMPLES:
+        if sample.primitive in index_rows.rows and sample.axis is None:
+            rank = max(np.ndim(x) for x in sample.args) if sample.args else 2
+            found[sample.primitive] = max(found.get(sample.primitive, (-1, sample)), (rank, sample), key=lambda p: p[0])
+    return [sample for _, sample in found.values()]
+
+
+@pytest.mark.parametrize(
+    "number, sample", list(enumerate(samples())), ids=lambda x: str(x) if isinstance(x, Sample) else ""
+)
+def test_parts_of_every_primitive(number: int, sample: Sample, monkeypatch: pytest.MonkeyPatch):
+    """One kind of parts for each; the next primitive has another."""
+    monkeypatch.setattr(pushdown, "LEAST", 0)
+    args = [ours(x) for x in sample.args]
+    (y, *_) = sample.primitive.bind(*args, **sample.params)
+    every = reads(y.shape) if y.shape else []
+    for read in every[number % len(every) :][:1] if every else ():
+        closed = tl.make_jaxpr(lambda *args, read=read: read(sample.primitive.bind(*args, **sample.params)[0]))(*args)
+        given = [*closed.consts, *args]
+        pairs = zip(*[eval_jaxpr(jaxpr, given) for jaxpr in (simplified(closed.jaxpr), closed.jaxpr)], strict=True)
+        for found, expected in pairs:
+            assert found.dtype == expected.dtype
+            one, other = numpys(found), numpys(expected)
+            if one.dtype.kind in "fc":
+                np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)  # of float32, in another order
+            else:
+                np.testing.assert_array_equal(one, other)
+
+
+# ---- what is computed ----------------------------------------------------------------------------------------
+
+# Of what treats an axis index by index only the indices that are read are computed: the function, the part that is
+# read of its result, and the elements of the largest value that is left.
+BATCHES: dict[str, tuple[Read, Read, int]] = {
+    "sort": (lambda a: tnp.sort(tnp.sin(a), 1), lambda y: y[3], 16),
+    "cumulative sum": (lambda a: tnp.cumsum(tnp.sin(a), 0), lambda y: y[:, ::8], 32),
+    "largest position": (lambda a: tnp.argmax(tnp.sin(a), 0), lambda y: y[3:5], 32),
+    "transform": (lambda a: tnp.fft.fft(tnp.sin(a)), lambda y: y[2], 16),
+    "triangular solve": (lambda a: lax.linalg.triangular_solve(tnp.sin(a), a, left_side=True), lambda y: y[:, 1], 256),
+    "factorization": (lambda a: lax.linalg.cholesky(tnp.exp(D * a[:, :4, None])), lambda y: y[1], 64),
+    "gather": (lambda a: tnp.sin(a)[tnp.argsort(X)][:, None], lambda y: y[3, 0], 256),
+    "a window": (lambda a: tnp.sort(tnp.sin(a), 1), lambda y: lax.dynamic_slice_in_dim(y, tnp.argmax(X), 2), 32),
+    "bits": (lambda a: (a > 1) & ~(tnp.sin(a) > 0.5), lambda y: y[:, 2], 16),
+    "digits": (lambda a: tnp.sin(a).reshape(4, 4, 16), lambda y: y[1, 1:3, ::2], 16),
+    "joined diagonals": (lambda a: tnp.concatenate([tnp.sin(a[:8]), tnp.cos(a[8:])]), tnp.diagonal, 64),
+    "interior padding": (lambda a: lax.pad(tnp.sin(a), 1.0, [(1, 0, 2), (0, 0, 0)]), lambda y: y[:8], 128),
+    "written in a row": (lambda a: tnp.sin(a).at[2:6, 3].set(X[:4]), lambda y: y[3], 16),
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches(name: str):
+    f, read, most = BATCHES[name]
+    assert largest(after(lambda a: read(f(a)), A)) <= most
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: tnp.sort(tnp.sin(a), 0)[3],
+        lambda a: tnp.cumprod(tnp.sin(a), 1)[:, 3],
+        lambda a: tnp.diagonal(tnp.sort(tnp.sin(a), 0)),
+        lambda a: lax.optimization_barrier((tnp.sin(a),))[0][3],
+        lambda a: checkpoint_name(tnp.sin(a), "named")[3],
+    ],
+    ids=["sorted along it", "summed along it", "diagonal", "barrier", "name"],
+)
+def test_axes_that_are_read_whole(f: Read):
+    assert largest(after(f, A)) == 256
+
+
+def test_a_program_without_parts_has_nothing_composed(monkeypatch: pytest.MonkeyPatch):
+    def f(x: Any) -> Any:
+        return tnp.sum(tnp.tanh(tnp.tanh(x @ B).T.reshape(4, 64) * 2.0) ** 2) + tnp.sum(x[:8]) + tnp.sum(x[8:])
+
+    def composed(*args: Any) -> Any:
+        raise AssertionError("a view is composed with a row")
+
+    monkeypatch.setattr(pushdown, "part_of", composed)
+    simplified(tl.make_jaxpr(lambda x: f(tnp.sin(x)))(A).jaxpr)
+    tl.grad(f)(A)
+
+
+def test_time_of_parts_is_not_that_of_arrays():
+    x = tl.ShapeDtypeStruct((10**6, 10**6), "float32")
+    jaxpr = tl.make_jaxpr(lambda x: tnp.cumsum(tnp.concatenate([x, x]), 1)[10**6 + 3])(x).jaxpr
+    assert largest(simplified(jaxpr)) == 10**6
