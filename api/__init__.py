@@ -67,6 +67,7 @@ from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.core import ensure_compile_time_eval
 from tapeless.tracer.dtypes import float0
 from tapeless.tracer.primitives.elementwise import stop_gradient
+from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.scoped_settings import (
     debug_infs,
     debug_nans,
@@ -89,7 +90,6 @@ from tapeless.tracer.scoped_settings import (
     transfer_guard_host_to_device,
 )
 from tapeless.tracer.source import named_scope
-from tapeless.tracer.types import aval_of as typeof
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
 _emit.passes += [_inline.inlined, _simplify.simplified]
@@ -99,7 +99,9 @@ __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata wo
 __all__ = [
     "Array",
     "Device",
+    "Ref",
     "ShapeDtypeStruct",
+    "ad",
     "ad_checkpoint",
     "as_jax",
     "block_until_ready",
@@ -134,6 +136,7 @@ __all__ = [
     "dlpack",
     "dtypes",
     "effects_barrier",
+    "empty_ref",
     "enable_checks",
     "enable_custom_prng",
     "enable_x64",
@@ -147,6 +150,8 @@ __all__ = [
     "extend",
     "flatten_util",
     "float0",
+    "free_ref",
+    "freeze",
     "from_dlpack",
     "fwd_and_bwd",
     "grad",
@@ -169,6 +174,7 @@ __all__ = [
     "make_jaxpr",
     "named_call",
     "named_scope",
+    "new_ref",
     "nn",
     "no_execution",
     "no_tracing",
@@ -187,6 +193,7 @@ __all__ = [
     "program_size",
     "pure_callback",
     "random",
+    "ref",
     "remat",
     "residual_bytes",
     "saved_residuals",
@@ -215,6 +222,7 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless import (
+        ad,
         core,
         dlpack,
         extend,
@@ -224,6 +232,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         ops,
         optimizers,
         profiler,
+        ref,
         scipy,
         sharding,
         typing,
@@ -239,7 +248,8 @@ else:
         globals(),
         {
             **dict.fromkeys(
-                "core dlpack extend flatten_util image nn ops optimizers profiler scipy sharding typing".split(), ""
+                "ad core dlpack extend flatten_util image nn ops optimizers profiler ref scipy sharding typing".split(),
+                "",
             ),
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",

@@ -24,7 +24,7 @@ NAMESPACES = [
         ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
         extend.partial_eval extend.xla extend.api_util extend.linear_util extend.primitives extend.source_info_util
-        dlpack optimizers profiler jax_src jax_src.ad_util jax_src.core jax_src.dispatch jax_src.dtypes
+        ad dlpack optimizers profiler ref jax_src jax_src.ad_util jax_src.core jax_src.dispatch jax_src.dtypes
         jax_src.flatten_util jax_src.traceback_util
         experimental.jet
         """.split()

@@ -22,10 +22,18 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def trace_to_jaxpr(
-    f: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], *, what: str = "jit", function: Any = None
+    f: Callable[..., Sequence[Any]],
+    in_avals: Sequence[ShapedArray],
+    *,
+    what: str = "jit",
+    function: Any = None,
+    references: list[Any] | None = None,
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
     """Write down what `f` does to arrays of these types; flat arguments, flat results.
 
+    Args:
+      references: a list that takes those of outside that `f` reads or writes. The last inputs of the program are what
+        is in them before, its last results what is in them after. If None there must be no such references.
     Returns: the program, whose first inputs are the constants it met, and the values of those.
     Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.
     """
@@ -35,7 +43,8 @@ def trace_to_jaxpr(
         outs = core.under_new(trace, f, *args)
     except RecursionError as error:
         raise core.nested_too_deeply(error, trace) from None
-    return trace.finish([trace.atom(x) for x in outs], getattr(function or f, "__name__", "f"))
+    after = [] if references is None else trace.taken_references(references)
+    return trace.finish([trace.atom(x) for x in [*outs, *after]], getattr(function or f, "__name__", "f"))
 
 
 class WritingTrace(Trace):
@@ -68,15 +77,34 @@ class WrittenTracer(Tracer):
         return made.source.describe() if made and made.source else ""
 
 
+class Cell:
+    """The place of an array that is written in place; see references.py."""
+
+    __slots__ = ()
+
+    owner: Trace  # values of it and of traces around it may be written
+    value: Any
+
+
+class ProgramCell(Cell):
+    """The cell of a reference of outside in a program that is being traced: an input is in it at first."""
+
+    __slots__ = ("owner", "reference", "value")
+
+    def __init__(self, owner: "StagingTrace", reference: Any, value: Any) -> None:
+        self.owner, self.reference, self.value = owner, reference, value
+
+
 class StagingTrace(WritingTrace):
     """Applying a primitive writes an equation."""
 
-    __slots__ = ("_consts", "what")
+    __slots__ = ("_cells", "_consts", "what")
 
     def __init__(self, parent: Trace, function: Any, what: str) -> None:
         super().__init__(parent, function)
         self.what = what
         self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
+        self._cells: dict[int, ProgramCell] = {}
 
     def input(self, aval: ShapedArray, linear: bool = False) -> "StagedTracer":
         """A new input."""
@@ -115,8 +143,29 @@ class StagingTrace(WritingTrace):
             found = self._consts[id(x)] = (Var(aval_of(x)), x, incoming(x))
         return found[0]
 
+    def cell_of(self, reference: Any, aval: ShapedArray) -> ProgramCell:
+        """The cell of a reference of outside, whose array is of type `aval`."""
+        found = self._cells.get(id(reference))
+        if found is None:
+            found = self._cells[id(reference)] = ProgramCell(self, reference, self.input(aval))
+        return found
+
+    def taken_references(self, references: list[Any]) -> list[Any]:
+        """Append the references of outside that were used to a list; return what is in them now."""
+        cells, self._cells = self._cells.values(), {}
+        references += [cell.reference for cell in cells]
+        return [cell.value for cell in cells]
+
     def finish(self, outvars: list[Atom], name: str) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """Close the program: eliminate dead code, and put its constants first."""
+        """Close the program: eliminate dead code, and put its constants first.
+
+        Raises: NotImplementedError if it used references that nobody took.
+        """
+        for cell in self._cells.values():
+            raise NotImplementedError(
+                f"a reference of outside is used where it cannot be: {cell.reference.aval} in {self.describe()}.\n"
+                "  Read it before, and write it after, or make it in the function."
+            )
         consts = [(v, taken) for v, _, taken in self._consts.values()]
         eqns, used = passes.live(self._eqns, outvars)
         kept = [(v, x) for v, x in consts if v in used]

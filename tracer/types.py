@@ -186,6 +186,8 @@ def conversion_hint(value: Any) -> str:
         return "\n  Write tnp.array(...) around a list: it is copied to the device."
     if is_masked(value):
         return "\n  A masked array would lose its mask: fill it, x.filled(value), or pass x.data and x.mask apart."
+    if hasattr(type(value), "conversion_hint"):
+        return type(value).conversion_hint
     if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return "\n  Write tnp.asarray(...) around an array of another library: it is copied to the device."
     return ""

@@ -7,6 +7,7 @@ from tapeless.arguments.checks import arguments, structure
 from tapeless.tracer import pytree, weak_int_overflow
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.references import Ref
 from tapeless.tracer.types import ShapedArray, aval_of
 from tapeless.tracer.weak_int_overflow import IntegerNarrowing
 
@@ -31,12 +32,18 @@ class Signature(NamedTuple):
     def of_program(
         cls, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, function: str, found: Sequence[IntegerNarrowing]
     ) -> "Signature":
-        """The signature of a traced function, in whose whole program narrowings were `found`."""
-        n = len(jaxpr.consts)
+        """The signature of a traced function, in whose whole program narrowings were `found`.
+
+        Inputs and results of the program that belong to references come after those of the function.
+        """
+        first = len(jaxpr.consts)
         of_arguments = [
-            each._replace(what=each.what - n) for each in found if isinstance(each.what, int) and each.what >= n
+            each._replace(what=each.what - first)
+            for each in found
+            if isinstance(each.what, int) and 0 <= each.what - first < in_tree.num_leaves
         ]
-        return cls(jaxpr.jaxpr.name, function, in_tree, jaxpr.in_avals, out_tree, jaxpr.out_avals, tuple(of_arguments))
+        in_avals, out_avals = jaxpr.in_avals[: in_tree.num_leaves], jaxpr.out_avals[: out_tree.num_leaves]
+        return cls(jaxpr.jaxpr.name, function, in_tree, in_avals, out_tree, out_avals, tuple(of_arguments))
 
     def __str__(self) -> str:
         given, results = arguments(self.in_tree, self.in_avals), structure(self.out_tree, self.out_avals)
@@ -50,7 +57,7 @@ class Signature(NamedTuple):
                 f"but called with {arguments(tree, leaves)}."
             )
         for i, (x, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
-            have = aval_of(x)
+            have = aval_of(x.value if isinstance(x, Ref) else x)
             if have.shape != want.shape or have.dtype != want.dtype:
                 raise TypeError(f"{self.name} was compiled for {want} as argument leaf {i}, but called with {have}.")
             if isinstance(x, Tracer):

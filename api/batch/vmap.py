@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
 from tapeless.tracer import core, pytree
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, squeeze
+from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.types import aval_of, is_arraylike
 
 
@@ -61,11 +63,16 @@ def vmap(
     @functools.wraps(fun)
     def batched(*args: Any, **kwargs: Any) -> Any:
         flat, tree = pytree.flatten((args, kwargs))
-        dims = _in_dims(fun, in_axes, args, kwargs, flat)
-        size = _size(fun, args, kwargs, flat, dims, axis_size)
-        f = _FlatBatched(fun, tree)
-        mapped = batching.vmap, f, flat, dims, size, fun, axis_name, spmd_axis_name
-        outs, out_dims = batching.choosing(control_flow, *mapped)
+        arrays = values_of(flat)
+        if any(isinstance(x, Ref) for x in flat):
+            args, kwargs = pytree.unflatten(tree, arrays)
+        dims = _in_dims(fun, in_axes, args, kwargs, arrays)
+        size = _size(fun, args, kwargs, arrays, dims, axis_size)
+        with BatchedReferences(flat, dims, size) as references:
+            f = _FlatBatched(fun, tree, references)
+            mapped = batching.vmap, f, references.values, dims, size, fun, axis_name, spmd_axis_name
+            outs, out_dims = batching.choosing(control_flow, *mapped)
+            outs, out_dims = references.put_back(outs, out_dims)
         return _placed(f, outs, out_dims, out_axes, size)
 
     return batched
@@ -74,16 +81,16 @@ def vmap(
 class _FlatBatched:
     """Adapter of a function of pytrees to flat arrays, which remembers the structure of its result."""
 
-    def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
-        self.fun, self._in_tree = fun, in_tree
+    def __init__(self, fun: Callable[..., Any], in_tree: Any, references: BatchedReferences) -> None:
+        self.fun, self._in_tree, self._references = fun, in_tree, references
         self.out_tree: Any = None
 
     def __call__(self, *flat: Any) -> list[Any]:
-        args, kwargs = pytree.unflatten(self._in_tree, flat)
+        args, kwargs = pytree.unflatten(self._in_tree, self._references.given(flat))
         result = self.fun(*args, **kwargs)
         check_arrays(f"vmap: the result{{}} of {core.describe_function(self.fun)}", result)
         outs, self.out_tree = pytree.flatten(result)
-        return outs
+        return [*outs, *self._references.after()]
 
 
 def _check_name(parameter: str, name: Any, others: tuple[type, ...]) -> None:

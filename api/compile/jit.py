@@ -14,6 +14,7 @@ import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.static import Arguments
+from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
@@ -26,7 +27,8 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
-from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
 
 
@@ -195,12 +197,14 @@ class Jitted:
             return run(bufs)
         statics, leaves, tree = self._split(args, kwargs)
         _check_concrete(leaves, self._fun)
+        if not evaluating and _are_lent(leaves):
+            return self._fun(*args, **kwargs)
         if not evaluating or any(isinstance(x, Tracer) for x in leaves):
             return self._bind(statics, leaves, tree)
         program = self._program(statics, leaves, tree)
         if program.signature.narrowings:
-            program.signature.check_fit(leaves)
-        elif self._plain and _is_plain(leaves):
+            program.signature.check_fit(values_of(leaves))
+        elif self._plain and program.references is None and _is_plain(leaves):
             self._remember(program, leaves, tree)
         return program.call(leaves)
 
@@ -224,16 +228,18 @@ class Jitted:
 
     def _bind(self, statics: Any, leaves: list[Any], tree: Any) -> Any:
         traced = self._traced(statics, leaves, tree)
-        traced.type.check_fit(leaves)
-        closed = traced.jaxpr
+        closed, refs = traced.jaxpr, traced.references
+        inputs = leaves if refs is None else refs.inputs(leaves)
+        traced.type.check_fit(inputs)
         if self._inline:
-            outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *leaves])
+            outs = eval_jaxpr(closed.jaxpr, [*closed.consts, *inputs])
         else:
-            outs = call.jit(closed.jaxpr, *closed.consts, *leaves)
-        return pytree.unflatten(traced.out_tree.snapshot(), outs)
+            outs = call.jit(closed.jaxpr, *closed.consts, *inputs)
+        results = outs if refs is None else refs.results(leaves, outs)
+        return pytree.unflatten(traced.out_tree.snapshot(), results)
 
     def _program(self, statics: Any, leaves: list[Any], tree: Any) -> CompiledCall:
-        device = self._device or dispatch.device_of(leaves)
+        device = self._device or dispatch.device_of(values_of(leaves))
         key = self._key(statics, leaves, tree, device)
         found = self._programs.compiled.get(key)
         if found is None:
@@ -249,7 +255,8 @@ class Jitted:
             self._announce(key)
             what = f"traced {core.describe_function(self._fun)} for {self._who}"
             found = logs.timed(what, lambda: self._trace(statics, leaves, tree))
-            if not any(isinstance(c, Tracer) for c in found.jaxpr.consts):
+            own = any(isinstance(c, Tracer) for c in found.jaxpr.consts)
+            if not own and (found.references is None or found.references.are_global):
                 remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
         return found
 
@@ -266,7 +273,7 @@ class Jitted:
         return TraceKey(avals, tree, statics, device, _settings())
 
     def _trace(self, statics: Any, leaves: list[Any], tree: Any) -> Traced:
-        avals = [_type_of(x) for x in leaves]
+        avals = [_type_of(x.value if isinstance(x, Ref) else x) for x in leaves]
         out: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
@@ -280,13 +287,14 @@ class Jitted:
             out.append(out_tree)
             return [incoming_number(x) for x in outs]
 
-        jaxpr, consts = trace_to_jaxpr(flat, avals, what=self._who, function=self._fun)
+        closed, refs = references.traced(flat, leaves, avals, tree, what=self._who, function=self._fun)
         name = getattr(self._fun, "__name__", "f")
-        closed = ClosedJaxpr(jaxpr.replace(name="f" if name == "<lambda>" else name), consts)
+        closed = ClosedJaxpr(closed.jaxpr.replace(name="f" if name == "<lambda>" else name), closed.consts)
         donated = self._donated.leaves(tree, self._static.positions(statics))
-        return Traced(
-            closed, tree.snapshot(), out[0].snapshot(), donated, self._options, core.describe_function(self._fun)
-        )
+        function = core.describe_function(self._fun)
+        if refs is not None and not set(donated).isdisjoint(refs.given):
+            raise ValueError(f"jit: a reference is an argument of {function} that is donated: it stays the caller's.")
+        return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, refs)
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Static arguments; leaves and structure of the others."""
@@ -302,7 +310,7 @@ class Jitted:
         if config.numpy_bits == 32:
             leaves = [*map(incoming_number, leaves)]
         for i, x in enumerate(leaves):
-            if not isinstance(x, DeviceArray) and not is_arraylike(x) and not _is_abstract(x):
+            if not isinstance(x, (DeviceArray, Ref)) and not is_arraylike(x) and not _is_abstract(x):
                 raise TypeError(_not_an_array(x, i, given, self._fun, self._who))
         return statics, leaves, tree
 
@@ -324,6 +332,14 @@ def _check_concrete(leaves: Sequence[Any], fun: Any) -> None:
             )
 
 
+def _are_lent(leaves: Sequence[Any]) -> bool:
+    """Tell whether there are references among arguments while a derivative is taken, or examples are mapped.
+
+    A backward rule inside may write them later, when a program would be over: the function is run instead.
+    """
+    return any(isinstance(x, Ref) for x in leaves) and not isinstance(core.current_trace(), StagingTrace)
+
+
 def _is_plain(args: Sequence[Any]) -> bool:
     """Tell whether calls with such arguments may be handed to the executable without further checks."""
     return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not nonfinite.are_watched()
@@ -341,7 +357,9 @@ def _standing_for(x: Any) -> Any:
     return instantiate(Zero(_type_of(x))) if _is_abstract(x) else x
 
 
-def _type_of(x: Any) -> ShapedArray:
+def _type_of(x: Any) -> Any:
+    if isinstance(x, Ref):
+        return x.aval
     if _is_abstract(x):
         return ShapedArray(x.shape, x.dtype, x.weak_type)
     return aval_of(x).strong() if isinstance(x, np.integer) and _is_wide(x) else aval_of(x)

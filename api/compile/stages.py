@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.arguments.signatures import Signature
 from tapeless.compile import serialization
+from tapeless.compile.references import ProgramReferences
 from tapeless.interpreters.structured_constants import with_structure
 from tapeless.lowering import devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
@@ -25,6 +26,7 @@ class CompiledCall:
       signature: types of arguments and results.
       executable: takes the constants before the arguments; inputs at positions `donated` are given up.
       consts: buffers on the executable's device.
+      references: those that go in with the arguments and come out with the results, if there are any.
       jaxpr, options: what was compiled, and the compiler's options; None if that is not known.
     """
 
@@ -36,7 +38,9 @@ class CompiledCall:
         donated: tuple[int, ...],
         jaxpr: Jaxpr | None,
         options: Mapping[str, Any] | None = None,
+        references: ProgramReferences | None = None,
     ) -> None:
+        self.references = references
         self.signature, self.executable, self.donated, self._options = signature, executable, donated, options
         self._jaxpr, self._device, self._tree = jaxpr, executable.device, signature.out_tree
         self._call = self._call_donating if donated else executable.call
@@ -50,9 +54,8 @@ class CompiledCall:
         # Where results must be finite nothing is donated: what is not is looked for once more.
         donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
-        return cls(
-            traced.type, executable, [dispatch.buffer_on(c, device) for c in consts], donated, jaxpr, traced.options
-        )
+        bufs = [dispatch.buffer_on(c, device) for c in consts]
+        return cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)
 
     def saveable(self) -> Executable:
         """The executable, compiled once more if it was found in the cache on disk."""
@@ -72,11 +75,13 @@ class CompiledCall:
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Call with any concrete values."""
-        arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in leaves]
+        refs = self.references
+        inputs = leaves if refs is None else refs.inputs(leaves)
+        arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in inputs]
         outs = self._call([*self.consts, *[x.buf for x in arrays]])
         if nonfinite.are_watched():
             self._check_finite(outs, arrays)
-        return pytree.unflatten(self._tree.snapshot(), outs)
+        return pytree.unflatten(self._tree.snapshot(), outs if refs is None else refs.results(leaves, outs))
 
     def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:
@@ -102,9 +107,16 @@ class Traced:
     """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
 
     def __init__(
-        self, jaxpr: ClosedJaxpr, in_tree: Any, out_tree: Any, donated: tuple[int, ...], options: Any, function: str
+        self,
+        jaxpr: ClosedJaxpr,
+        in_tree: Any,
+        out_tree: Any,
+        donated: tuple[int, ...],
+        options: Any,
+        function: str,
+        references: ProgramReferences | None = None,
     ) -> None:
-        self.jaxpr, self.donated, self.options = jaxpr, donated, options
+        self.jaxpr, self.donated, self.options, self.references = jaxpr, donated, options, references
         found = weak_int_overflow.narrowings(jaxpr.jaxpr)
         for each in found:
             if isinstance(each.what, Literal):
@@ -190,7 +202,15 @@ class Lowered(_Stage):
         """The module, compiled for the default device."""
         traced = self._traced
         options = {**traced.options, **(compiler_options or {})}
-        again = Traced(traced.jaxpr, traced.in_tree, traced.out_tree, traced.donated, options, self._type.function)
+        again = Traced(
+            traced.jaxpr,
+            traced.in_tree,
+            traced.out_tree,
+            traced.donated,
+            options,
+            self._type.function,
+            traced.references,
+        )
         return Compiled(CompiledCall.compiled(again, dispatch.device_of(())))
 
 
@@ -226,10 +246,13 @@ class Compiled(_Stage):
 
         They are for this version of jaxlib and this kind of machine.
 
-        Raises: TypeError if it calls functions on the host, or if a structure of its arguments or results holds a class
-          or a value that cannot be named in such a file: a Partial, for instance, or an object as auxiliary data.
+        Raises: TypeError if it calls functions on the host, reads or writes references, or if a structure of its
+          arguments or results holds a class or a value that cannot be named in such a file: a Partial, for instance, or
+          an object as auxiliary data.
         """
         program = self._program
+        if program.references is not None:
+            raise TypeError(f"serialize: {self._type.name} reads or writes references, which no file holds.")
         return serialization.written(program.signature, program.saveable(), program.consts, program.donated)
 
 

@@ -15,16 +15,18 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
 from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.references import Ref
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 
 class TracedBody(NamedTuple):
-    """A user's function as a program: constants, arguments -> leaves of the result."""
+    """A user's function as a program: constants, arguments, what is in references -> leaves of the result, the same."""
 
     jaxpr: Jaxpr
     consts: tuple[Any, ...]
     result: Any  # as the function returned it, traced; for its structure
+    references: tuple[Ref, ...] = ()  # of outside, that it reads or writes
 
     def giving(self, avals: Sequence[ShapedArray]) -> "TracedBody":
         """Convert the results of the body to `avals`."""
@@ -53,12 +55,18 @@ class TracedBody(NamedTuple):
 
 
 def trace(
-    who: str, fun: Callable[..., Any], call: Callable[..., Any], avals: Sequence[ShapedArray], remembered: bool = False
+    who: str,
+    fun: Callable[..., Any],
+    call: Callable[..., Any],
+    avals: Sequence[ShapedArray],
+    remembered: bool = False,
+    taking_references: bool = False,
 ) -> TracedBody:
     """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
 
     Args:
       remembered: it is going to be used again elsewhere, so loops inside must not guess (see `explorations`).
+      taking_references: references of outside may be used, and are passed on.
     Raises: TypeError if a leaf of the result is not an array; whatever `fun` raises.
     """
     result: Any = None
@@ -71,8 +79,10 @@ def trace(
         check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", result)
         return pytree.leaves(result)
 
-    jaxpr, consts = trace_to_jaxpr(flat, avals, what=who, function=fun)
-    return TracedBody(jaxpr.replace(name=_name(fun)), consts, result)
+    references: list[Ref] = []
+    taken = references if taking_references else None
+    jaxpr, consts = trace_to_jaxpr(flat, avals, what=who, function=fun, references=taken)
+    return TracedBody(jaxpr.replace(name=_name(fun)), consts, result, tuple(references))
 
 
 def _name(fun: Any) -> str:

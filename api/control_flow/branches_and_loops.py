@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.control_flow import forwarding, without_jit
+from tapeless.arguments.held_references import holding
+from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
 from tapeless.control_flow.scan import steps_at_once
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
 from tapeless.tracer.primitives.operands import constant, known_elements
+from tapeless.tracer.references import values_of
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
 _NOT_GIVEN: Any = object()
@@ -90,19 +92,22 @@ def _operands(who: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, .
         if operands:
             raise TypeError(f"{who}: operand= is the only operand, but {len(operands)} more were given by position.")
         operands = (operand,)
-    check_arrays(f"{who}: operand {{}}", operands)
+    check_arrays(f"{who}: operand {{}}", holding(operands))
     return operands
 
 
 def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any], operands: tuple[Any, ...]) -> Any:
     """Trace all functions, and return the results of the one that `index` chooses: for a boolean, the first if true."""
-    leaves, tree = pytree.flatten(operands)
+    leaves, tree = pytree.flatten(holding(operands))
     avals = [aval_of(x) for x in leaves]
-    bodies = [trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals) for f in functions]
+    traced = [
+        trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals, taking_references=True) for f in functions
+    ]
+    bodies = references.aligned(traced)
     programs, consts = joined(who, names, functions, bodies)
     in_order = programs[::-1] if aval_of(index).dtype == np.dtype(bool) else programs
-    outs = forwarding.cond(index, [*consts, *leaves], in_order)
-    return pytree.unflatten(pytree.structure(bodies[0].result), outs)
+    outs = forwarding.cond(index, [*consts, *leaves, *values_of(bodies[0].references)], in_order)
+    return pytree.unflatten(pytree.structure(bodies[0].result), references.put_back(bodies, outs))
 
 
 _CHOICE = "\n  Use tnp.where or lax.select_n to choose for each element."
@@ -164,15 +169,17 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     tree = pytree.structure(init_val)
 
     def of(fun: Callable[[Any], Any], avals: Sequence[ShapedArray]) -> TracedBody:
-        return trace("while_loop", fun, lambda *xs: fun(pytree.unflatten(tree, xs)), avals)
+        return trace("while_loop", fun, lambda *xs: fun(pytree.unflatten(tree, xs)), avals, taking_references=True)
 
     body, carry = unify_carry_types(
         "while_loop", body_fun, init_val, lambda avals: of(body_fun, avals), lambda out: out
     )
     condition = of(cond_fun, [aval_of(x) for x in carry])
     _check_condition(cond_fun, condition)
-    outs = forwarding.while_loop(condition, body, carry)
-    return pytree.unflatten(tree, outs)
+    condition, body = references.aligned([condition, body])
+    test = references.verdict_only(cond_fun, condition)
+    outs = forwarding.while_loop(test, body, [*carry, *values_of(body.references)])
+    return pytree.unflatten(tree, references.put_back([body], outs))
 
 
 def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
@@ -222,11 +229,11 @@ def fori_loop(
         return add(i, constant(1, counter)), body_fun(i, pytree.unflatten(tree, xs))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
-        return trace("fori_loop", body_fun, step, [counter, *avals])
+        return trace("fori_loop", body_fun, step, [counter, *avals], taking_references=True)
 
     body, carry = unify_carry_types("fori_loop", body_fun, init_val, traced, lambda out: out[1], first=1)
-    outs = _counted(lower, upper, counter, body, carry, unroll)
-    return pytree.unflatten(tree, outs[1:])
+    outs = _counted(lower, upper, counter, body, [*carry, *values_of(body.references)], unroll)
+    return pytree.unflatten(tree, references.put_back([body], outs)[1:])
 
 
 def _counter_type(lower: Any, upper: Any) -> ShapedArray:

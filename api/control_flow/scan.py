@@ -6,13 +6,14 @@ from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.batch.vmap import vmap
-from tapeless.control_flow import forwarding, without_jit
+from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, described, trace, unify_carry_types
 from tapeless.tracer import core, pytree
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
+from tapeless.tracer.references import values_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -58,11 +59,15 @@ def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, leng
         return _pair(fun, f(*pytree.unflatten(tree, flat)))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
-        return trace(who, fun, step, [*avals, *elements])
+        return trace(who, fun, step, [*avals, *elements], taking_references=True)
 
     body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
-    outs = forwarding.scan(body, carry, pytree.leaves(xs), length=length, **how)
-    return pytree.unflatten(pytree.structure(body.result), outs)
+    arrays, n = pytree.leaves(xs), len(carry)
+    k = len(body.references)
+    whole = references.in_the_carry(body, n, len(arrays))
+    outs = forwarding.scan(whole, [*carry, *values_of(body.references)], arrays, length=length, **how)
+    kept = references.put_back([body], [*outs[:n], *outs[n + k :], *outs[n : n + k]])
+    return pytree.unflatten(pytree.structure(body.result), kept)
 
 
 def _pair(f: Any, result: Any) -> tuple[Any, Any]:

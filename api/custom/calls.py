@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
+from tapeless.arguments.held_references import holding
 from tapeless.custom import closures
 from tapeless.custom.checks import attempt, check_values
 from tapeless.tracer import core, pytree
@@ -73,6 +74,9 @@ class CustomFunction:
             raise AttributeError(f"{self.primitive}: {self.__name__} has no rule: define one with {define}.")
         nondiff, arguments = self._split(positional(str(self.primitive), self.__name__, self._signature, args, kwargs))
         leaves, tree = pytree.flatten(arguments)
+        if not all(map(is_arraylike, leaves)):
+            arguments = [holding(x) for x in arguments]
+            leaves, tree = pytree.flatten(arguments)
         if not all(map(is_arraylike, leaves)):
             advice = "\n  Name it in nondiff_argnums if it is not to be differentiated."
             check_arguments(self.primitive.name, self.__name__, arguments, nondiff.others(len(arguments)), advice)

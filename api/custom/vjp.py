@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.held_references import holding
 from tapeless.custom.bwd import Backward, BackwardSignature, name_of
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
 from tapeless.custom.flags import flags_kept
@@ -108,8 +109,8 @@ class _VJPCall(FlatCall):
         """
         some = [type(t) is not Zero for t in tangents[self.n :]]
         value, residuals = self._forward(primals, some)
-        values, (saved, residual_tree) = self.check_value(value), pytree.flatten(flags_kept(residuals))
-        self._check_residuals(residuals)
+        values, (saved, residual_tree) = self.check_value(value), pytree.flatten(holding(flags_kept(residuals)))
+        self._check_residuals(holding(residuals))
         point = BackwardSignature(
             residual_tree,
             self.out_tree,

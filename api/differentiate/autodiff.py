@@ -16,6 +16,7 @@ from tapeless.arguments.checks import (
     structure,
 )
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, Space
+from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
 from tapeless.differentiate.tangents import instantiated, own_array, tangent
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as linearization
@@ -123,9 +124,20 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
     """`vjp`, for which `who` is asked, in messages."""
     check_callable(who, fun, expected=FUNCTION_AND_ARGUMENTS)
+    if has_references(primals):
+        return _vjp_of_references(who, OfArrays(fun, primals, has_aux), has_aux)
     check_arguments(who, _name(fun), primals)
     values, pull_back, aux = _vjp(who, fun, primals, has_aux, fun)
     return (values, pull_back, aux) if has_aux else (values, pull_back)
+
+
+def _vjp_of_references(who: str, f: OfArrays, has_aux: bool) -> Any:
+    """`vjp` of a function some of whose arguments are references."""
+    check_arguments(who, f.__name__, f.primals)
+    (values, after), pull_back, aux = f.lent(lambda: _vjp(who, f, f.primals, has_aux, f), who)
+    f.put_back(after)
+    pulling = ReferencePullBack(pull_back, f)
+    return (values, pulling, aux) if has_aux else (values, pulling)
 
 
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -141,6 +153,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     """
     check_callable("jvp", fun)
     _check_sequences(primals, tangents)
+    if has_references(primals):
+        return _jvp_of_references(OfArrays(fun, primals, has_aux), OfArrays(fun, tangents, has_aux), has_aux)
     check_arguments("jvp", _name(fun), primals)
     flat, tree = pytree.flatten(tuple(primals))
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
@@ -153,6 +167,17 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     values, pushed = forward.jvp(f, flat, given, fun)
     result = f.unflatten(values), f.unflatten(instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
+
+
+def _jvp_of_references(f: OfArrays, tangents: OfArrays, has_aux: bool) -> Any:
+    """`jvp` of a function some of whose arguments are references: so are their tangents."""
+    if f.tree != tangents.tree or list(f.references) != list(tangents.references):
+        raise TypeError("jvp: the tangent of a reference must be a reference, and that of anything else none.")
+    found = f.lent(lambda: tangents.lent(lambda: jvp(f, f.primals, tangents.primals, has_aux), "jvp"), "jvp")
+    (values, after), (pushed, pushed_after), *aux = found
+    f.put_back(after)
+    tangents.put_back(pushed_after)
+    return (values, pushed, *aux)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

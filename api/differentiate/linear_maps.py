@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
 from tapeless.differentiate.costs import ProgramCost
+from tapeless.differentiate.references import entries_of, placed
 from tapeless.differentiate.tangents import instantiated, own_array, tangent, typed
 from tapeless.interpreters import linear_operators
 from tapeless.interpreters.linearize import LinearizedJaxpr
@@ -288,6 +289,25 @@ class PullBack:
         conjugated = linear_operators.conjugate if form.adjoint else _same
         pulled = map(conjugated, self.linear_map.program.pull_back([*map(conjugated, given)]))
         return kind.domain.element([*map(_weak_as, pulled, kind.domain.inexact)], form.arguments)
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
+        """The pull-back whose gradients go where entries for the arguments say.
+
+        Args:
+          maybe_ct_refs: for each argument a reference, which its gradient is added to, `tl.ad.GradValue()` if it is to
+            be returned, or `tl.ad.DontWant()`; or a pytree of these that is a prefix of the argument.
+        Returns: a function like this one, which returns `tl.ad.GradRef()` or `DidntWant()` for what is not returned.
+        Raises: ValueError if the entries do not fit the arguments; TypeError for an entry that is none.
+        """
+        form, domain = self._form, self.linear_map.map_type.domain
+        arguments = pytree.unflatten(form.arguments, list(range(len(domain.avals))))
+        entries = entries_of(maybe_ct_refs, arguments)
+
+        def pull(cotangent: Any) -> Any:
+            leaves, tree = pytree.flatten(self(cotangent))
+            return pytree.unflatten(tree, [*map(placed, entries, leaves)])
+
+        return pull
 
     def __repr__(self) -> str:
         return f"<{self.__name__}: {self.linear_map.map_type.codomain} -> {self.linear_map.map_type.domain}>"

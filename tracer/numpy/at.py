@@ -210,6 +210,13 @@ def _values(name: str, x: Array, values: ArrayLike) -> Any:
         raise OverflowError(f"at[...].{name}: {y} cannot be written into {x.aval}: {error}") from None
 
 
+def whole(name: str, x: Array, values: ArrayLike) -> Array:
+    """Values that are to stand in the place of all of x, in its type and shape. Raises: as the methods of AtIndexer."""
+    y = as_array(_values(name, x, values))
+    _check_values(name, x.shape, y)
+    return stretched(reshape(y, y.shape[max(y.ndim - x.ndim, 0) :]), x.shape)
+
+
 def _as_weak_as(x: Array, y: Any) -> Any:
     """Make y, which has the dtype of x, weak if x is weak, so that the result is weak too."""
     return lax.convert_element_type(y, y.dtype, True) if x.weak_type and not aval_of(y).weak_type else y

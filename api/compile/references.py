@@ -1,0 +1,92 @@
+"""References in compiled functions: what is in them goes in with the arguments, and comes out with the results."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.tracer import core, pytree
+from tapeless.tracer.jaxpr import ClosedJaxpr
+from tapeless.tracer.passes import rearranged
+from tapeless.tracer.references import Ref, values_of
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray
+
+
+class ProgramReferences(NamedTuple):
+    """The references of a program: inputs and results beside those of the function.
+
+    function, tree: what the user's function is called, and the structure of its arguments, for messages.
+    given: positions of references among the leaves of the arguments.
+    closed: references that the function closes over; what is in them are the last inputs.
+    written: which of all these, in this order, are written; what is in them then are the last results.
+    """
+
+    function: str
+    tree: Any
+    given: tuple[int, ...]
+    closed: tuple[Ref, ...]
+    written: tuple[int, ...]
+
+    @property
+    def are_global(self) -> bool:
+        """Tell whether the references that are closed over belong to no function that is being traced."""
+        return all(ref.owner is core.bottom_trace() for ref in self.closed)
+
+    def inputs(self, leaves: Sequence[Any]) -> list[Any]:
+        """The inputs of the program, but for constants. Raises: ValueError if a reference is passed in twice."""
+        self._check_distinct(leaves)
+        return values_of([*leaves, *self.closed])
+
+    def results(self, leaves: Sequence[Any], outs: Sequence[Any]) -> Sequence[Any]:
+        """Write what the program gives into the references; return the results of the function."""
+        references, n = self._all(leaves), len(outs) - len(self.written)
+        for i, value in zip(self.written, outs[n:], strict=True):
+            references[i].put(value)
+        return outs[:n]
+
+    def _all(self, leaves: Sequence[Any]) -> list[Ref]:
+        return [*[leaves[i] for i in self.given], *self.closed]
+
+    def _check_distinct(self, leaves: Sequence[Any]) -> None:
+        first: dict[int, str] = {id(ref): "closed over" for ref in self.closed}
+        for i in self.given:
+            path, ref = self._path(i), leaves[i]
+            other = first.setdefault(id(ref), f"argument {path}")
+            if other != f"argument {path}":
+                raise ValueError(
+                    f"jit: a reference reaches {self.function} twice, {other} and argument {path}: {ref.aval}.\n"
+                    "  Pass it once: what is written by one name would not be seen by the other."
+                )
+
+    def _path(self, i: int) -> str:
+        paths = pytree.leaves_with_path(pytree.unflatten(self.tree, list(range(self.tree.num_leaves))))
+        return pytree.keystr(paths[i][0][1:])
+
+
+def traced(
+    f: Callable[..., Sequence[Any]], leaves: Sequence[Any], avals: Sequence[ShapedArray], tree: Any, **how: Any
+) -> tuple[ClosedJaxpr, ProgramReferences | None]:
+    """Write a flat function down, of arguments among whose leaves are references.
+
+    Args:
+      avals: types of the leaves; of references, of what is in them.
+      tree, how: the structure of the arguments, for messages; options of `trace_to_jaxpr`.
+    """
+    given = [i for i, x in enumerate(leaves) if isinstance(x, Ref)]
+    closed: list[Ref] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        inner = {i: Ref(xs[i], core.current_trace(), borrowed=True) for i in given}
+        outs = f(*[inner.get(i, x) for i, x in enumerate(xs)])
+        return [*outs, *[ref.value for ref in inner.values()]]
+
+    jaxpr, consts = trace_to_jaxpr(flat, avals, references=closed, **how)
+    if not given and not closed:
+        return ClosedJaxpr(jaxpr, consts), None
+    k = len(given) + len(closed)
+    n, first = len(jaxpr.outvars) - k, len(consts)
+    places = [*[first + i for i in given], *range(len(jaxpr.invars) - len(closed), len(jaxpr.invars))]
+    written = tuple([i for i, place in enumerate(places) if jaxpr.outvars[n + i] is not jaxpr.invars[place]])
+    program = rearranged(jaxpr, range(len(jaxpr.invars)), [*range(n), *[n + i for i in written]])
+    function = core.describe_function(how["function"])
+    references = ProgramReferences(function, tree.snapshot(), tuple(given), tuple(closed), written)
+    return ClosedJaxpr(program.replace(name=jaxpr.name), consts), references

@@ -1,0 +1,66 @@
+"""References of outside in the bodies of loops and branches: a part of the carry, or one more operand and result."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.control_flow.body_tracing import TracedBody
+from tapeless.tracer.core import describe_function
+from tapeless.tracer.jaxpr import Var
+from tapeless.tracer.passes import rearranged
+from tapeless.tracer.references import Ref
+
+
+def aligned(bodies: Sequence[TracedBody]) -> list[TracedBody]:
+    """Let all bodies take, and give, the references that one of them uses."""
+    references = {id(ref): ref for body in bodies for ref in body.references}
+    return [_with_references(body, tuple(references.values())) for body in bodies]
+
+
+def _with_references(body: TracedBody, references: tuple[Ref, ...]) -> TracedBody:
+    jaxpr, k = body.jaxpr, len(body.references)
+    ins, outs = jaxpr.invars[len(jaxpr.invars) - k :], jaxpr.outvars[len(jaxpr.outvars) - k :]
+    own = {id(ref): (before, after) for ref, before, after in zip(body.references, ins, outs, strict=True)}
+    missing = {id(ref): Var(ref.aval.inner_aval) for ref in references if id(ref) not in own}
+    pairs = [own.get(id(ref)) or (missing[id(ref)], missing[id(ref)]) for ref in references]
+    invars = [*jaxpr.invars[: len(jaxpr.invars) - k], *[before for before, _ in pairs]]
+    outvars = [*jaxpr.outvars[: len(jaxpr.outvars) - k], *[after for _, after in pairs]]
+    return body._replace(jaxpr=jaxpr.replace(invars=invars, outvars=outvars), references=references)
+
+
+def written_by(body: TracedBody) -> list[bool]:
+    """Flag the references that a body writes."""
+    k, jaxpr = len(body.references), body.jaxpr
+    ins, outs = jaxpr.invars[len(jaxpr.invars) - k :], jaxpr.outvars[len(jaxpr.outvars) - k :]
+    return [before is not after for before, after in zip(ins, outs, strict=True)]
+
+
+def put_back(bodies: Sequence[TracedBody], outs: Sequence[Any]) -> list[Any]:
+    """Write the last results into the references that one of the bodies writes; return the other results."""
+    references = bodies[0].references
+    n, flags = len(outs) - len(references), map(any, zip(*map(written_by, bodies), strict=True))
+    for ref, after, is_written in zip(references, outs[n:], flags, strict=True):
+        if is_written:
+            ref.put(after)
+    return list(outs[:n])
+
+
+def in_the_carry(body: TracedBody, n_carry: int, n_xs: int) -> TracedBody:
+    """Move references behind the carry of a body of `scan`, before the elements and the results that are stacked."""
+    k, first = len(body.references), len(body.consts) + n_carry
+    if not k:
+        return body
+    last_in, last_out = len(body.jaxpr.invars) - k, len(body.jaxpr.outvars) - k
+    ins = [*range(first), *range(last_in, last_in + k), *range(first, first + n_xs)]
+    outs = [*range(n_carry), *range(last_out, last_out + k), *range(n_carry, last_out)]
+    return body._replace(jaxpr=rearranged(body.jaxpr, ins, outs))
+
+
+def verdict_only(cond_fun: Any, condition: TracedBody) -> TracedBody:
+    """Drop what is in references from the results of a condition. Raises: ValueError if it writes one."""
+    for ref, is_written in zip(condition.references, written_by(condition), strict=True):
+        if is_written:
+            raise ValueError(
+                f"while_loop: {describe_function(cond_fun)} writes a reference, {ref.aval}: a condition only reads.\n"
+                "  Write it in the body of the loop."
+            )
+    return condition._replace(jaxpr=rearranged(condition.jaxpr, range(len(condition.jaxpr.invars)), [0]))
