@@ -22,6 +22,7 @@ _OWN = "tapeless"
 # What JAX has elsewhere, or we have of its private modules.
 _ELSEWHERE = {
     "jax.api_util": "tapeless.extend.api_util",
+    "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.version": "tapeless.jax_src.version",
     "jax._src": "tapeless.jax_src",

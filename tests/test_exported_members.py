@@ -23,8 +23,9 @@ NAMESPACES = [
         scipy.linalg scipy.ndimage scipy.special scipy.stats core typing flatten_util ops sharding errors
         ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
-        extend.partial_eval extend.xla extend.api_util extend.linear_util extend.primitives extend.source_info_util
-        ad dlpack optimizers profiler ref jax_src jax_src.ad_util jax_src.core jax_src.dispatch jax_src.dtypes
+        extend.partial_eval extend.xla extend.api_util extend.hijax extend.linear_util extend.primitives
+        extend.source_info_util ad dlpack optimizers profiler ref jax_src jax_src.ad_util jax_src.core
+        jax_src.dispatch jax_src.dtypes jax_src.state
         jax_src.flatten_util jax_src.traceback_util
         experimental.jet
         """.split()
@@ -43,7 +44,6 @@ exponential
 
 # JAX's parameters that wait for shardings and named axes; every other one has JAX's name and JAX's place.
 NOT_YET = {
-    "jit": {"in_shardings", "out_shardings", "backend"},
     "grad": {"reduce_axes"},
     "value_and_grad": {"reduce_axes"},
     "vjp": {"reduce_axes"},

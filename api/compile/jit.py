@@ -17,6 +17,7 @@ from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
 from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
+from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
@@ -35,12 +36,15 @@ from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arra
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Sequence[str] | None = None,
     keep_unused: bool = True,
     device: Any = None,
+    backend: str | None = None,
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -54,12 +58,14 @@ def jit(
       static_argnums, static_argnames: arguments that are not arrays: hashable, compiled in.
       donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted.
       keep_unused: accepted for compatibility; unused arguments are always kept.
-      device: where to compute; by default where the arguments are.
+      device: where to compute; by default where the arguments are. It may be named by `backend`, the platform of which
+        it is the first, or by the leaves of `in_shardings` and `out_shardings` that are not None, as well.
       inline: under another transformation, write the equations of `fun` instead of a call.
       compiler_options: XLA flags of this function, by name.
     Returns: a function with the same arguments and results, and `.trace`, `.lower`, `.clear_cache`.
-    Raises: TypeError if `fun` is no function or `device` no device; ValueError for a static argument that is not
-      hashable or is donated too, a number out of range or a name that `fun` does not have; when called, TypeError if
+    Raises: TypeError if `fun` is no function or `device` no device; NotImplementedError if several are named;
+      ValueError for a static argument that is not hashable or is donated too, a number out of range or a name that
+      `fun` does not have; RuntimeError if there is no such `backend`; when called, TypeError if
       an argument, or a result, is no array, whatever tracing `fun` raises, and OverflowError for a Python integer, or
       another weak one, that meets an array of an integer dtype it does not fit. (What the program computes of such
       numbers is not checked; arithmetic wraps.)
@@ -70,17 +76,20 @@ def jit(
     if fun is None:
         return functools.partial(
             jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
             keep_unused=keep_unused,
             device=device,
+            backend=backend,
             inline=inline,
             compiler_options=compiler_options,
         )
     check_callable("jit", fun)
-    devices.of_placement("jit", device)
+    device = one_device("jit", device, backend, in_shardings, out_shardings)
     static = Arguments.of(fun, static_argnums, static_argnames, "static")
     donated = Arguments.of(fun, donate_argnums, donate_argnames, "donate")
     static.check_apart(donated, fun)

@@ -49,3 +49,19 @@ def block_until_ready(x: Any) -> Any:
         if isinstance(leaf, DeviceArray):
             leaf.block_until_ready()
     return x
+
+
+def one_device(who: str, device: Any, backend: str | None, *shardings: Any) -> devices.Device | None:
+    """Return the one device that is named: by itself, as the first of a platform, or by leaves of pytrees of shardings.
+
+    Returns: None if none is named.
+    Raises: TypeError in the name of `who` if something else is; NotImplementedError if there are several; RuntimeError
+      if there is no such platform.
+    """
+    named = [device, *[place for tree in shardings for place in pytree.leaves(tree)]]
+    if backend is not None:
+        named.append(devices.devices(backend)[0])
+    found = {devices.of_placement(who, x) for x in named} - {None}
+    if len(found) > 1:
+        raise NotImplementedError(f"{who}: a function runs on one device, not on {', '.join(sorted(map(str, found)))}.")
+    return next(iter(found), None)

@@ -1,5 +1,6 @@
 """Programs, their types and primitives of one's own: the names of `jax.extend.core`."""
 
+from tapeless.custom.hijax import Effect
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import (
     find_top_trace,
@@ -19,6 +20,7 @@ from tapeless.tracer.jaxpr import Equation as JaxprEqn
 
 __all__ = [
     "ClosedJaxpr",
+    "Effect",
     "Jaxpr",
     "JaxprEqn",
     "Literal",

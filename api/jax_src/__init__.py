@@ -1,5 +1,5 @@
 """Modules of `jax._src` that libraries use, as far as they have a meaning here."""
 
-from tapeless.jax_src import ad_util, core, dispatch, dtypes, flatten_util, traceback_util
+from tapeless.jax_src import ad_util, core, dispatch, dtypes, flatten_util, state, traceback_util, tree_util
 
-__all__ = ["ad_util", "core", "dispatch", "dtypes", "flatten_util", "traceback_util"]
+__all__ = ["ad_util", "core", "dispatch", "dtypes", "flatten_util", "state", "traceback_util", "tree_util"]

@@ -12,6 +12,7 @@ NAMES = frozenset(
     jax.sharding.AbstractMesh jax.sharding.Mesh jax.sharding.NamedSharding jax.sharding.PartitionSpec
     jax.experimental.layout.Format
     jax.experimental.sparse.BCOO
+    jax._src.checkify.Error jax._src.checkify.JaxException jax._src.checkify.Out jax._src.checkify.user_checks
     jax.extend.core.DropVar jax.extend.core.set_current_trace jax.extend.core.take_current_trace
     jax.extend.core.primitives.call_p jax.extend.core.primitives.closed_call_p
     """.split()

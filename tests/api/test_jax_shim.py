@@ -160,6 +160,18 @@ def test_names_that_libraries_only_import():
             except AttributeError as error:
                 assert str(error) == "jax.sharding.Mesh.empty: {LACKING}"
             assert not hasattr(jax.experimental, "layouts")
+            from jax.experimental import hijax
+            class Effect(jax.extend.core.Effect): ...
+            hijax.control_flow_allowed_effects.add_type(Effect)
+            assert hijax.control_flow_allowed_effects.contains(Effect()) and Effect() == Effect() != hijax
+            class Type(hijax.MutableHiType):
+                method = hijax.aval_method(len)
+                prop = hijax.aval_property(fget=len)
+            hijax.register_hitype(Type, type)
+            try:
+                hijax.HiPrimitive("new").bind(1.0)
+            except NotImplementedError as error:
+                assert str(error).startswith("new: values are arrays")
         """
     )
 

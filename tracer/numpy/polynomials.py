@@ -23,6 +23,7 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     promoted_dtypes,
     promoted_inexact_dtypes,
+    stretched,
 )
 from tapeless.tracer.numpy.reductions import argmax
 from tapeless.tracer.numpy.shaping import atleast_1d, matrix_transpose
@@ -38,19 +39,24 @@ from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, sl
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The polynomial with coefficients p, the highest power first, at x (Horner's rule).
 
-    `unroll` is taken as JAX takes it, and changes nothing. Raises: ValueError if p is no vector.
+    Args:
+      p: [n, ...], numeric: n coefficients of each of some polynomials.
+      x: numeric, of any shape that broadcasts with p[0].
+      unroll: taken as JAX takes it, and changes nothing.
+    Raises: ValueError if p has no axes, or the shapes do not fit.
     """
     coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
-    if coefficients.ndim != 1:
-        raise ValueError(f"polyval: coefficients must be a vector, not {coefficients.aval}.")
+    if coefficients.ndim == 0:
+        raise ValueError(f"polyval: coefficients must be in an axis, the first, but they are {coefficients.aval}.")
     return _polyval(coefficients, at)
 
 
 @core.compound
 def _polyval(p: Array, x: Any) -> Array:
-    found = full(x.shape, 0, x.dtype)
+    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    at, found = stretched(x, shape), full(shape, 0, x.dtype)
     for k in range(p.shape[0]):
-        found = lax.add(lax.mul(found, x), reshape(slice_in_dim(p, k, k + 1), ()))
+        found = lax.add(lax.mul(found, at), stretched(reshape(slice_in_dim(p, k, k + 1), p.shape[1:]), shape))
     return found
 
 

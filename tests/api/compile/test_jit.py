@@ -599,3 +599,16 @@ def test_a_wide_integer_does_not_give_way():
 
 def test_gradients_of_numbers_are_weak():
     assert tl.grad(lambda b: (tnp.ones(3) + b).sum())(1.0).weak_type
+
+
+def test_devices_by_other_names():
+    """Shardings of one device, and platforms, are ways to name it; None names none."""
+    cpu = tl.devices("cpu")[0]
+    place = tl.sharding.SingleDeviceSharding(cpu)
+    f = tl.jit(lambda x, y: x + y, in_shardings=(None, place), out_shardings={"x": None}, backend="cpu", device=cpu)
+    assert f(1.0, 2.0) == 3 and f(1.0, 2.0).device is cpu
+    assert tl.jit(in_shardings=None)(lambda x: x)(1.0) == 1
+    with raises(TypeError, "jit: the device must be one of tl.devices(), not 'x'."):
+        tl.jit(lambda x: x, out_shardings=["x"])
+    with pytest.raises(RuntimeError):
+        tl.jit(lambda x: x, backend="nothing")

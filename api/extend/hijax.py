@@ -1,0 +1,27 @@
+"""Types of values that libraries define: the names of `jax.experimental.hijax` that they declare them by."""
+
+from tapeless.core import AbstractValue
+from tapeless.custom.hijax import (
+    HiPrimitive,
+    MutableHiType,
+    aval_method,
+    aval_property,
+    control_flow_allowed_effects,
+    register_hitype,
+)
+from tapeless.interpreters.transpose import is_linear as is_undefined_primal
+from tapeless.interpreters.zero import Zero
+from tapeless.interpreters.zero import instantiate as instantiate_zeros
+
+__all__ = [
+    "AbstractValue",
+    "HiPrimitive",
+    "MutableHiType",
+    "Zero",
+    "aval_method",
+    "aval_property",
+    "control_flow_allowed_effects",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "register_hitype",
+]

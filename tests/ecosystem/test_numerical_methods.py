@@ -1,0 +1,23 @@
+"""lineax, diffrax, optimistix and blackjax, imported and run through `as_jax`: the numbers are JAX's."""
+
+import importlib.util
+
+import pytest
+
+from tests.ecosystem.running import compare_both
+
+
+@pytest.mark.parametrize(
+    ("library", "script"),
+    [
+        ("lineax", "lineax_solvers.py"),
+        ("optimistix", "optimistix_problems.py"),
+        ("diffrax", "diffrax_equations.py"),
+        ("blackjax", "blackjax_samplers.py"),
+    ],
+)
+def test_methods(library: str, script: str):
+    """One script, unedited, by both. The library is not imported here: that would bring JAX into this process."""
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    compare_both(script)
