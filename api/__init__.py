@@ -5,6 +5,7 @@
 
 import typing as _typing
 
+import tapeless.seldom_collected as _seldom_collected  # before all others
 from tapeless import (
     ad_checkpoint,
     checkpoint_policies,
@@ -259,3 +260,5 @@ else:
             "pmap": "batch.pmap",
         },
     )
+
+_seldom_collected.as_before()
