@@ -1,0 +1,1 @@
+"""Integration of differential equations."""
