@@ -40,7 +40,18 @@ def _of_one_result(rule: Rule) -> Rule:
     return lambda cts, *operands, **params: rule(cts[0], *operands, **params)
 
 
-primitive_jvps = Registry("jvp")  # rule(primals, tangents, **params) -> results, their tangents
+def _own_jvp(primitive: OwnPrimitive) -> Rule:
+    """The rule of a primitive of ours, as JAX's are called."""
+    rule, several = jvp.rules[primitive.operation], primitive.multiple_results
+
+    def as_jaxs(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        outs, pushed = rule(list(primals), list(tangents), **primitive.ours(params))
+        return (list(outs), list(pushed)) if several else (outs[0], pushed[0])
+
+    return as_jaxs
+
+
+primitive_jvps = Registry("jvp", own=_own_jvp)  # rule(primals, tangents, **params) -> results, their tangents
 primitive_transposes = _Transposes()  # rule(cotangents of the results, *operands, **params) -> cotangents
 
 

@@ -14,6 +14,7 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tapeless.tracer.user_primitives import Rule, UserPrimitive
 
+Translation = Callable[[dict[str, Any]], dict[str, Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -90,13 +91,21 @@ class LibraryPrimitive:
 
 
 class OwnPrimitive(LibraryPrimitive):
-    """A primitive of ours, by which a library finds equations in programs. It has its rules, and takes no others."""
+    """A primitive of ours, by which a library finds equations in programs. It has its rules, and takes no others.
 
-    def __init__(self, operation: core.Primitive, multiple_results: bool) -> None:
+    It is equal to the primitive of these equations, and not the same object. They have the parameters that they have
+    here; `ours` is JAX's parameters -> these, for `bind` and for rules that are looked up.
+    """
+
+    def __init__(self, operation: core.Primitive, multiple_results: bool, ours: Translation | None = None) -> None:
         self.operation, self._multiple = operation, multiple_results
+        self.ours: Translation = ours or (lambda params: params)
 
     def _gives_several(self) -> bool:
         return self._multiple
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        return super().bind(*args, **self.ours(params))
 
 
 def defined(primitive: Any) -> UserPrimitive:
@@ -113,16 +122,28 @@ def defined(primitive: Any) -> UserPrimitive:
 
 
 class Registry(MutableMapping[Any, Rule]):
-    """The rules of one kind, of all primitives that libraries define: a table that is kept by the primitives."""
+    """The rules of one kind, of all primitives that libraries define: a table that is kept by the primitives.
 
-    def __init__(self, kind: str, adapt: Callable[[UserPrimitive, Rule], Rule] | None = None) -> None:
-        self._kind, self._adapt = kind, adapt
+    Args:
+      adapt: makes the rule that is kept from the one that is given.
+      own: finds the rule of a primitive of ours, in JAX's conventions; None if such are not shown.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        adapt: Callable[[UserPrimitive, Rule], Rule] | None = None,
+        own: Callable[[OwnPrimitive], Rule] | None = None,
+    ) -> None:
+        self._kind, self._adapt, self._own = kind, adapt, own
 
     def __setitem__(self, primitive: Any, rule: Rule) -> None:
         operation = defined(primitive)
         operation.rules[self._kind] = self._adapt(operation, rule) if self._adapt else rule
 
     def __getitem__(self, primitive: Any) -> Rule:
+        if self._own and isinstance(primitive, OwnPrimitive):
+            return self._own(primitive)
         return defined(primitive).rules[self._kind]
 
     def __delitem__(self, primitive: Any) -> None:

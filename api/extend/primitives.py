@@ -1,5 +1,12 @@
-"""Primitives by which libraries find equations in programs: those of `jax.extend.core.primitives` that they use."""
+"""Primitives by which libraries find equations in programs: those of `jax.extend.core.primitives` that are here."""
 
+import typing as _typing
+
+from tapeless.custom.own_primitives import OWN as _OWN
 from tapeless.custom.own_primitives import custom_jvp_call_p, jit_p, stop_gradient_p
 
 __all__ = ["custom_jvp_call_p", "jit_p", "stop_gradient_p"]
+
+if not _typing.TYPE_CHECKING:
+    globals().update(_OWN)
+    __all__ += [name for name in _OWN if name not in __all__]

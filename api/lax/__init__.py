@@ -19,6 +19,7 @@ from tapeless.batch.collectives import (
 from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
 from tapeless.control_flow.scan import associative_scan, map, scan
 from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+from tapeless.custom.own_primitive_names import IN_LAX as _PRIMITIVES
 from tapeless.late_names import imported_late as _imported_late
 from tapeless.lax import linalg
 from tapeless.remat.checkpoint import optimization_barrier
@@ -384,7 +385,6 @@ __all__ = [
     "squeeze",
     "stack",
     "stop_gradient",
-    "stop_gradient_p",
     "sub",
     "switch",
     "tan",
@@ -400,7 +400,6 @@ __all__ = [
 
 if _typing.TYPE_CHECKING:
     from tapeless.batch.reductions import reduce, reduce_window
-    from tapeless.custom.own_primitives import stop_gradient_p
     from tapeless.lax.aliases import (
         ConvGeneralDilatedDimensionNumbers,
         DotDimensionNumbers,
@@ -442,8 +441,8 @@ if _typing.TYPE_CHECKING:
     )
 else:
     _LATE = {
+        "custom.own_primitives": _PRIMITIVES,
         "batch.reductions": ("reduce", "reduce_window"),
-        "custom.own_primitives": ("stop_gradient_p",),
         "lax.aliases": (
             "ConvGeneralDilatedDimensionNumbers",
             "DotDimensionNumbers",
@@ -484,4 +483,5 @@ else:
             "unstack",
         ),
     }
+    __all__.extend(_PRIMITIVES)
     __getattr__ = _imported_late(globals(), {name: module for module, names in _LATE.items() for name in names})

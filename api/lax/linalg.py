@@ -2,6 +2,7 @@
 
 import typing as _typing
 
+from tapeless.custom.own_primitive_names import IN_LINALG as _PRIMITIVES
 from tapeless.late_names import imported_late as _imported_late
 from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
@@ -37,14 +38,13 @@ if _typing.TYPE_CHECKING:
     from tapeless.lax.qdwh import qdwh
     from tapeless.tracer.householder import householder_product, ormqr
 else:
-    __getattr__ = _imported_late(
-        globals(),
-        {
-            "cholesky_update": "lax.matrix_functions",
-            "householder_product": "tracer.householder",
-            "lu_pivots_to_permutation": "lax.matrix_functions",
-            "ormqr": "tracer.householder",
-            "qdwh": "lax.qdwh",
-            "symmetric_product": "lax.matrix_functions",
-        },
-    )
+    _LATE = {
+        "cholesky_update": "lax.matrix_functions",
+        "householder_product": "tracer.householder",
+        "lu_pivots_to_permutation": "lax.matrix_functions",
+        "ormqr": "tracer.householder",
+        "qdwh": "lax.qdwh",
+        "symmetric_product": "lax.matrix_functions",
+    }
+    __all__.extend(_PRIMITIVES)
+    __getattr__ = _imported_late(globals(), {**_LATE, **dict.fromkeys(_PRIMITIVES, "custom.own_primitives")})
