@@ -1,0 +1,75 @@
+"""`scipy.optimize.minimize`: minima that are known, how it ends, compiled and mapped, bad input."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless.scipy.optimize import minimize
+
+LBFGS = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+def rosenbrock(x: Any) -> Any:
+    return tnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def himmelblau(p: Any) -> Any:
+    return (p[0] ** 2 + p[1] - 11) ** 2 + (p[0] + p[1] ** 2 - 7) ** 2
+
+
+CASES: list[tuple[Any, Any, Any]] = [(rosenbrock, [0.0, 0.0, 0.0], [1, 1, 1]), (himmelblau, [1.0, 1.0], [3, 2])]
+
+
+@pytest.mark.parametrize("method", ["BFGS", LBFGS])
+def test_minima(method: str):
+    optimize = pytest.importorskip("scipy.optimize")
+    for f, x0, right in CASES:
+        found = tl.jit(lambda x, f=f: minimize(f, x, method=method, options={"ftol": 0} if method == LBFGS else {}))(
+            np.array(x0)
+        )
+        assert bool(found.success) and int(found.status) == 0 and found.x.dtype == np.float64
+        np.testing.assert_allclose(found.x, right, rtol=1e-5)
+        np.testing.assert_allclose(found.fun, 0, atol=1e-9)
+        np.testing.assert_allclose(found.jac, tl.grad(f)(found.x), atol=1e-12)
+        theirs = optimize.minimize(lambda x, f=f: float(f(x)), x0, jac=lambda x, f=f: np.asarray(tl.grad(f)(x)))
+        assert int(found.nit) < 2 * theirs.nit
+        if method == "BFGS":
+            np.testing.assert_allclose(found.hess_inv, np.linalg.inv(tl.hessian(f)(found.x)), rtol=0.2, atol=0.05)
+
+
+def test_how_it_ends():
+    f, x0 = rosenbrock, np.zeros(3)
+    few = minimize(f, x0, method="BFGS", options={"maxiter": 2})
+    assert (int(few.status), int(few.nit), bool(few.success)) == (1, 2, False)
+    assert int(minimize(f, x0, method=LBFGS, options={"maxfun": 3}).status) == 2
+    assert int(minimize(lambda x: -tnp.sum(x), x0, method="BFGS").status) == 5
+    at_once = minimize(f, np.ones(3), method="bfgs", tol=1e-3)
+    assert (bool(at_once.success), int(at_once.nit), int(at_once.nfev)) == (True, 0, 1)
+    loose = minimize(himmelblau, np.ones(2), method="BFGS", tol=1.0)
+    assert bool(loose.success) and np.abs(loose.jac).max() < 1
+
+
+def test_arguments_and_mapping():
+    def f(x: Any, a: Any) -> Any:
+        return tnp.sum((x - a) ** 4) + tnp.sum(x**2)
+
+    def of(a: Any) -> Any:
+        return minimize(f, tnp.zeros(2, tnp.float64), (a,), method="BFGS").x
+
+    a = np.array([[1.0, 2], [0.5, -1], [0, 0]])
+    found = np.asarray(tl.jit(tl.vmap(of))(a))
+    np.testing.assert_allclose(4 * (found - a) ** 3 + 2 * found, np.zeros((3, 2)), atol=2e-5)
+
+
+def test_bad_input():
+    for message, error, call in [
+        ("minimize: method must be 'BFGS' or", ValueError, lambda: minimize(rosenbrock, np.ones(2), method="other")),
+        ("args must be a tuple", TypeError, lambda: minimize(rosenbrock, np.ones(2), [1], method="BFGS")),
+        ("x0 must be a vector of real numbers", TypeError, lambda: minimize(rosenbrock, 1.0, method="BFGS")),
+        ("unexpected keyword", TypeError, lambda: minimize(rosenbrock, np.ones(2), method="BFGS", options={"x": 1})),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
