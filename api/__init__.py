@@ -67,6 +67,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.core import ensure_compile_time_eval
 from tapeless.tracer.dtypes import float0
+from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.scoped_settings import (
@@ -95,6 +96,7 @@ from tapeless.tracer.source import named_scope
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
 _emit.passes += [_inline.inlined, _simplify.simplified]
 _core.set_evaluator(_dispatch.EagerEvaluator())
+_array_methods.set_namespace(numpy)
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
 
 __all__ = [

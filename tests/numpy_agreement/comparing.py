@@ -19,7 +19,7 @@ NOT_SHARED = {
     "order": "of elements in memory, or of fields, which arrays of ours do not have",
     "casting": "NumPy's ufuncs take it, ours have no such argument",
     "overwrite_input": "arrays are never written to",
-    "device": "NumPy knows the CPU alone; tests/tracer/numpy/test_array_api.py",
+    "device": "NumPy knows the CPU alone; tests/api/numpy/test_array_api.py",
     "kind": "the algorithm, which is XLA's",
     "copy": "whether memory is shared, which is tested where arrays are made",
 }

@@ -69,10 +69,7 @@ def frequencies() -> Row:
         call(4, d=-3),
         call(n=6, d=numbers("float32", ())),
     ]
-    return Row(
-        [*cases, call(0), call(2.5)],
-        keywords={"device": "placement, which device_put does"},
-    )
+    return Row([*cases, call(0), call(2.5)])
 
 
 def shifted() -> Row:

@@ -124,7 +124,8 @@ def _remainder(x: Any, y: Any) -> Array:
     if dtypes.kind(x.dtype) == "u":
         return r
     opposite = lax.ne(lax.lt(r, 0), lax.lt(y, 0))
-    return select(bits.bitwise_and(opposite, lax.ne(r, 0)), lax.add(r, y), r)
+    found = select(bits.bitwise_and(opposite, lax.ne(r, 0)), lax.add(r, y), r)
+    return _zero_as_divisor(found, y) if dtypes.is_float(x.dtype) else found
 
 
 @core.compound
@@ -134,7 +135,16 @@ def _float_divmod(x: Any, y: Any) -> tuple[Array, Array]:
     quotient = lax.div(lax.sub(x, r), y)
     below = bits.bitwise_and(lax.ne(lax.lt(r, 0), lax.lt(y, 0)), lax.ne(r, 0))
     quotient = lax.round(select(below, lax.sub(quotient, 1), quotient))
-    return select(lax.eq(y, 0), lax.div(x, y), quotient), select(below, lax.add(r, y), r)
+    exact = lax.div(x, y)
+    quotient = select(lax.eq(quotient, 0), lax.mul(lax.sign(exact), 0.0), quotient)
+    return select(lax.eq(y, 0), exact, quotient), _zero_as_divisor(select(below, lax.add(r, y), r), y)
+
+
+def _zero_as_divisor(r: Any, y: Any) -> Array:
+    """Give a remainder of 0 the sign of the divisor, as in NumPy and Python; derivatives stay as they are."""
+    zero = select(lax.lt(y, 0), full(y.shape, -0.0, r.dtype), 0.0)
+    moved = lax.sub(lax.stop_gradient(r), r)  # a zero, and its derivative; -0.0 minus 0.0 is -0.0
+    return select(lax.eq(r, 0), lax.sub(filled(zero, r.shape), moved), r)
 
 
 def select(where: Any, x: Any, y: Any) -> Array:
@@ -184,8 +194,14 @@ def fabs(x: ArrayLike, /) -> Array:
 
 
 def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x."""
-    return apply("sign", lax.sign_p, x)
+    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. Of -0.0 it is 0.0, as in NumPy."""
+    found = apply("sign", lax.sign_p, x)
+    return _positive_zero(found) if dtypes.is_float(found.dtype) else found
+
+
+@core.compound
+def _positive_zero(x: Any) -> Array:
+    return select(lax.eq(x, 0), 0.0, x)
 
 
 def real(val: ArrayLike, /) -> Array:

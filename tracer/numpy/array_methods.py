@@ -4,13 +4,14 @@ An operator gives up on what is neither array nor number (NotImplemented) if its
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.core import Tracer
+from tapeless.tracer.core import Tracer, placed
 from tapeless.tracer.numpy import (
     arithmetic,
     contraction,
@@ -239,12 +240,43 @@ def _tolist(self: Tracer) -> Any:
     return np.asarray(self.number("value")).tolist()
 
 
+def _to_device(self: Array, device: Any, /, *, stream: None = None) -> Array:
+    """The array on another device, by copy unless it is there; a traced one stays where its program runs.
+
+    Raises: TypeError if `device` is none; NotImplementedError for a stream.
+    """
+    if stream is not None:
+        raise NotImplementedError("to_device: there are no streams to choose from: leave out stream.")
+    return placed(self, device)
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_namespace: list[ModuleType] = []
+
+
+def set_namespace(namespace: ModuleType) -> None:
+    """Fill the slot of the namespace that arrays name as theirs: the package `tapeless` does."""
+    _namespace[:] = [namespace]
+
+
+def _array_namespace(self: Array, /, *, api_version: str | None = None) -> Any:
+    """The namespace of functions of arrays, `tapeless.numpy`, as the array API standard asks for.
+
+    Raises: ValueError for a version of the standard that it does not follow.
+    """
+    if api_version not in (None, *_VERSIONS):
+        raise ValueError(f"api_version must be one of {', '.join(_VERSIONS)}, not {api_version!r}.")
+    return _namespace[0]
+
+
 _METHODS: dict[str, Method] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "item": _item,
     "tolist": _tolist,
+    "to_device": _to_device,
     "view": view,
+    "__array_namespace__": _array_namespace,
 }
 
 _PROPERTIES: dict[str, tuple[Method, str]] = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import dtypes
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import conj
@@ -193,24 +193,23 @@ def irfft2(
 # ---- where the bins are --------------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: None = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """List the frequencies of the bins of `fft`: 0, 1, .., -2, -1 over n d; the negative ones are the greater half.
 
     Args:
       n: length of the transform.
       d: distance of the samples, a real number, known or not.
       dtype: a floating point type; None for the default, or that of d if wider.
-      device: None: `device_put` places arrays.
+      device: where to put them, as for `zeros`; the default device if None.
     Returns: [n].
-    Raises: ValueError if n is less than 1 or d no scalar; TypeError for types that are not real; NotImplementedError
-      if there is a device.
+    Raises: ValueError if n is less than 1 or d no scalar; TypeError for types that are not real, or no device.
     """
     n = _length("fftfreq", n)
     turned = lax.rem(lax.add(broadcasted_iota(np.int32, (n,), 0), n // 2), n)
     return _over_time("fftfreq", lax.sub(turned, n // 2), n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: None = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """List the frequencies of the bins of `rfft`: 0, 1, .., n // 2 over n d.
 
     Args:
@@ -246,8 +245,6 @@ def _shifted(name: str, x: ArrayLike, axes: Axes, shift: Any) -> Array:
 
 
 def _over_time(name: str, steps: Array, n: int, d: ArrayLike, dtype: Any, device: Any) -> Array:
-    if device is not None:
-        raise NotImplementedError(f"{name}: device={device!r}: leave device=None, and move the result by device_put.")
     given = aval_of(d)
     wide = _wider(given.dtype, dtypes.default_dtype("f")) if dtype is None else dtypes.canonical(dtype)
     if not dtypes.is_float(wide) or dtypes.is_complex(given.dtype):
@@ -255,7 +252,8 @@ def _over_time(name: str, steps: Array, n: int, d: ArrayLike, dtype: Any, device
     if given.shape:
         raise ValueError(f"{name}: d must be a number, not {given}.")
     spacing = cast(d, wide)
-    return lax.div(cast(steps, wide), lax.mul(spacing, constant(n, aval_of(spacing))))
+    found = lax.div(cast(steps, wide), lax.mul(spacing, constant(n, aval_of(spacing))))
+    return core.placed(found, device)
 
 
 def _wider(dtype: Any, other: Any) -> Any:

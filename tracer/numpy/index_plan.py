@@ -132,6 +132,42 @@ def _axes_of(items: list[Any]) -> list[tuple[int | None, Any]]:
     return found
 
 
+class SingleBooleanError(TypeError):
+    """A mask without axes is among the items of an index: `without_booleans` rewrites it for reading."""
+
+
+def without_booleans(ndim: int, index: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """Rewrite an index with masks that have no axes: each stands for a new axis, and 1 or 0 positions along it.
+
+    Args:
+      ndim: number of axes of the array.
+    Returns: where the array gets new axes, counted in the result, and the index of that.
+    """
+    given = index if isinstance(index, tuple) else (index,)
+    masks = [_is_boolean(item) and not np.ndim(item) for item in given]
+    lengths = [0 if m else _axes_used(item) for m, item in zip(masks, given, strict=True)]
+    used, at, new = sum(lengths), 0, list[int]()
+    items = list[Any]()
+    for item, n, mask in zip(given, lengths, masks, strict=True):
+        if mask:
+            new.append(at + len(new))
+            item = np.arange(int(bool(concrete("index", item, _MASK_HELP))), dtype=np.int32)
+        items.append(item)
+        at += ndim - used if item is Ellipsis else n
+    return tuple(new), tuple(items)
+
+
+def _is_boolean(item: Any) -> bool:
+    return isinstance(item, bool) or getattr(item, "dtype", None) == np.bool_
+
+
+def _axes_used(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    item = np.asarray(item) if isinstance(item, (list, tuple)) else item
+    return np.ndim(item) if _is_boolean(item) else 1
+
+
 class _MaskPosition(NamedTuple):
     """The positions along one axis of a mask's true elements."""
 
@@ -182,7 +218,7 @@ def _mask_positions(mask: Any) -> list[Any]:
         )
     known = concrete("index", mask, _MASK_HELP)
     if not known.ndim:
-        raise TypeError("a single boolean is no index here. Use tnp.where, or x[None] to add an axis.")
+        raise SingleBooleanError("a single boolean is no index of what is written. Use tnp.where.")
     return [_MaskPosition(known, k) for k in range(known.ndim)]
 
 

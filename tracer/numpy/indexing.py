@@ -16,18 +16,20 @@ from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
     Cut,
     IndexPlan,
+    SingleBooleanError,
     from_the_front,
     index_dtype,
     inside,
     plan_index,
     widened,
     window_axes,
+    without_booleans,
 )
 from tapeless.tracer.numpy.promotion import array_operand, check_no_out, check_operands, stretched
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import concatenate, full_like, reshape, reshape_p, rev, slice_p
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
 from tapeless.tracer.types import by_protocol
 
@@ -43,7 +45,12 @@ def getitem(x: Array, index: Any) -> Array:
     """
     if type(index) is int and x.aval.shape:
         return _row(x, index)
-    plan, positions = plan_index(x.aval, index)
+    try:
+        plan, positions = plan_index(x.aval, index)
+    except SingleBooleanError:
+        axes, index = without_booleans(x.ndim, index)
+        x = expand_dims(x, axes)
+        plan, positions = plan_index(x.aval, index)
     return read(x, plan, positions)
 
 

@@ -67,7 +67,7 @@ def unique(
         found = [found[0].astype(x.dtype), *(places.astype(index) for places in found[1:])]
     else:
         found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan, index)
-    outs = [as_array(np.ascontiguousarray(v) if size is None else v) for v, asked in zip(found, wanted) if asked]
+    outs = [as_array(np.asarray(v, order="C") if size is None else v) for v, asked in zip(found, wanted) if asked]
     return tuple(outs) if len(outs) > 1 else outs[0]
 
 

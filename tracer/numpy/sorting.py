@@ -145,7 +145,7 @@ def searchsorted(
 ) -> Array:
     """Find the positions of elements v [k..] in the sorted vector a: before equal ones if `side` is left, else behind.
 
-    Returns: [k..] positions from 0 to the length of a; int32 if that holds them.
+    Returns: [k..] positions from 0 to the length of a, of the default integer if that holds them.
     Args:
       method: JAX's choice of an algorithm, which changes nothing.
     Raises: ValueError if a is not a vector, for another `side`, or a method that JAX does not have.
@@ -157,7 +157,7 @@ def searchsorted(
     if x.ndim != 1:
         raise ValueError(f"searchsorted: a must be a vector, not {x.aval}.")
     x = x if sorter is None else take(x, sorter)
-    return _searchsorted(x, y, left=side == "left", dtype=index_dtype(x.size))
+    return _searchsorted(x, y, left=side == "left", dtype=max(index_dtype(x.size), dtypes.default_dtype("i")))
 
 
 @core.compound
