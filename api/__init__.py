@@ -71,6 +71,8 @@ from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.scoped_settings import (
+    check_tracer_leaks,
+    checking_leaks,
     debug_infs,
     debug_nans,
     default_matmul_precision,
@@ -109,6 +111,8 @@ __all__ = [
     "as_jax",
     "block_until_ready",
     "check_linear",
+    "check_tracer_leaks",
+    "checking_leaks",
     "checkpoint",
     "checkpoint_name",
     "checkpoint_policies",
@@ -175,6 +179,7 @@ __all__ = [
     "local_devices",
     "log_compiles",
     "make_jaxpr",
+    "make_user_context",
     "named_call",
     "named_scope",
     "new_ref",
@@ -246,6 +251,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
     from tapeless.host.environment import print_environment_info
     from tapeless.jax_shim import as_jax
+    from tapeless.tracer.user_contexts import make_user_context
 else:
     __getattr__ = _imported_late(
         globals(),
@@ -257,6 +263,7 @@ else:
             "as_jax": "jax_shim",
             "custom_gradient": "custom.gradient",
             "fwd_and_bwd": "differentiate.fwd_and_bwd",
+            "make_user_context": "tracer.user_contexts",
             "print_environment_info": "host.environment",
             "named_call": "compile.named_call",
             "pmap": "batch.pmap",

@@ -98,6 +98,7 @@ class Config:
     disable_jit: whether jitted functions, branches and loops run as the Python that they are written in.
     platform_name: the platform to compute on, as "cpu" or "gpu"; "" for the best that there is.
     check_programs: whether every program that is built is type-checked; the tests do.
+    check_tracer_leaks: whether traced arrays are looked for when their function is over: an error names who holds one.
     no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
       logged as a warning of the logger "tapeless".
@@ -125,6 +126,7 @@ class Config:
     disable_jit = Field(False, (False, True))
     platform_name = Field("", None)
     check_programs = Field(False, (False, True))
+    check_tracer_leaks = Field(False, (False, True))
     no_tracing = Field(False, (False, True), keyed=False)
     no_execution = Field(False, (False, True))
     log_compiles = Field(False, (False, True), keyed=False)
@@ -198,12 +200,24 @@ class Config:
         _field(name).check = check
 
     def __repr__(self) -> str:
-        return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _fields)})"
+        return f"config({', '.join(f'{name}={getattr(self, name)!r}' for name in _NAMES)})"
 
 
 _fields: dict[str, Field[Any]] = {name: field for name, field in vars(Config).items() if isinstance(field, Field)}
+_NAMES = tuple(_fields)  # without those of users, which come later
 _known_settings: dict[tuple[Any, ...], object] = {}
 _scope: ContextVar[object | None] = ContextVar("settings", default=None)
+
+
+def add_field(name: str, field: Field[Any]) -> Field[Any]:
+    """Add a field of a user; return it. Raises: whatever is wrong with its value."""
+    field.__set_name__(Config, name)
+    field.checked(field.everywhere)
+    _fields[name] = field
+    _process[0] = _settings([each.everywhere for each in _fields.values() if each.keyed])
+    if _scope.get() is not None:
+        _scope.set(_settings_now())
+    return field
 
 
 def _settings_now() -> object:
@@ -263,7 +277,7 @@ def _field(name: str) -> Field[Any]:
     ours = name.removeprefix("jax_")
     field = _fields.get(_OF_JAX.get(ours, ours))
     if field is None:
-        raise AttributeError(f"config has no field {name!r}; it has {', '.join(_fields)}.")
+        raise AttributeError(f"config has no field {name!r}; it has {', '.join(_NAMES)}.")
     return field
 
 

@@ -241,6 +241,11 @@ def under_new(
     finally:
         current.set(outside)
         trace.alive = False
+        if (ended := ended_traces.get()) is not None:
+            ended.append(weakref.ref(trace))
+
+
+ended_traces: ContextVar[list[weakref.ref[Trace]] | None] = ContextVar("ended traces", default=None)  # see leaks.py
 
 
 class FoldingTrace(Trace):

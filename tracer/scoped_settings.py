@@ -45,6 +45,17 @@ def enable_checks(new_val: bool = True) -> Scope:
     return config.scope(check_programs=new_val)
 
 
+def check_tracer_leaks(new_val: bool = True) -> Scope:
+    """Look for traced arrays that outlive their function, in a with block or a decorated function.
+    Raises: there, UnexpectedTracerError naming who holds one. Slow: garbage is collected after each tracing."""
+    return config.scope(check_tracer_leaks=new_val)
+
+
+def checking_leaks() -> Scope:
+    """Look for traced arrays that outlive their function: `check_tracer_leaks(True)`."""
+    return check_tracer_leaks(True)
+
+
 def no_tracing(new_val: bool = True) -> Scope:
     """Refuse to trace functions for `jit` in a with block or a decorated function: only what was traced before runs.
     Raises: there, RuntimeError."""

@@ -10,7 +10,7 @@ import numpy as np
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.batch.references import BatchedReferences
 from tapeless.interpreters import vmap as batching
-from tapeless.tracer import core, pytree
+from tapeless.tracer import core, leaks, pytree
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, squeeze
@@ -71,7 +71,7 @@ def vmap(
         with BatchedReferences(flat, dims, size) as references:
             f = _FlatBatched(fun, tree, references)
             mapped = batching.vmap, f, references.values, dims, size, fun, axis_name, spmd_axis_name
-            outs, out_dims = batching.choosing(control_flow, *mapped)
+            outs, out_dims = leaks.checked(lambda: batching.choosing(control_flow, *mapped))
             outs, out_dims = references.put_back(outs, out_dims)
         return _placed(f, outs, out_dims, out_axes, size)
 

@@ -22,7 +22,7 @@ from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Tra
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
-from tapeless.tracer import core, dtypes, logs, pytree, source
+from tapeless.tracer import core, dtypes, leaks, logs, pytree, source
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
@@ -263,7 +263,7 @@ class Jitted:
         if found is None:
             self._announce(key)
             what = f"traced {core.describe_function(self._fun)} for {self._who}"
-            found = logs.timed(what, lambda: self._trace(statics, leaves, tree))
+            found = logs.timed(what, lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)))
             own = any(isinstance(c, Tracer) for c in found.jaxpr.consts)
             if not own and (found.references is None or found.references.are_global):
                 remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)

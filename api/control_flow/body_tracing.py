@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tapeless.arguments.checks import check_arrays
 from tapeless.control_flow.mismatch_errors import branches_error, carry_error, structure_error
 from tapeless.control_flow.weak_carries import TypeProbe, commit, probe
-from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer import core, dtypes, leaks, pytree
 from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.numpy.promotion import cast
 from tapeless.tracer.primitives.elementwise import convert_element_type
@@ -81,7 +81,7 @@ def trace(
 
     references: list[Ref] = []
     taken = references if taking_references else None
-    jaxpr, consts = trace_to_jaxpr(flat, avals, what=who, function=fun, references=taken)
+    jaxpr, consts = leaks.checked(lambda: trace_to_jaxpr(flat, avals, what=who, function=fun, references=taken))
     return TracedBody(jaxpr.replace(name=_name(fun)), consts, result, tuple(references))
 
 

@@ -22,7 +22,7 @@ from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import linearize as linearization
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.partial_eval import unzip_jaxpr
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import dtypes, leaks, pytree
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.linear_vars import mark_linear
@@ -164,7 +164,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
     ]
     f = FlatFunction("jvp", fun, tree, has_aux)
-    values, pushed = forward.jvp(f, flat, given, fun)
+    values, pushed = leaks.checked(lambda: forward.jvp(f, flat, given, fun))
     result = f.unflatten(values), f.unflatten(instantiated(pushed))
     return (*result, f.aux(values)) if has_aux else result
 
@@ -315,7 +315,7 @@ def _linearized(
     given, tree = pytree.flatten(tuple(primals))
     flat = [own_array(x) if dtypes.is_inexact(aval_of(x).dtype) else x for x in given]
     f = FlatFunction(who, fun, tree, has_aux, function)
-    values, program = linearization.linearize(f, flat, function, who)
+    values, program = leaks.checked(lambda: linearization.linearize(f, flat, function, who))
     n = f.out_tree.num_leaves
     domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
     codomain = Space(f.out_tree, program.out_avals[:n])

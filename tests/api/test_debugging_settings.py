@@ -141,6 +141,27 @@ def test_keys():
         pass
 
 
+def test_settings_of_users():
+    context, traced = tl.make_user_context(default_value=2), []
+
+    @tl.jit
+    def f(x):
+        traced.append(context.value)
+        return x * context.value
+
+    def under(value):
+        with context(value):
+            return float(f(1.0))
+
+    assert [float(f(1.0)), under(3), under(5), under(3), float(f(1.0))] == [2, 3, 5, 3, 2]
+    assert traced == [2, 3, 5] and context.value == 2
+    other = tl.make_user_context()
+    with other("a"), context(7):
+        assert (other.value, context.value) == ("a", 7)
+    with pytest.raises(TypeError, match="unhashable"), context([1]):
+        pass
+
+
 def test_checks_of_programs():
     before = tl.config.check_programs
     with tl.enable_checks(False):

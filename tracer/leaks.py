@@ -1,0 +1,81 @@
+"""Checking that no traced array outlives its function: `config.check_tracer_leaks`.
+
+When a function was traced, what the garbage collector knows to refer to its tracers is followed, through containers and
+closures, up to something of the user's: a module, a function, an object, a variable of a function that is running.
+"""
+
+import functools
+import gc
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tapeless.tracer import core
+from tapeless.tracer.config import config
+from tapeless.tracer.core import Trace, Tracer
+from tapeless.tracer.errors import UnexpectedTracerError
+from tapeless.tracer.scopes import scoped
+
+T = TypeVar("T")
+
+
+def checked(work: Callable[[], T]) -> T:
+    """Do some work that traces a user's function.
+
+    Raises: UnexpectedTracerError if the setting is on, and something of the user's holds a tracer of a trace that is
+      over by then.
+    """
+    if not config.check_tracer_leaks:
+        return work()
+    ended: list[weakref.ref[Trace]] = []
+    done = scoped(core.ended_traces, ended, work)
+    gc.collect()
+    for trace in [ref() for ref in ended]:
+        for tracer in gc.get_referrers(trace) if trace is not None else ():
+            holder = _holder_of(tracer) if isinstance(tracer, Tracer) and tracer.owner is trace else ""
+            if holder:
+                raise UnexpectedTracerError(
+                    f"a traced array outlives its function: {tracer.aval} of {tracer.owner.describe()}.\n"
+                    f"  It is held by {holder}. Return it from the function instead of storing it."
+                )
+    return done
+
+
+def _holder_of(tracer: Tracer) -> str:
+    """Describe something of the user's that holds a tracer; "" if only ours does."""
+    seen, todo = {id(tracer)}, deque[Any]([tracer])
+    while todo and len(seen) < _LIMIT:
+        for holder in gc.get_referrers(todo.popleft()):
+            if id(holder) in seen or holder is todo:
+                continue
+            seen.add(id(holder))
+            if isinstance(holder, _CONTAINERS):
+                todo.append(holder)
+            elif not _module_of(holder).startswith(_OURS):
+                return _described(holder)
+    return ""
+
+
+_LIMIT = 10_000
+_OURS = ("tapeless", "builtins")  # iterators, for instance
+_CONTAINERS = (dict, list, tuple, set, frozenset, deque, types.CellType, types.MethodType, functools.partial)
+
+
+def _module_of(holder: Any) -> str:
+    if isinstance(holder, types.FrameType):
+        return holder.f_globals.get("__name__", "")
+    if isinstance(holder, (types.ModuleType, types.FunctionType, type)):
+        return getattr(holder, "__module__", None) or getattr(holder, "__name__", "")
+    return type(holder).__module__
+
+
+def _described(holder: Any) -> str:
+    if isinstance(holder, types.FrameType):
+        return f"a variable of {holder.f_code.co_name}"
+    if isinstance(holder, types.ModuleType):
+        return f"the module {holder.__name__}"
+    if isinstance(holder, types.FunctionType):
+        return f"the function {core.describe_function(holder)}"
+    return f"an object of type {type(holder).__name__}"
