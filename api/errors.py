@@ -4,7 +4,10 @@ from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
+    JAXIndexError,
+    JAXTypeError,
     LinearityError,
+    NonConcreteBooleanIndexError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -15,8 +18,11 @@ from tapeless.tracer.errors import (
 __all__ = [
     "ConcretizationTypeError",
     "InternalError",
+    "JAXIndexError",
+    "JAXTypeError",
     "JaxRuntimeError",
     "LinearityError",
+    "NonConcreteBooleanIndexError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",

@@ -5,6 +5,7 @@
         TracerBoolConversionError     ... as a truth value (`if x > 0:`)
         TracerIntegerConversionError  ... as an index or a count (`range(n)`)
         TracerArrayConversionError    ... as a NumPy array (`np.asarray(x)`)
+        NonConcreteBooleanIndexError  ... as a mask in an index (`x[x > 0]`); also an IndexError
       LinearityError                  a function that must be linear is not; also a NotImplementedError
     ValueError
       TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
@@ -13,14 +14,22 @@
       InternalError                   a broken invariant of ours
 
 Everything else is a standard TypeError, ValueError, IndexError, OverflowError, FloatingPointError or
-NotImplementedError. The four names of traced values are JAX's.
+NotImplementedError. The names of traced values are JAX's, as are JAXTypeError and JAXIndexError, which are above them.
 """
 
 import sys
 from typing import Any
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """A TypeError about traced values, by JAX's name."""
+
+
+class JAXIndexError(IndexError):
+    """An IndexError about traced values, by JAX's name."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where Python needs a concrete one."""
 
 
@@ -34,6 +43,10 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was converted to a NumPy array."""
+
+
+class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
+    """A traced mask was used as an index: the shape of what it chooses is not known."""
 
 
 class LinearityError(TypeError, NotImplementedError):
@@ -60,6 +73,11 @@ class InternalError(RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}\n  This is a bug in Tapeless, please report it.")
+
+
+def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:
+    """Make the error for a keyword that has one value."""
+    return NotImplementedError(f"{who}: {keyword}={value!r} is not supported, only None.")
 
 
 def missing_name(module: str, name: str) -> AttributeError:

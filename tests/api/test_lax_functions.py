@@ -1,5 +1,6 @@
 """Functions of `lax` that are made of others: shapes, patches, groups, upper halves, extremes, alternatives."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -268,3 +269,38 @@ def test_composites():
     assert float(power(2.0, n=3)) == 8
     assert float(tl.grad(lambda x: power(x, n=3))(2.0)) == 12
     assert "@my.power" in str(tl.make_jaxpr(lambda x: power(x, n=2))(3.0))
+
+
+# ---- keywords ------------------------------------------------------------------------------------------------
+
+
+def test_keywords_that_have_one_value():
+    """JAX's, for what is not there; they are refused rather than ignored."""
+    cases = [
+        (lambda: lax.sin(X, accuracy=1), "sin: accuracy=1 is not supported, only None"),
+        (lambda: lax.mul(X, X, out_dtype=np.float32), "mul: out_dtype=<class 'numpy.float32'> is not supported"),
+        (lambda: lax.reduce_sum(X, (0,), out_sharding=1), "reduce_sum: out_sharding=1 is not supported"),
+        (lambda: lax.reshape(X, (6,), out_sharding=1), "reshape: out_sharding=1 is not supported"),
+        (lambda: lax.full((2,), 1.0, sharding=1), "full: sharding=1 is not supported"),
+        (lambda: lax.dot(X, X.T, out_sharding=1), "dot: out_sharding=1 is not supported"),
+    ]
+    for call, message in cases:
+        with pytest.raises(NotImplementedError, match=message):
+            call()
+
+
+def test_transposed_convolutions_with_padding_of_the_convolution():
+    """They are its transpose, for pairs, too."""
+    x, kernel, words = RNG.normal(size=(1, 2, 6)), RNG.normal(size=(3, 2, 3)), ("NCH", "OIH", "NCH")
+    for padding in ([(1, 1)], [(0, 2)], "VALID"):
+        how = {"padding": padding, "dimension_numbers": words}
+        y, transposed = tl.vjp(functools.partial(lax.conv_general_dilated, rhs=kernel, window_strides=(1,), **how), x)
+        how |= {"transpose_kernel": True, "use_consistent_padding": True}
+        close(lax.conv_transpose(y, kernel, (1,), **how), transposed(y)[0])
+
+
+def test_traced_masks_are_index_errors_too():
+    for kind in (tl.errors.NonConcreteBooleanIndexError, tl.errors.JAXIndexError, tl.errors.ConcretizationTypeError):
+        with pytest.raises(kind, match=r"the shape of x\[mask\] depends on"):
+            tl.jit(lambda x: x[x > 0])(X)
+    assert issubclass(tl.errors.TracerBoolConversionError, tl.errors.JAXTypeError)

@@ -16,7 +16,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.errors import ConcretizationTypeError, TracerIntegerConversionError
+from tapeless.tracer.errors import NonConcreteBooleanIndexError, TracerIntegerConversionError
 from tapeless.tracer.numpy.promotion import common_shape, concrete, format_shape
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, select_n
 from tapeless.tracer.primitives.elementwise import min as lax_min
@@ -213,7 +213,7 @@ def _number(item: Any) -> Any:
 
 def _mask_positions(mask: Any) -> list[Any]:
     if isinstance(mask, Tracer) and mask.known() is None:
-        raise ConcretizationTypeError(
+        raise NonConcreteBooleanIndexError(
             f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.\n  {_MASK_HELP}"
         )
     known = concrete("index", mask, _MASK_HELP)

@@ -13,6 +13,7 @@ from tapeless.tracer import dtypes, widths
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
 from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
@@ -68,6 +69,8 @@ def dot_general(
     dimension_numbers: Any,
     precision: Any = None,
     preferred_element_type: Any = None,
+    *,
+    out_sharding: None = None,
 ) -> Array:
     """Contract some axes of two arrays, batch others.
 
@@ -82,6 +85,8 @@ def dot_general(
       as many, are out of range or named twice. Both operands are named.
     Source: StableHLO spec, dot_general, C9 and C10.
     """
+    if out_sharding is not None:
+        raise not_supported("dot_general", "out_sharding", out_sharding)
     dims = _canonical_dims("dot_general", lhs, rhs, dimension_numbers)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
@@ -93,6 +98,7 @@ def dot(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """Contract the last axis of `lhs` with the first of `rhs`: vectors and matrices.
 
@@ -104,6 +110,8 @@ def dot(
     Returns: [], [m], [n] or [m, n].
     Raises: TypeError if there are more axes or none; else as `dot_general`.
     """
+    if out_sharding is not None:
+        raise not_supported("dot", "out_sharding", out_sharding)
     if dimension_numbers is not None:
         return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
     x, y = aval_of(lhs), aval_of(rhs)
@@ -270,6 +278,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """Convolution of any number of axes of space (a correlation: the kernel is not reversed).
 
@@ -287,6 +296,8 @@ def conv_general_dilated(
     Raises: TypeError if dtypes differ; ValueError if sizes do not fit; both operands are named.
     Source: StableHLO spec, convolution.
     """
+    if out_sharding is not None:
+        raise not_supported("conv_general_dilated", "out_sharding", out_sharding)
     name = "conv_general_dilated"
     numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     space, kernel = _space(lhs, numbers.lhs_spec), _space(rhs, numbers.rhs_spec)
@@ -371,11 +382,13 @@ def conv_transpose(
     transpose_kernel: bool = False,
     precision: Any = None,
     preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
 ) -> Array:
     """The transpose of a strided convolution, which enlarges its operand by `strides` (not an inverse).
 
     Args:
-      padding: that of the convolution it transposes, "SAME" or "VALID"; pairs are those of the convolution done here.
+      padding: that of the convolution it transposes, "SAME" or "VALID"; pairs are those of the convolution done here,
+        or also of the other if `use_consistent_padding`.
       dimension_numbers: as for `conv_general_dilated`; channels last if None: NHWC, HWIO, NHWC for two axes of space.
       transpose_kernel: whether rhs is that of the convolution it transposes: reversed here, its features exchanged.
       others: as for `conv_general_dilated`.
@@ -388,6 +401,8 @@ def conv_transpose(
     wide = map(dilated, kernel, per_axis("conv_transpose", "rhs_dilation", rhs_dilation, len(kernel)))
     if isinstance(padding, str):
         padding = [transposed_padding(k, s, padding) for k, s in zip(wide, strides)]
+    elif use_consistent_padding:
+        padding = [(k - 1 - before, k - 1 - after) for k, (before, after) in zip(wide, padding, strict=True)]
     if transpose_kernel:
         rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), _exchange(numbers.rhs_spec))
     ones = (1,) * len(kernel)

@@ -12,6 +12,7 @@ from typing import Any
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type, listed
 from tapeless.tracer.primitives.operands import aligned, matched
@@ -64,8 +65,10 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     return sub_p.bind(*aligned(x, y))[0]
 
 
-def mul(x: ArrayLike, y: ArrayLike) -> Array:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: None = None) -> Array:
     """x y, elementwise; numbers of one dtype."""
+    if out_dtype is not None:
+        raise not_supported("mul", "out_dtype", out_dtype)
     return mul_p.bind(*aligned(x, y))[0]
 
 
@@ -141,18 +144,24 @@ rsqrt_p = _same("rsqrt", kinds.INEXACT)
 cbrt_p = _same("cbrt", kinds.FLOAT)
 
 
-def sqrt(x: ArrayLike) -> Array:
+def sqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Square root, elementwise; floating point or complex, where its real part is not negative."""
+    if accuracy is not None:
+        raise not_supported("sqrt", "accuracy", accuracy)
     return sqrt_p.bind(x)[0]
 
 
-def rsqrt(x: ArrayLike) -> Array:
+def rsqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
     """1 / sqrt(x), elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("rsqrt", "accuracy", accuracy)
     return rsqrt_p.bind(x)[0]
 
 
-def cbrt(x: ArrayLike) -> Array:
+def cbrt(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Real cube root, elementwise; floating point."""
+    if accuracy is not None:
+        raise not_supported("cbrt", "accuracy", accuracy)
     return cbrt_p.bind(x)[0]
 
 
@@ -218,48 +227,66 @@ acosh_p = _same("acosh", kinds.INEXACT)
 atanh_p = _same("atanh", kinds.INEXACT)
 
 
-def exp(x: ArrayLike) -> Array:
+def exp(x: ArrayLike, *, accuracy: None = None) -> Array:
     """e to the power x, elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("exp", "accuracy", accuracy)
     return exp_p.bind(x)[0]
 
 
-def exp2(x: ArrayLike) -> Array:
+def exp2(x: ArrayLike, *, accuracy: None = None) -> Array:
     """2 to the power x, elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("exp2", "accuracy", accuracy)
     return exp2_p.bind(x)[0]
 
 
-def expm1(x: ArrayLike) -> Array:
+def expm1(x: ArrayLike, *, accuracy: None = None) -> Array:
     """exp(x) - 1 without cancellation, elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("expm1", "accuracy", accuracy)
     return expm1_p.bind(x)[0]
 
 
-def log(x: ArrayLike) -> Array:
+def log(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Natural logarithm, elementwise; floating point or complex, principal branch."""
+    if accuracy is not None:
+        raise not_supported("log", "accuracy", accuracy)
     return log_p.bind(x)[0]
 
 
-def log1p(x: ArrayLike) -> Array:
+def log1p(x: ArrayLike, *, accuracy: None = None) -> Array:
     """log(1 + x) without cancellation, elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("log1p", "accuracy", accuracy)
     return log1p_p.bind(x)[0]
 
 
-def logistic(x: ArrayLike) -> Array:
+def logistic(x: ArrayLike, *, accuracy: None = None) -> Array:
     """1 / (1 + exp(-x)), elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("logistic", "accuracy", accuracy)
     return logistic_p.bind(x)[0]
 
 
-def sin(x: ArrayLike) -> Array:
+def sin(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Sine, elementwise; floating point or complex, radians."""
+    if accuracy is not None:
+        raise not_supported("sin", "accuracy", accuracy)
     return sin_p.bind(x)[0]
 
 
-def cos(x: ArrayLike) -> Array:
+def cos(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Cosine, elementwise; floating point or complex, radians."""
+    if accuracy is not None:
+        raise not_supported("cos", "accuracy", accuracy)
     return cos_p.bind(x)[0]
 
 
-def tan(x: ArrayLike) -> Array:
+def tan(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Tangent, elementwise; floating point or complex, radians."""
+    if accuracy is not None:
+        raise not_supported("tan", "accuracy", accuracy)
     return tan_p.bind(x)[0]
 
 
@@ -293,8 +320,10 @@ def cosh(x: ArrayLike) -> Array:
     return cosh_p.bind(x)[0]
 
 
-def tanh(x: ArrayLike) -> Array:
+def tanh(x: ArrayLike, *, accuracy: None = None) -> Array:
     """Hyperbolic tangent, elementwise; floating point or complex."""
+    if accuracy is not None:
+        raise not_supported("tanh", "accuracy", accuracy)
     return tanh_p.bind(x)[0]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.kinds import ANY, BITS, FLOAT, INEXACT, NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, without
 from tapeless.tracer.types import ShapedArray
@@ -18,7 +19,7 @@ from tapeless.tracer.types import ShapedArray
 # ---- reductions ----------------------------------------------------------------------------------------------
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
     """Sum of `operand` over `axes`, which are dropped.
 
     Args:
@@ -28,6 +29,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Raises: TypeError for booleans; ValueError if an axis is out of range or named twice.
     Source: StableHLO spec, reduce.
     """
+    if out_sharding is not None:
+        raise not_supported("reduce_sum", "out_sharding", out_sharding)
     return reduce_sum_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
-from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.errors import ConcretizationTypeError, not_supported
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, converted, matched, ndim, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -47,7 +47,9 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
 # ---- creation and broadcasting -------------------------------------------------------------------------------
 
 
-def broadcast_in_dim(operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int]) -> Array:
+def broadcast_in_dim(
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: None = None
+) -> Array:
     """operand repeated to `shape`: its axis i becomes axis broadcast_dimensions[i]; axes of length 1 are repeated too.
 
     Args:
@@ -57,6 +59,8 @@ def broadcast_in_dim(operand: ArrayLike, shape: Sequence[int], broadcast_dimensi
     Raises: ValueError if an axis of operand has neither length 1 nor that of the result; both are named.
     Source: StableHLO spec, broadcast_in_dim.
     """
+    if out_sharding is not None:
+        raise not_supported("broadcast_in_dim", "out_sharding", out_sharding)
     shape, dims = static_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
     if shape_of(operand) == shape and isinstance(operand, Array):
         return operand
@@ -75,17 +79,21 @@ def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tupl
 broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type, takes_keys=True)
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int]) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = None) -> Array:
     """operand repeated along new leading axes of `sizes`."""
+    if out_sharding is not None:
+        raise not_supported("broadcast", "out_sharding", out_sharding)
     sizes, shape = static_shape(sizes, "broadcast"), shape_of(operand)
     return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
+def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: None = None) -> Array:
     """An array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
 
     Raises: OverflowError for an integer of Python or NumPy that does not fit `dtype`.
     """
+    if sharding is not None:
+        raise not_supported("full", "sharding", sharding)
     dtype = aval_of(fill_value).dtype if dtype is None else dtypes.canonical(dtype)
     if not isinstance(fill_value, Array):
         scalar = converted(np.asarray(fill_value)[()], dtype)
@@ -94,8 +102,12 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> Array:
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
 
 
-def full_like(x: ArrayLike, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None) -> Array:
+def full_like(
+    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: None = None
+) -> Array:
     """An array with every element `fill_value`, of the shape and dtype of x unless others are given."""
+    if sharding is not None:
+        raise not_supported("full_like", "sharding", sharding)
     aval = aval_of(x)
     return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
 
@@ -110,8 +122,10 @@ def iota(dtype: Any, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
+def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: None = None) -> Array:
     """The index along `dimension`, as an array of `shape` and `dtype`: integers that do not fit wrap around."""
+    if out_sharding is not None:
+        raise not_supported("broadcasted_iota", "out_sharding", out_sharding)
     shape, dtype = static_shape(shape, "iota"), dtypes.canonical(dtype)
     axis = canonical_axis(dimension, len(shape))
     return iota_p.bind(dtype=dtype, shape=shape, dimension=axis)[0]
@@ -131,11 +145,19 @@ iota_p = Primitive("iota", _iota_type)
 # ---- the same elements in another shape ----------------------------------------------------------------------
 
 
-def reshape(operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None) -> Array:
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Sequence[int],
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """operand, first transposed by `dimensions` if given, with the same elements in row-major order in another shape.
 
     Raises: ValueError if sizes differ.
     """
+    if out_sharding is not None:
+        raise not_supported("reshape", "out_sharding", out_sharding)
     shape = static_shape(new_sizes, "reshape")
     operand = operand if dimensions is None else transpose(operand, dimensions)
     if shape_of(operand) == shape and isinstance(operand, Array):
