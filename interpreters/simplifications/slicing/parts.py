@@ -67,7 +67,7 @@ class ResultPart(NamedTuple):
 
 def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
     """Find the part of the one result of an equation that is a view of it; None if it is not computed in parts."""
-    if eqn.primitive in _FENCES or any(0 in v.aval.shape for v in (*eqn.invars, *eqn.outvars)):
+    if eqn.primitive in _FENCES or not view.size:
         return None
     row = index_row(eqn)
     if row is None or len(row.results) != 1:
@@ -97,7 +97,7 @@ def _moved(eqn: Equation, view: View, terms: Sequence[Term]) -> ResultPart | Non
         return _spread(1, _SCALAR, (), view.shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
     if len(pieces) == 1 and pieces[0].is_in_place:
         (f,), (part, order) = pieces[0].factors, pieces[0].view()
-        is_all = len(order) == len([n for n in view.shape if n != 1])
+        is_all = f.access != () and len(order) == len([n for n in view.shape if n != 1])  # a scalar may be a number
         return (
             ResultPart({f.operand: View(f.access, view.shape)})
             if is_all
@@ -176,7 +176,7 @@ def _is_at_one_place(t: Term) -> bool:
 
 def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
     found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
-    if not found:
+    if not found or 0 in found[0].sizes:
         return None
     part, order = found[0].view(0)
     axes = tuple([d for d, v in enumerate(order) if v >= len(view.shape)])
@@ -191,7 +191,7 @@ def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
 def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
     """Variables of the view that both operands have are the batch."""
     found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
-    if not found:
+    if not found or 0 in found[0].sizes:
         return None
     (x, of_x), (y, of_y) = found[0].view(0), found[0].view(1)
     rank = len(view.shape)

@@ -163,11 +163,10 @@ class _Narrowing:
         return True
 
     def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
-        """Find the part of a result that is a view of it, if its operands can be read in parts; literals cannot."""
+        """Find the part of a result that is a view of it, if operations are known for the views of operands."""
         part = part_of(eqn, view, self._starts)
-        read = [] if part is None else [(eqn.invars[k], own) for k, own in part.views.items()]
-        known = [is_readable(own, x.aval.shape) if type(x) is Var else own == whole(x.aval.shape) for x, own in read]
-        return part if all(known) else None
+        views = [] if part is None else part.views.items()
+        return part if all(own is view or is_readable(own, eqn.invars[k].aval.shape) for k, own in views) else None
 
     # parts of operands
 

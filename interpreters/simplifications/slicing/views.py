@@ -84,11 +84,10 @@ def with_view(t: Term, view: View, shape: Shape) -> Sequence[PartTerm] | None:
     values: dict[Variable, Affine] = {}
     for a, o, n in zip(view.access, t.out, shape, strict=True):
         v = o.variable
-        if v is None or v in values or t.sizes[v] != n:
-            if n != 1:
-                return _solved(t, view)
-        else:
+        if v is not None and v not in values and t.sizes[v] == n:
             values[v] = a
+        elif n != 1 or o != Affine():
+            return _solved(t, view)
     if t.brackets:
         return _solved(t, view)
     others = [v for v in range(len(t.sizes)) if v not in values]

@@ -113,6 +113,41 @@ def test_axes_that_are_read_whole(f: Read):
     assert largest(after(f, A)) == 256
 
 
+# Functions of a matrix, of one without columns and of one without rows; of which parts are read.
+EDGES: dict[str, Callable[..., Any]] = {
+    "product of nothing": lambda a, z, e: (tnp.sin(z) @ tnp.sin(z).T)[2],
+    "sum of nothing": lambda a, z, e: tnp.sum(tnp.cos(z), 1)[2:4],
+    "truth of nothing": lambda a, z, e: tnp.any(z > 0, 1)[2],
+    "nothing joined": lambda a, z, e: tnp.concatenate([tnp.sin(a), tnp.sin(e), a * 2])[5:7],
+    "nothing after one": lambda a, z, e: tnp.concatenate([tnp.sin(a[:1]), e])[:, 1],
+    "nothing before one": lambda a, z, e: tnp.concatenate([e, tnp.sin(a[:1])])[:, 1],
+    "nothing padded": lambda a, z, e: lax.pad(e, 1.5, [(3, 3, 0), (0, 0, 0)])[2],
+    "nothing padded to one": lambda a, z, e: lax.pad(e, 1.5, [(1, 0, 0), (0, 0, 0)])[:, 1],
+    "all cut off": lambda a, z, e: lax.pad(tnp.sin(a), 1.5, [(-6, 1, 0), (0, 2, 1)])[:, 2],
+    "one of many": lambda a, z, e: lax.pad(tnp.sin(a), 1.5, [(-3, -2, 0), (0, 2, 1)])[:, 2],
+    "nothing written": lambda a, z, e: lax.dynamic_update_slice(tnp.sin(a), e, (1, 0))[2],
+    "nothing written to one": lambda a, z, e: lax.dynamic_update_slice(tnp.sin(a[:1]), e, (1, 0))[:, 1],
+    "written at the end": lambda a, z, e: lax.dynamic_update_slice(tnp.sin(a), a[:2], (9, tnp.argmin(X)))[4:, 1],
+    "nothing added": lambda a, z, e: tnp.sin(a).at[np.zeros(0, int)].add(e)[:, 1],
+    "added twice": lambda a, z, e: tnp.sin(a).at[np.array([1, 1, 9])].add(np.ones((3, 2)), mode="drop")[:, 1],
+    "filled": lambda a, z, e: tnp.sin(a).at[np.array([1, 7, 3])].get(mode="fill", fill_value=2.0)[:, 1],
+    "nothing read": lambda a, z, e: tnp.sin(a)[2:2],
+    "nothing sorted": lambda a, z, e: tnp.sort(z, 1)[2],
+    "ones": lambda a, z, e: tnp.sum(tnp.sin(a[:1])[None] * np.ones((3, 1, 2)), (0, 1))[1],
+    "a number at the end": lambda a, z, e: tnp.linspace(0.31, 0.87, 36) * a[1, 1],
+    "turned integers": lambda a, z, e: (lax.iota(np.uint8, 6)[::-1] * 100)[1::2],
+    "wrapping": lambda a, z, e: (lax.rev(lax.broadcasted_iota(np.int8, (3, 300), 1), (1,)) + a.astype(np.int8)[:3, :1])[
+        1
+    ],
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pushdown, "LEAST", 0)
+    after(EDGES[name], np.arange(12.0).reshape(6, 2), np.zeros((6, 0)), np.zeros((0, 2)))
+
+
 def test_a_program_without_parts_has_nothing_composed(monkeypatch: pytest.MonkeyPatch):
     def f(x: Any) -> Any:
         return tnp.sum(tnp.tanh(tnp.tanh(x @ B).T.reshape(4, 64) * 2.0) ** 2) + tnp.sum(x[:8]) + tnp.sum(x[8:])
