@@ -4,9 +4,24 @@ import typing as _typing
 
 from tapeless.late_names import imported_late as _imported_late
 
-__all__ = ["cluster", "fft", "integrate", "linalg", "ndimage", "optimize", "sparse", "special", "stats"]
+__all__ = [
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "sparse", "spatial", "special",
+    "stats",
+]  # fmt: skip
 
 if _typing.TYPE_CHECKING:
-    from tapeless.scipy import cluster, fft, integrate, linalg, ndimage, optimize, sparse, special, stats
+    from tapeless.scipy import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
 else:
     __getattr__ = _imported_late(globals(), dict.fromkeys(__all__, ""))
