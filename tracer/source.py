@@ -46,8 +46,8 @@ class Source:
 
     @property
     def line(self) -> int:
-        for i, (line, *_) in enumerate(self.code.co_positions()):
-            if i == self.instruction // 2:
+        for start, end, line in self.code.co_lines():
+            if start <= self.instruction < end:
                 return line or self.code.co_firstlineno
         return self.code.co_firstlineno
 
