@@ -6,7 +6,6 @@ is in a reference, too, in place: a function that only reads adds to it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tapeless.tracer import core, pytree
@@ -14,24 +13,43 @@ from tapeless.tracer.numpy import zeros_like
 from tapeless.tracer.references import Ref, values_of
 
 
-@dataclass(frozen=True)
-class GradValue:
+class _Word:
+    """An object that says one thing: all of a class are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class GradValue(_Word):
     """Entry of `with_refs`: the gradient of the argument is returned."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class GradRef:
+
+class GradRef(_Word):
     """Result of a pull-back where the gradient of the argument was added to a reference."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class DontWant:
+
+class DontWant(_Word):
     """Entry of `with_refs`: the gradient of the argument is not wanted. What only makes it is not compiled."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class DidntWant:
+
+class DidntWant(_Word):
     """Result of a pull-back where the gradient of the argument was not wanted."""
+
+    __slots__ = ()
 
 
 class OfArrays:
@@ -52,9 +70,10 @@ class OfArrays:
         inner = {i: Ref(leaves[i], core.current_trace(), borrowed=True) for i in self.references}
         out = self._fun(*pytree.unflatten(self.tree, [inner.get(i, x) for i, x in enumerate(leaves)]))
         after = [ref.value for ref in inner.values()]
-        if self._has_aux and isinstance(out, tuple) and len(out) == 2:
-            return (out[0], after), out[1]
-        return out, after
+        if not self._has_aux:
+            return out, after
+        is_pair = isinstance(out, tuple) and len(out) == 2
+        return ((out[0], after), out[1]) if is_pair else out  # what is no pair is refused
 
     def lent(self, call: Callable[[], Any], who: str) -> Any:
         """`call()`, while nobody else uses the references.

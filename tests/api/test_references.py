@@ -444,6 +444,14 @@ def test_gradients_of_references():
         run(ref, gradient)
         close(gradient[...], np.sin(4))
         close(ref[...], np.sin(2))
+    ref, gradient = tl.new_ref(3.0), tl.new_ref(0.0)
+    y, pull_back, aux = tl.vjp(lambda r: (square(r), {"n": r[...]}), ref, has_aux=True)
+    pull_back.with_refs(gradient)(1.0)
+    assert (float(y), float(aux["n"]), float(gradient[...])) == (9, 3, 6)
+    with pytest.raises(TypeError, match="with has_aux=True square must return"):
+        tl.vjp(square, ref, has_aux=True)
+    y, t, aux = tl.jvp(lambda r: (square(r), r[...]), (ref,), (tl.new_ref(1.0),), has_aux=True)
+    assert (float(y), float(t), float(aux)) == (9, 6, 3)
     ref, tangent = tl.new_ref(2.0), tl.new_ref(1.0)
     y, t = tl.jvp(lambda r, x: (r.addupdate(x * r[...]), x)[1], (ref, 3.0), (tangent, 1.0))
     assert [float(v) for v in (y, t, ref[...], tangent[...])] == [3, 1, 8, 6]
