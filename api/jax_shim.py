@@ -16,12 +16,15 @@ from typing import Any
 
 from tapeless.jax_src import absent, version
 from tapeless.lowering import compat
+from tapeless.tracer import dtypes
 from tapeless.tracer.config import config
+from tapeless.tracer.numpy.scalar_types import result_type
 
 _OWN = "tapeless"
 # What JAX has elsewhere, or we have of its private modules.
 _ELSEWHERE = {
     "jax.api_util": "tapeless.extend.api_util",
+    "jax.example_libraries": "tapeless.jax_src.example_libraries",
     "jax.experimental.hijax": "tapeless.extend.hijax",
     "jax.interpreters": "tapeless.extend.interpreters",
     "jax.version": "tapeless.jax_src.version",
@@ -78,6 +81,8 @@ class Namespace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self.__name__}.{name}"
+        if whole in _BY_WIDTH:
+            return _BY_WIDTH[whole]
         if whole in _ELSEWHERE:
             return importlib.import_module(whole)
         if name not in self._members and whole in absent.NAMES:
@@ -113,6 +118,31 @@ def _enable_x64(new_val: bool = True) -> Generator[None]:
     bits = 64 if new_val else 32
     with config.scope(default_bits=bits, numpy_bits=bits):
         yield
+
+
+def _canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+    """The dtype that is meant, of 32 bits unless `jax_enable_x64` is set.
+
+    Raises: TypeError if there is none, or it is that of keys and extended dtypes are not allowed.
+    """
+    found = dtypes.canonical(dtype)
+    if dtypes.is_key(found) and not allow_extended_dtype:
+        raise TypeError(f"canonicalize_dtype: {found} is an extended dtype, which is not allowed here.")
+    return dtypes.numpy_dtype(found)
+
+
+def _result_type(*args: Any) -> Any:
+    """The dtype that arrays, numbers and dtypes have in common, of 32 bits unless `jax_enable_x64` is set."""
+    return dtypes.numpy_dtype(result_type(*args))
+
+
+_BY_WIDTH = {
+    "jax.dtypes.canonicalize_dtype": _canonicalize_dtype,
+    "jax.dtypes.result_type": _result_type,
+    "jax.numpy.result_type": _result_type,
+    "jax._src.dtypes.canonicalize_dtype": _canonicalize_dtype,
+    "jax._src.dtypes.result_type": _result_type,
+}
 
 
 def _ours(name: str) -> ModuleType:

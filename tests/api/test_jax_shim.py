@@ -160,6 +160,18 @@ def test_names_that_libraries_only_import():
             except AttributeError as error:
                 assert str(error) == "jax.sharding.Mesh.empty: {LACKING}"
             assert not hasattr(jax.experimental, "layouts")
+            from jax.example_libraries import optimizers, stax
+            assert hasattr(optimizers, "sm3") and not hasattr(stax, "Dense") and not isinstance(1, stax.Relu)
+            import numpy as np
+            f64 = np.dtype("float64")
+            for f in (jax.dtypes.canonicalize_dtype, jax.numpy.result_type, jax.dtypes.result_type):
+                assert f(f64) == f("float64") == f(float) == np.float32 and f("int8") == np.int8
+                with jax.enable_x64():
+                    assert f(f64) == np.float64
+            try:
+                jax.dtypes.canonicalize_dtype(jax.random.key(0).dtype)
+            except TypeError as error:
+                assert "extended dtype" in str(error)
             from jax.experimental import hijax
             class Effect(jax.extend.core.Effect): ...
             hijax.control_flow_allowed_effects.add_type(Effect)

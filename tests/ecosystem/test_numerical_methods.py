@@ -1,4 +1,4 @@
-"""lineax, diffrax, optimistix and blackjax, imported and run through `as_jax`: the numbers are JAX's."""
+"""lineax, diffrax, optimistix, jaxopt, blackjax and numpyro, run through `as_jax`: the numbers are JAX's."""
 
 import importlib.util
 
@@ -13,7 +13,9 @@ from tests.ecosystem.running import compare_both
         ("lineax", "lineax_solvers.py"),
         ("optimistix", "optimistix_problems.py"),
         ("diffrax", "diffrax_equations.py"),
+        ("jaxopt", "jaxopt_problems.py"),
         ("blackjax", "blackjax_samplers.py"),
+        ("numpyro", "numpyro_models.py"),
     ],
 )
 def test_methods(library: str, script: str):
