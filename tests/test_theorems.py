@@ -42,7 +42,10 @@ EXCEPTIONS: dict[str, tuple[Bound, str]] = {
     "cholesky": (Bound(7, 8), "n³ / 3 operations, with two triangular solves of n³ each, and a product"),
     "triangular_solve": (Bound(5), "half a product, whose derivative is a whole one"),
     "lu": (Bound(6, 6), "2 n³ / 3 operations, with two triangular solves of n³ each, and two products of triangles"),
-    "qr": (Bound(4, 5), "of few columns, with a triangular solve, and three products"),
+    "qr": (
+        Bound(7, 6),
+        "of few columns, with a triangular solve, and three products; more of one whose columns complete a basis",
+    ),
     "det": (Bound(5), "2 n³ / 3 operations, with an adjugate, which is an inverse, of 2 n³"),
     "adjugate": (
         Bound(27, 27),

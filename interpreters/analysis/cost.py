@@ -39,6 +39,7 @@ from tapeless.tracer.primitives import (
     linear_solve,
     random,
     spectral,
+    tridiagonal_systems,
     windows,
 )
 from tapeless.tracer.primitives import elementwise as e
@@ -416,6 +417,12 @@ def _substitution(eqn: Equation) -> Arithmetic:
     return Arithmetic(below, below + _result(eqn))
 
 
+def _tridiagonal(eqn: Equation) -> Arithmetic:
+    """Count the forward and backward substitution of each column, two additions and three products a scalar."""
+    size = eqn.outvars[0].aval.size
+    return Arithmetic(2 * size, 3 * size)
+
+
 def _cholesky(eqn: Equation) -> int:
     """Count a Cholesky decomposition: n³ / 3 for an n x n matrix."""
     n = eqn.invars[0].aval.shape[-1]
@@ -458,6 +465,7 @@ for _primitive, _multiple in (
 # A regular matrix's: a singular one takes more.
 prices[factorization.adjugate_p] = Price(nonlinear=_decomposition(lambda _, n: 2 * n**3))
 _computes(linalg.triangular_solve_p, _substitution)
+_computes(tridiagonal_systems.tridiagonal_solve_p, _tridiagonal)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
 reads[contraction.conv_general_dilated_p] = _conv_reads
