@@ -26,7 +26,8 @@ class Combination(Enum):
     POINTWISE: an element is a function of what the factors of the only term read for it.
     MONOID: an element is what an operation makes of all that its terms, of one factor each, write to it. Where none
       does it is the neutral element.
-    CORE: an element is any function of what its terms, of one factor each, read for it, and of where it is.
+    CORE: an element is any function of what its terms, of one factor each, read for it, and of where it is along axes
+      that no operand is read along. The others are a batch.
     """
 
     TERMS = "terms"

@@ -19,6 +19,7 @@ from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p
+from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
 
@@ -234,8 +235,11 @@ class _Narrowing:
                 self._write(place, lambda view=view: read(self._w, v, view, self._starts.atoms), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
-        n = len(self._w.eqns)
-        self._same[into] = made = write()
+        n, made = len(self._w.eqns), write()
+        if made.aval.weak_type != into.aval.weak_type:  # that of one operand, where the result has that of all
+            params = {"dtype": into.aval.dtype, "weak_type": into.aval.weak_type}
+            made = self._w.write(convert_element_type_p, made, **params)
+        self._same[into] = made
         self._w.sparser |= into.linear and not made.linear
         self._kept.update(dict.fromkeys(self._w.eqns[n:], place))
 

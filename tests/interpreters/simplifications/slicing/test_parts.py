@@ -13,6 +13,7 @@ from tapeless.ad_checkpoint import checkpoint_name
 from tapeless.interpreters import index_rows
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
+from tapeless.tracer.check import check
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import eval_jaxpr
 from tests.interpreters.simplifications.programs import A, B, X, after, largest
@@ -146,6 +147,24 @@ EDGES: dict[str, Callable[..., Any]] = {
 def test_edges(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pushdown, "LEAST", 0)
     after(EDGES[name], np.arange(12.0).reshape(6, 2), np.zeros((6, 0)), np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: lax.dynamic_update_slice(x, tnp.sin(y[:1]), (1, 0))[3],
+        lambda x, y: lax.dynamic_update_slice(tnp.sin(y), x[:1], (1, 0))[1],
+        lambda x, y: lax.concatenate([x, tnp.sin(y)], 0)[2:3],
+        lambda x, y: lax.pad(x, np.float32(2.0), [(1, 1, 0), (0, 0, 0)])[2],
+    ],
+    ids=["beside an update", "update", "joined", "padded"],
+)
+def test_parts_of_weak_types(f: Callable[..., Any]):
+    """A result that is weak only if all operands are; its part is of one of them."""
+    y = np.ones((4, 6), np.float32)
+    jaxpr = tl.make_jaxpr(lambda y: tnp.exp(f(tnp.sin(lax.broadcast(2.0, (4, 6)) * 3.0), y)))(y).jaxpr
+    new = check(simplified(jaxpr))
+    assert [v.aval for v in new.outvars] == [v.aval for v in jaxpr.outvars]
 
 
 def test_a_program_without_parts_has_nothing_composed(monkeypatch: pytest.MonkeyPatch):
