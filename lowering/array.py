@@ -5,7 +5,7 @@ comes out read-only, without a copy where the device's memory is the host's. A d
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 
@@ -128,6 +128,10 @@ class DeviceArray(Array):
     def tolist(self) -> Any:
         """The elements as Python numbers, in lists as deep as the array has axes."""
         return self._host().tolist()
+
+    def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
+        """The elements as bytes, as `numpy.ndarray.tobytes` gives them."""
+        return self._host().tobytes(order)
 
     def __bool__(self) -> bool:
         return bool(self._host())

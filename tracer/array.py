@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         logic,
         matrices,
         reductions,
+        selection,
         shaping,
         sorting,
         statistics,
@@ -122,6 +123,7 @@ class Array:
         argpartition = sorting.argpartition
         argsort = sorting.argsort
         astype = _astype
+        choose = selection.choose
         clip = arithmetic.clip
         conj = conjugate = arithmetic.conjugate
         copy = creation.copy
@@ -149,7 +151,16 @@ class Array:
         trace = matrices.trace
         var = statistics.var
 
-        def compress(self, condition: ArrayLike, axis: int | None = None) -> "Array": ...
+        def compress(
+            self,
+            condition: ArrayLike,
+            axis: int | None = None,
+            *,
+            out: None = None,
+            size: int | None = None,
+            fill_value: ArrayLike = 0,
+        ) -> "Array": ...
+        def __contains__(self, value: ArrayLike) -> bool: ...
         def reshape(self, *shape: Any, order: str = "C") -> "Array": ...
         def transpose(self, *axes: Any) -> "Array": ...
         def item(self, *args: Any) -> Any: ...

@@ -120,3 +120,14 @@ def test_sklearn_fits_arrays():
     linear_model = pytest.importorskip("sklearn.linear_model")
     model = linear_model.LinearRegression().fit(tnp.arange(4.0)[:, None], 2 * tnp.arange(4.0))
     np.testing.assert_allclose(model.predict(tnp.asarray([[5.0]])), [10.0], rtol=1e-5)
+
+
+def test_methods_of_numpys_arrays():
+    x = tnp.asarray(X)
+    assert x.tobytes() == X.tobytes() and x.tobytes("F") == X.tobytes("F")
+    assert 3.0 in x and 7.0 not in x and np.float32(-2) in x
+    np.testing.assert_array_equal(tnp.asarray([1, 0]).choose([X[0, :2], X[1, :2]]), [X[1, 0], X[0, 1]])
+    kept = tl.jit(lambda x, m: x.compress(m, 1, size=2, fill_value=9))(x, np.array([False, True, False]))
+    np.testing.assert_array_equal(kept, [[-1, 9], [2, 9]])
+    with pytest.raises(TypeError, match="traced"):
+        tl.jit(lambda x: 3.0 in x)(x)

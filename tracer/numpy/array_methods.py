@@ -189,7 +189,7 @@ _FUNCTIONS: dict[str, Method] = {
     "argsort": sorting.argsort,
     "astype": astype,
     "clip": arithmetic.clip,
-    "compress": lambda self, condition, axis=None: selection.compress(condition, self, axis),
+    "choose": selection.choose,
     "conj": arithmetic.conjugate,
     "conjugate": arithmetic.conjugate,
     "copy": creation.copy,
@@ -269,7 +269,26 @@ def _array_namespace(self: Array, /, *, api_version: str | None = None) -> Any:
     return _namespace[0]
 
 
+def _compress(
+    self: Array,
+    condition: ArrayLike,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
+    """The parts of the array where a vector is true: see `tapeless.numpy.compress`."""
+    return selection.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+
+
+def _contains(self: Array, value: ArrayLike) -> bool:
+    """Tell whether some element equals `value`. Raises: TracerBoolConversionError if traced."""
+    return bool(reductions.any(logic.equal(self, value)))
+
+
 _METHODS: dict[str, Method] = {
+    "compress": _compress,
     "reshape": _reshape,
     "transpose": _transpose,
     "item": _item,
@@ -277,6 +296,7 @@ _METHODS: dict[str, Method] = {
     "to_device": _to_device,
     "view": view,
     "__array_namespace__": _array_namespace,
+    "__contains__": _contains,
 }
 
 _PROPERTIES: dict[str, tuple[Method, str]] = {
