@@ -28,7 +28,7 @@ NAMESPACES = [
         extend.source_info_util ad dlpack optimizers profiler ref jax_src jax_src.ad_util jax_src.core
         jax_src.dispatch jax_src.dtypes jax_src.state
         jax_src.flatten_util jax_src.traceback_util
-        experimental.jet experimental.ode
+        experimental.checkify experimental.jet experimental.ode
         """.split()
     ),
 ]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.checks import Check
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core, source
 from tapeless.tracer.primitives import callback as c
@@ -98,7 +99,8 @@ def _io_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, result_av
 
 
 def _debug_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, ordered: bool) -> Any:
-    c.debug_callback(_OneByOne(callback, size, dims), *args, ordered=ordered)
+    batched = callback.batched(dims) if isinstance(callback, Check) else _OneByOne(callback, size, dims)
+    c.debug_callback(batched, *args, ordered=ordered)
     return (), ()
 
 
