@@ -12,7 +12,7 @@ from tapeless.interpreters.vmap import Dim
 from tapeless.tracer.types import ShapedArray
 
 
-class Check:
+class UserCheck:
     """A condition with what its message is made of: `callback(avals, condition, *values)` of the primitive.
 
     Args:
@@ -32,9 +32,9 @@ class Check:
         self.message, self._error, self._mapped, self._debug = message, error, tuple(mapped), debug
         self.__name__ = "check"
 
-    def batched(self, dims: Sequence[Dim]) -> "Check":
+    def batched(self, dims: Sequence[Dim]) -> "UserCheck":
         """The check of all examples at once."""
-        return Check(self.message, self._error, (*self._mapped, tuple(dims)), self._debug)
+        return UserCheck(self.message, self._error, (*self._mapped, tuple(dims)), self._debug)
 
     def first(self, xp: Any, values: Sequence[Any]) -> list[Any]:
         """The condition and the values of the first example for which it is false, or of any if there is none."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters.analysis.cost import prices
-from tapeless.interpreters.checks import Check
+from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.rules.custom import differentiated_closure
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, passes, source
@@ -34,7 +34,7 @@ State = list[Any]  # code: int32[]; index, axis, size: int64[3]; the values of t
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ErrorPlace:
     """A place where an error may begin: its kind, what to say of the values there, and where the values are."""
 
     kind: str  # "user", "nan", "div" or "index"
@@ -46,7 +46,7 @@ class ErrorValues:
     """The interpreter. `places` lists where errors may begin: that of code k + 1 is the one at k."""
 
     def __init__(self, jaxpr: Jaxpr, kinds: frozenset[str]) -> None:
-        self.kinds, self.places = kinds, list[Place]()
+        self.kinds, self.places = kinds, list[ErrorPlace]()
         self._codes: dict[Any, int] = {}
         self._slots: dict[int, slice] = {}
         self._values: list[ShapedArray] = []
@@ -89,7 +89,7 @@ class ErrorValues:
         return list(outs[: len(state)]), list(outs[len(state) :])
 
     def _apply(self, eqn: Equation, state: State, args: Values) -> tuple[State, Values]:
-        if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], Check):
+        if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], UserCheck):
             return self._checked(eqn, state, args), ()
         if eqn.primitive in rules and self._concern(subjaxprs(eqn.params)):
             return rules[eqn.primitive](self, state, args, **eqn.params)
@@ -162,7 +162,7 @@ class ErrorValues:
         """Note an error, if it is the first."""
         key = id(eqn), kind
         if key not in self._codes:
-            self.places.append(Place(kind, _with_source(message, eqn), at))
+            self.places.append(ErrorPlace(kind, _with_source(message, eqn), at))
             self._codes[key] = len(self.places)
         first = failed & (state[0] == 0)
         after = list(state)
@@ -186,7 +186,7 @@ def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
     """The checks of users in a program, and in those inside, each once."""
     found = []
     for eqn in jaxpr.eqns:
-        if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], Check):
+        if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], UserCheck):
             found += [] if id(eqn) in seen else [eqn]
             seen.add(id(eqn))
         for inner in subjaxprs(eqn.params):

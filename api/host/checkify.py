@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_callable
-from tapeless.interpreters.checks import Check
-from tapeless.interpreters.error_values import ErrorValues, Place
+from tapeless.interpreters.checks import UserCheck
+from tapeless.interpreters.error_values import ErrorPlace, ErrorValues
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import Tracer
@@ -49,7 +49,7 @@ all_checks = automatic_checks | user_checks
 class Error:
     """The first error of a program, or none: a pytree of arrays, of several programs under `vmap`."""
 
-    def __init__(self, state: Sequence[Any] = (), places: tuple[Place, ...] = ()) -> None:
+    def __init__(self, state: Sequence[Any] = (), places: tuple[ErrorPlace, ...] = ()) -> None:
         self._state, self._places = tuple(state), places
 
     def get(self) -> str | None:
@@ -162,7 +162,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not is_arraylike(pred) or aval_of(pred).shape != () or aval_of(pred).dtype != np.dtype(bool):
         told = str(aval_of(pred)) if is_arraylike(pred) else repr(pred)
         raise TypeError(f"check: pred must be a boolean scalar, not {told}.")
-    callback = Check(partial(_formatted, msg, tree), JaxRuntimeError, debug=debug)
+    callback = UserCheck(partial(_formatted, msg, tree), JaxRuntimeError, debug=debug)
     debug_callback(callback, pred, *leaves)
 
 
@@ -180,11 +180,11 @@ def check_error(error: Error) -> None:
         raise TypeError(f"check_error takes an Error, not {error!r}.")
     state, places = error.tree_flatten()
     if state:
-        callback = Check(partial(_told, places), JaxRuntimeError)
+        callback = UserCheck(partial(_told, places), JaxRuntimeError)
         debug_callback(callback, tnp.all(tnp.asarray(state[0]) == 0), *state)
 
 
-def _told(places: tuple[Place, ...], state: Sequence[Any]) -> str:
+def _told(places: tuple[ErrorPlace, ...], state: Sequence[Any]) -> str:
     return str(Error(state, places).get())
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.interpreters.checks import Check
+from tapeless.interpreters.checks import UserCheck
 from tapeless.interpreters.vmap import Dim
 from tapeless.tracer import core, source
 from tapeless.tracer.primitives import callback as c
@@ -99,7 +99,7 @@ def _io_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, result_av
 
 
 def _debug_vmap(size: int, args: Any, dims: Any, *, callback: c.Callback, ordered: bool) -> Any:
-    batched = callback.batched(dims) if isinstance(callback, Check) else _OneByOne(callback, size, dims)
+    batched = callback.batched(dims) if isinstance(callback, UserCheck) else _OneByOne(callback, size, dims)
     c.debug_callback(batched, *args, ordered=ordered)
     return (), ()
 
