@@ -263,6 +263,32 @@ DEFECTS = {
         wrong=np.array([5.0, 9.0]),
         options=(("xla_disable_hlo_passes", "cse_barrier_expander"),),
     ),
+    # pow(exp(a), b) becomes exp(a * b), and 0 * inf is nan.
+    "power_of_exponential": Defect(
+        """
+        !x = tensor<3xf32>
+        module @power_of_exponential { func.func public @main(%a: !x, %b: !x) -> !x {
+          %0 = stablehlo.exponential %a : !x
+          %1 = stablehlo.power %0, %b : !x
+          return %1 : !x
+        } }""",
+        (np.float32([-np.inf, 0, np.log(2)]), np.float32([0, np.inf, 1])),
+        right=np.float32([1, 1, 2]),
+        wrong=np.float32([np.nan, np.nan, 2]),
+    ),
+    # log(rsqrt(x)) becomes -log(x) / 2; rsqrt(-0) is -inf.
+    "log_of_rsqrt": Defect(
+        """
+        !x = tensor<2xf32>
+        module @log_of_rsqrt { func.func public @main(%x: !x) -> !x {
+          %0 = stablehlo.rsqrt %x : !x
+          %1 = stablehlo.log %0 : !x
+          return %1 : !x
+        } }""",
+        (np.float32([-0.0, 1]),),
+        right=np.float32([np.nan, 0]),
+        wrong=np.float32([np.inf, 0]),
+    ),
 }
 NAMES = [*DEFECTS]
 
