@@ -195,3 +195,22 @@ def test_updates_that_read_their_target(name):
     f = lambda x, i: UPDATES[name](tnp.sin(x), i)  # noqa: E731
     start = tnp.asarray(1)
     np.testing.assert_allclose(tl.jit(f)(X, start), f(tnp.asarray(X), start), rtol=1e-6)
+
+
+# ---- powers beside exponentials and logarithms ---------------------------------------------------------------
+
+SPECIAL = np.float32([-np.inf, -2, -1, -0.0, 0, 0.5, 1, 3, 100, np.inf, np.nan])
+POWERS: dict[str, Callable[[Any, Any], Any]] = {
+    "of an exponential": lambda x, y: tnp.exp(x) ** y,
+    "of a constant and an exponential": lambda x, y: lax.pow(tnp.exp(x), np.float32(0)) + y * 0,
+    "in a logarithm": lambda x, y: tnp.log(x**y),
+    "constant, in a logarithm": lambda x, y: tnp.log(lax.pow(x, np.float32(0.3))) + y * 0,
+    "of a power": lambda x, y: (x**y) ** 0.3,
+}
+
+
+@pytest.mark.parametrize("name", POWERS)
+def test_powers(name):
+    """Not finite where a step is not, and the other way round: exp(x)**y is not computed as exp(x * y)."""
+    x, y = (tnp.asarray(grid.ravel()) for grid in np.meshgrid(SPECIAL, SPECIAL))
+    np.testing.assert_allclose(tl.jit(POWERS[name])(x, y), POWERS[name](x, y), rtol=1e-5)

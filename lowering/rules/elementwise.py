@@ -168,10 +168,20 @@ def _pow(f: Function, outs: Any, x: Value, y: Value) -> Any:
     y = f.convert(y, x.aval.dtype)
     if dtypes.is_complex(x.aval.dtype):
         return write_out(f, _without_zeros, [x, y, *_power(f, outs, x, y)])
-    return _power(f, outs, x, y)
+    return (_opaque(f, *_power(f, outs, _opaque(f, x), y)),)
 
 
 _power = operation("power")
+
+
+def _opaque(f: Function, x: Value) -> Value:
+    """Hide from XLA how a real number was made, for it takes exp(a)**b for exp(ab), and log(x**b) for b log|x|.
+
+    Rounding to the precision that the number has already is no operation of the machine's.
+    """
+    info = dtypes.finfo(x.aval.dtype)
+    attributes = f"exponent_bits = {info.nexp} : i32, mantissa_bits = {info.nmant} : i32"
+    return f.op("reduce_precision", [x], x.aval, attributes)
 
 
 def _without_zeros(x: Any, y: Any, power: Any) -> Any:

@@ -276,18 +276,18 @@ DEFECTS = {
         right=np.float32([1, 1, 2]),
         wrong=np.float32([np.nan, np.nan, 2]),
     ),
-    # log(rsqrt(x)) becomes -log(x) / 2; rsqrt(-0) is -inf.
-    "log_of_rsqrt": Defect(
+    # log(x ** b) becomes b * log(abs(x)).
+    "log_of_power": Defect(
         """
         !x = tensor<2xf32>
-        module @log_of_rsqrt { func.func public @main(%x: !x) -> !x {
-          %0 = stablehlo.rsqrt %x : !x
+        module @log_of_power { func.func public @main(%x: !x, %b: !x) -> !x {
+          %0 = stablehlo.power %x, %b : !x
           %1 = stablehlo.log %0 : !x
           return %1 : !x
         } }""",
-        (np.float32([-0.0, 1]),),
+        (np.float32([-1, 1]), np.float32([0.3, 0.3])),
         right=np.float32([np.nan, 0]),
-        wrong=np.float32([np.inf, 0]),
+        wrong=np.float32([0, 0]),
     ),
 }
 NAMES = [*DEFECTS]
