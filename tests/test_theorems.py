@@ -40,7 +40,6 @@ class Bound(NamedTuple):
 EXCEPTIONS: dict[str, tuple[Bound, str]] = {
     "tanh": (Bound(5), "(1 - y)(1 + y), which no compiler makes one operation here and two there"),
     "cholesky": (Bound(7, 8), "n³ / 3 operations, with two triangular solves of n³ each, and a product"),
-    "triangular_solve": (Bound(5), "half a product, whose derivative is a whole one"),
     "lu": (Bound(6, 6), "2 n³ / 3 operations, with two triangular solves of n³ each, and two products of triangles"),
     "qr": (
         Bound(7, 6),

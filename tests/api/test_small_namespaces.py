@@ -67,3 +67,7 @@ def test_programs_are_applied():
 def test_errors_of_the_compiler():
     with pytest.raises(tl.errors.JaxRuntimeError):
         compile_module("nonsense", out_avals=[], device=tl.devices()[0], use_cache=False)
+
+
+def test_the_class_of_jitted_functions():
+    assert isinstance(tl.jit(lambda x: x), tl.stages.Wrapped)
