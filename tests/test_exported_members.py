@@ -20,8 +20,8 @@ NAMESPACES = [
         for name in """
         numpy numpy.fft numpy.linalg lax lax.linalg random stages tree tree_util testing debug dtypes experimental nn
         nn.initializers image scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate
-        scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.sparse scipy.sparse.linalg scipy.spatial
-        scipy.spatial.transform         scipy.special scipy.stats core typing flatten_util ops sharding errors
+        scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg
+        scipy.spatial scipy.spatial.transform scipy.special scipy.stats core typing flatten_util ops sharding errors
         ad_checkpoint
         custom_batching custom_derivatives extend extend.core extend.interpreters extend.ad extend.batching extend.mlir
         extend.partial_eval extend.xla extend.api_util extend.hijax extend.linear_util extend.primitives

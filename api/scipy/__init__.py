@@ -5,8 +5,8 @@ import typing as _typing
 from tapeless.late_names import imported_late as _imported_late
 
 __all__ = [
-    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "sparse", "spatial", "special",
-    "stats",
+    "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
+    "special", "stats",
 ]  # fmt: skip
 
 if _typing.TYPE_CHECKING:
@@ -18,6 +18,7 @@ if _typing.TYPE_CHECKING:
         linalg,
         ndimage,
         optimize,
+        signal,
         sparse,
         spatial,
         special,
