@@ -1,5 +1,7 @@
 """Special functions under the names of `scipy.special`: `tapeless.scipy.special`."""
 
+from tapeless.special_functions.quadratures import owens_t, wofz
+from tapeless.special_functions.recurrences import bessel_jn, expn, sph_harm_y
 from tapeless.tracer.activations import log_softmax, logsumexp, softmax
 from tapeless.tracer.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
 from tapeless.tracer.gamma_relatives import (
@@ -40,9 +42,9 @@ from tapeless.tracer.special import (
 )
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr", "erf", "erfc",
-    "erfcx", "erfinv", "exp1", "expi", "expit", "factorial", "fresnel", "gamma", "gammainc", "gammaincc", "gammaln",
-    "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp",
-    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr", "sici", "softmax", "spence", "xlog1py", "xlogy",
-    "zeta",
+    "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
+    "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
+    "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
+    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
+    "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
