@@ -15,6 +15,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.bits import bitcast_convert_type
 from tapeless.tracer.primitives.elementwise import complex as complex_of
@@ -143,7 +144,9 @@ def _predecessor(x: Any) -> Array:
     return tnp.maximum(x, int(dtypes.iinfo(x.dtype).min) + 1) - 1
 
 
-def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low") -> Array:
+def bernoulli(
+    key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low", *, out_sharding: None = None
+) -> Array:
     """True with probability p.
 
     Args:
@@ -151,8 +154,11 @@ def bernoulli(key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode
       p: a floating-point number, or an array that broadcasts to `shape`.
       shape: shape of the result; that of p if None.
       mode: "high" draws twice the bits, for a p that is small against the spacing of numbers below 1.
-    Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode.
+    Raises: TypeError if `key` is not one key or p not floating point, ValueError for another mode, NotImplementedError
+      for an `out_sharding`.
     """
+    if out_sharding is not None:
+        raise not_supported("bernoulli", "out_sharding", out_sharding)
     sizes = shape_of(p) if shape is None else shape
     words, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f", "p")
     check_broadcast("bernoulli", sizes, p=shape_of(p))

@@ -7,7 +7,9 @@ import pytest
 from tests.ecosystem.running import compare_both
 
 
-@pytest.mark.parametrize(("library", "script"), [("flax", "flax_linen.py"), ("haiku", "haiku_model.py")])
+@pytest.mark.parametrize(
+    ("library", "script"), [("flax", "flax_linen.py"), ("flax", "flax_nnx.py"), ("haiku", "haiku_model.py")]
+)
 def test_models(library: str, script: str):
     """One script, unedited, by both. The library is not imported here: that would bring JAX into this process."""
     if importlib.util.find_spec(library) is None:

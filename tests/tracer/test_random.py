@@ -298,3 +298,10 @@ def test_refused(call, error, text):
 def test_traced_shape_is_refused():
     with pytest.raises(TypeError, match="static"):
         tl.jit(lambda n: random.uniform(ONE, (n,)))(3)
+
+
+def test_bernoulli_takes_no_sharding_but_none():
+    key = tl.random.key(0)
+    assert (tl.random.bernoulli(key, 0.5, (8,), out_sharding=None) == tl.random.bernoulli(key, 0.5, (8,))).all()
+    with pytest.raises(NotImplementedError, match=r"bernoulli: out_sharding=.x. is not supported, only None"):
+        tl.random.bernoulli(key, out_sharding="x")
