@@ -1,0 +1,121 @@
+"""Why names of JAX and NumPy are not in Tapeless: namespace -> reason -> names. docs/make_coverage.py prints them."""
+
+from collections.abc import Mapping
+
+_DEVICES = "of several devices: they come later"
+_PROCESSES = "of several processes: they come later"
+_LATER = "not built yet"
+
+REASONS: Mapping[str, Mapping[str, str]] = {
+    "jax": {
+        _DEVICES: (
+            "NamedSharding P Shard auto_pcast make_array_from_callback make_array_from_single_device_arrays make_mesh "
+            "memory remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap"
+        ),
+        _PROCESSES: "make_array_from_process_local_data thread_guard",
+        "softmax has one derivative, the accurate one": "softmax_custom_jvp",
+        "how keys are used is not analysed yet": "debug_key_reuse",
+        "nothing tells how an array was collected": "array_garbage_collection_guard",
+        "sums of 16 bits are not checked": "allow_f16_reductions",
+        "JAX itself warns of it: `process_count`, `process_index`": "host_count host_id host_ids",
+        "there is no conversion to TensorFlow": "jax2tf_associative_scan_reductions",
+        "slices with traced starts are `lax.dynamic_slice`, not indices, yet": "ds",
+    },
+    "jax.numpy": {
+        "XLA has no integers of 1 bit": "int1 uint1",
+        "jaxlib does not compile it on the CPU": "float6_e2m3fn float6_e3m2fn",
+    },
+    "jax.lax": {
+        _DEVICES: (
+            "pbroadcast pcast precv psend ragged_all_to_all ragged_all_to_all_p sharding_constraint_p "
+            "with_sharding_constraint"
+        ),
+        "it has no seed, and cannot be done again": "rng_uniform rng_uniform_p",
+        "XLA does not say whether it honours it on the CPU": "AccuracyMode DotAlgorithm DotAlgorithmPreset Tolerance",
+        "tokens are no values here: effects are ordered by the program": (
+            "after_all after_all_p create_token create_token_p dce_sink dce_sink_p"
+        ),
+        "no primitive here: a function of others": (
+            "approx_top_k_p eq_to_p le_to_p lt_to_p mulhi_p scatter_sub_p squeeze_p stack_p tile_p unstack_p "
+            "select_and_gather_add_p"
+        ),
+        "the primitive here has other parameters or results": (
+            "all_gather_p all_to_all_p axis_index_p device_put_p linear_solve_p pmax_p pmin_p ppermute_p psum_p "
+            "reduce_p reduce_window_max_p reduce_window_min_p reduce_window_p reduce_window_sum_p "
+            "select_and_scatter_add_p select_and_scatter_p top_k_p"
+        ),
+        _LATER: "RandomAlgorithm rng_bit_generator rng_bit_generator_p scaled_dot stage stage_p",
+    },
+    "jax.lax.linalg": {
+        "no primitive here: a function of others": (
+            "cholesky_update_p householder_product_p lu_pivots_to_permutation_p ormqr_p symmetric_product_p"
+        ),
+        "the primitive here has other parameters or results": "eig_p eigh_p svd_p",
+    },
+    "jax.random": {"no primitive here: a function of others": "random_gamma_p"},
+    "jax.nn": {
+        "it needs numbers of 4 and 8 bits that the CPU does not compile": (
+            "get_scaled_dot_general_config scaled_dot_general scaled_matmul"
+        ),
+    },
+    "jax.scipy.signal": {
+        _LATER: "convolve convolve2d correlate correlate2d csd detrend fftconvolve istft stft welch",
+    },
+    "jax.scipy.special": {_LATER: "bessel_jn expn hyp1f1 hyp2f1 owens_t sph_harm_y wofz"},
+    "jax.tree_util": {_LATER: "default_registry"},
+    "jax.errors": {
+        "there are no symbolic dimensions yet": "InconclusiveDimensionOperation",
+        "nothing raises it": "JaxprTypeError",
+        "how keys are used is not analysed yet": "KeyReuseError",
+    },
+    "jax.core": {
+        "internal to JAX": "ParamDict Value eval_context",
+        "there are no symbolic dimensions yet": "max_dim min_dim",
+    },
+    "jax.stages": {_LATER: "ArgInfo CompilerOptions"},
+    "jax.debug": {
+        _DEVICES: "inspect_array_sharding visualize_array_sharding visualize_sharding",
+        "effects are named by their primitives here": "DebugEffect OrderedDebugEffect",
+        _LATER: "breakpoint log",
+    },
+    "jax.custom_derivatives": {_LATER: "linear_call", "internal to JAX": "custom_vjp_call_p remat_opt_p"},
+    "jax.ad_checkpoint": {"a policy says true, false, or where to": "Offloadable Recompute Saveable"},
+    "numpy": {
+        "arrays cannot be changed": "copyto putmask",
+        "it is about the memory of arrays, whose layout is XLA's": (
+            "ascontiguousarray asfortranarray isfortran flatiter may_share_memory memmap nditer nested_iters require "
+            "shares_memory"
+        ),
+        "an iterator over Python's numbers: iterate over `np.asarray(x)`": "broadcast ndenumerate ndindex",
+        "texts, bytes, records and objects are not computed with": "bytes_ recarray record str_ void",
+        "dates are not computed with": (
+            "busday_count busday_offset busdaycalendar datetime64 datetime_as_string datetime_data is_busday isnat "
+            "timedelta64"
+        ),
+        "a class of arrays that NumPy itself discourages": "asmatrix bmat matrix poly1d",
+        "XLA has no numbers of this width": "clongdouble complex256 float128 longdouble",
+        "a C type, whose width differs between platforms: write the width": (
+            "byte intc intp long longlong short ubyte uintc uintp ulong ulonglong ushort"
+        ),
+        "text files: read and write them with NumPy": "fromregex genfromtxt loadtxt savetxt",
+        "it formats numbers: use NumPy's on `np.asarray(x)`": (
+            "base_repr binary_repr format_float_positional format_float_scientific"
+        ),
+        "settings of NumPy": "errstate geterr geterrcall getbufsize seterr seterrcall setbufsize",
+        "about NumPy itself": "get_include info show_config show_runtime test",
+        "a table of NumPy's dtypes": "ScalarType sctypeDict typecodes typename little_endian",
+        "its dtype depends on values": "common_type min_scalar_type mintypecode real_if_close",
+        "it checks values, which under jit are not known": "asarray_chkfinite",
+        "there are no subclasses of arrays": "asanyarray",
+        "Python has them": "False_ True_",
+        "use `vstack`": "row_stack",
+        "use `savez`": "savez_compressed",
+        "use `array_str` and `array_repr`": "array2string",
+    },
+    "array_api_strict": {
+        "about array_api_strict itself, not of the standard": (
+            "ArrayAPIStrictFlags Device get_array_api_strict_flags reset_array_api_strict_flags "
+            "set_array_api_strict_flags"
+        ),
+    },
+}

@@ -1,0 +1,118 @@
+"""Write docs/coverage.md, the public names of JAX and NumPy that are here, or why not: `python docs/make_coverage.py`.
+
+It reads the names from JAX 0.10.2, NumPy and array-api-strict 2.3 (the standard of 2024.12), which have to be
+installed. tests/test_coverage.py checks without them that the page tells the truth about Tapeless.
+"""
+
+import importlib
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from coverage_reasons import REASONS
+
+PAGE = Path(__file__).parent / "coverage.md"
+HEAD = """# Coverage
+
+Written by `python docs/make_coverage.py`: the public names of JAX 0.10.2, of NumPy and of the array API standard of
+2024.12, and which of them Tapeless has. A name that is here means the same as there, but for what
+[coming_from_jax.md](coming_from_jax.md) lists. A name that is not has its reason; some are not built yet.
+"""
+
+
+class Namespace(NamedTuple):
+    """A namespace of another library, and the one of Tapeless that has its names."""
+
+    theirs: str
+    ours: str
+
+
+JAX = """
+    numpy numpy.linalg numpy.fft lax lax.linalg random nn nn.initializers scipy.cluster.vq scipy.fft
+    scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize scipy.signal
+    scipy.sparse.linalg scipy.spatial.transform scipy.special scipy.stats tree tree_util dtypes errors
+    core stages debug image ops flatten_util dlpack profiler custom_batching custom_derivatives
+    ad_checkpoint typing
+""".split()
+NAMESPACES = (
+    Namespace("jax", "tapeless"),
+    *(Namespace(f"jax.{name}", f"tapeless.{name}") for name in JAX),
+    Namespace("numpy", "tapeless.numpy"),
+    Namespace("array_api_strict", "tapeless.numpy"),
+    Namespace("array_api_strict.fft", "tapeless.numpy.fft"),
+    Namespace("array_api_strict.linalg", "tapeless.numpy.linalg"),
+)
+OFTEN_MODULES = {"jax.scipy.stats"}  # its distributions are modules, and public
+
+
+def public_names(namespace: str) -> list[str]:
+    """The names that a namespace of another library offers, without modules and what is deprecated or private."""
+    module = found(namespace)
+    names = [name for name in getattr(module, "__all__", None) or dir(module) if not name.startswith("_")]
+    return sorted(name for name in names if is_public(module, namespace, name))
+
+
+def found(namespace: str) -> types.ModuleType:
+    """Import a namespace, which is a module, or an attribute of one."""
+    try:
+        return importlib.import_module(namespace)
+    except ModuleNotFoundError:
+        parent, _, name = namespace.rpartition(".")
+        return getattr(importlib.import_module(parent), name)
+
+
+def is_public(module: types.ModuleType, namespace: str, name: str) -> bool:
+    """Whether a name can be used, and is not a module that was merely imported."""
+    value = getattr(module, name, None)
+    return value is not None and (namespace in OFTEN_MODULES or not isinstance(value, types.ModuleType))
+
+
+def has(namespace: str, name: str) -> bool:
+    """Whether Tapeless has a name."""
+    try:
+        getattr(found(namespace), name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def section(namespace: Namespace) -> str:
+    """The names of a namespace that are here, and a table of the others with their reasons."""
+    names = public_names(namespace.theirs)
+    there = [name for name in names if has(namespace.ours, name)]
+    absent = [name for name in names if name not in there]
+    share = 100 * len(there) / len(names)
+    head = f"## {namespace.theirs}\n\nin `{namespace.ours}`: {len(there)} of {len(names)}, {share:.1f} %"
+    return "\n\n".join(part for part in [head, ticked(there), table(namespace.theirs, absent)] if part) + "\n"
+
+
+def ticked(names: Sequence[str]) -> str:
+    """The names that are here, in one paragraph."""
+    return "✓ " + " ".join(f"`{name}`" for name in names) if names else ""
+
+
+def table(namespace: str, absent: Iterable[str]) -> str:
+    """The names that are not here, together where they have one reason."""
+    by_reason = dict[str, list[str]]()
+    for name in absent:
+        by_reason.setdefault(reason(namespace, name, REASONS), []).append(f"`{name}`")
+    rows = [f"| {' '.join(names)} | {why} |" for why, names in by_reason.items()]
+    return "\n".join(["| not here | why |", "| --- | --- |", *rows]) if rows else ""
+
+
+def reason(namespace: str, name: str, reasons: Mapping[str, Mapping[str, str]]) -> str:
+    """Why Tapeless does not have a name."""
+    for why, names in reasons.get(namespace, {}).items():
+        if name in names.split():
+            return why
+    raise KeyError(f"say in coverage_reasons.py why {namespace}.{name} is not here")
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *map(section, NAMESPACES)])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
