@@ -214,3 +214,33 @@ def test_powers(name):
     """Not finite where a step is not, and the other way round: exp(x)**y is not computed as exp(x * y)."""
     x, y = (tnp.asarray(grid.ravel()) for grid in np.meshgrid(SPECIAL, SPECIAL))
     np.testing.assert_allclose(tl.jit(POWERS[name])(x, y), POWERS[name](x, y), rtol=1e-5)
+
+
+# ---- exponentials of nan -------------------------------------------------------------------------------------
+
+NANS: dict[str, Callable[[Any, Any], Any]] = {
+    "chosen by a number": lambda x, p: tnp.exp(tnp.where(p, x, np.nan)),
+    "a factor": lambda x, p: tnp.exp(x * tnp.where(p, 1, np.nan)),
+    "cosh": lambda x, p: tnp.cosh(tnp.where(p, x, np.nan)),
+    "expm1": lambda x, p: tnp.expm1(tnp.where(p, x, np.nan)),
+    "exp2": lambda x, p: tnp.exp2(tnp.where(p, x, np.nan)),
+    "sigmoid": lambda x, p: tl.nn.sigmoid(tnp.where(p, x, np.nan)),
+    "in a call": lambda x, p: exponential(tnp.where(p, x, np.nan)) + exponential(tnp.where(p, x + 1, np.nan)),
+    "in a loop": lambda x, p: lax.fori_loop(0, 3, lambda i, c: c + tnp.cosh(tnp.where(p, x, np.nan)), 0 * x),
+    "a failed factorization": lambda x, p: tnp.exp(tnp.linalg.cholesky(-tnp.eye(3, dtype=x.dtype)))[0, 0] * x,
+}
+
+
+@tl.jit
+def exponential(x: Any) -> Any:
+    return tnp.exp(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+@pytest.mark.parametrize("name", NANS)
+def test_exponentials_of_nan(name, dtype):
+    if "factorization" in name and dtype in ("bfloat16", "float16"):
+        pytest.skip("LAPACK has no such numbers")
+    x = tnp.asarray(X, dtype)
+    found = tl.jit(NANS[name])(x, tnp.asarray(False))
+    np.testing.assert_array_equal(np.isnan(found.astype("float32")), np.ones(x.shape, bool))
