@@ -35,7 +35,7 @@ add sub neg mul div real imag conj complex copy convert_element_type reduce_prec
 broadcast_in_dim reshape transpose rev concatenate pad slice split
 dynamic_slice dynamic_update_slice gather scatter scatter_add scatter_mul
 reduce_sum cumsum linear_recurrence reduce_window_sum select_and_gather_add select_and_scatter_add
-dot_general conv_general_dilated triangular_solve fft
+dot_general conv_general_dilated triangular_solve tridiagonal_solve fft
 psum all_gather psum_scatter all_to_all ppermute
 """.split()
 GIVEN = ["custom_linear"]  # a map by a user's rule for its transpose, which is its only rule

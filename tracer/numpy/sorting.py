@@ -202,7 +202,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     if edges.ndim != 1:
         raise ValueError(f"digitize: bins must be a vector, not {edges.aval}.")
     if not edges.size:
-        return full(values.shape, 0, np.dtype("int32"))
+        return full(values.shape, 0, dtypes.default_dtype("i"))
     rising = searchsorted(edges, values, "left" if right else "right")
     falling = lax.sub(edges.size, searchsorted(rev(edges, (0,)), values, "left" if right else "right"))
     return choose_between(lax.ge(getitem(edges, -1), getitem(edges, 0)), rising, falling)

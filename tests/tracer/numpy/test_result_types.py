@@ -37,10 +37,17 @@ def test_integers_become_floating_point(f, bits):
 
 
 @pytest.mark.parametrize("bits", [32, 64])
+def test_places_are_integers_of_the_default_width(bits):
+    """As the array API says; JAX's have 32 bits."""
+    x = np.arange(3.0)
+    with tl.enable_x64(bits == 64):
+        assert tnp.searchsorted(x, 1.0).dtype == f"int{bits}"
+        assert tnp.digitize(x, x).dtype == tnp.digitize(x, x[:0]).dtype == f"int{bits}"
+
+
+@pytest.mark.parametrize("bits", [32, 64])
 def test_dtypes_that_do_not_depend_on_the_default_width(bits):
     x = np.arange(3.0, dtype=np.float16)
     with tl.enable_x64(bits == 64):
-        assert tnp.searchsorted(x, x).dtype == np.int32
-        assert tnp.digitize(x, x).dtype == tnp.digitize(x, x[:0]).dtype == np.int32
         assert tnp.tri(3).dtype == np.float32
         assert tnp.histogram(x, 2)[0].dtype == np.float16
