@@ -7,6 +7,7 @@ from typing import Any
 from tapeless.tracer import core
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.einsum import contract
 from tapeless.tracer.numpy.promotion import (
@@ -29,7 +30,13 @@ from tapeless.tracer.types import aval_of
 
 
 def matmul(
-    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
+    a: ArrayLike,
+    b: ArrayLike,
+    out: None = None,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """Product of matrices, for every index of the leading axes, which broadcast; a vector is a row, or a column.
 
@@ -42,6 +49,8 @@ def matmul(
     Raises: TypeError if the contracted sizes differ, ValueError for operands without axes; both are named.
     """
     check_no_out("matmul", out)
+    if out_sharding is not None:
+        raise not_supported("matmul", "out_sharding", out_sharding)
     x, y = _pair("matmul", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -100,13 +109,21 @@ def _contract(x: Any, y: Any, *, labels: Any, out: Any, precision: Any, preferre
 
 
 def dot(
-    a: ArrayLike, b: ArrayLike, out: None = None, *, precision: Any = None, preferred_element_type: Any = None
+    a: ArrayLike,
+    b: ArrayLike,
+    out: None = None,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """The sum over the last axis of a and the last but one (or only) axis of b; with a scalar, the product.
 
     Raises: TypeError if these axes differ in size; both operands are named.
     """
     check_no_out("dot", out)
+    if out_sharding is not None:
+        raise not_supported("dot", "out_sharding", out_sharding)
     x, y = _pair("dot", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -180,7 +197,13 @@ def _check_ndims(name: str, *operands: tuple[Array, int]) -> None:
 
 
 def tensordot(
-    a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """The sum over some axes of a and as many of b.
 
@@ -189,6 +212,8 @@ def tensordot(
     Returns: [other axes of a, other axes of b].
     Raises: TypeError if the axes differ in size or number; both operands are named.
     """
+    if out_sharding is not None:
+        raise not_supported("tensordot", "out_sharding", out_sharding)
     x, y = _pair("tensordot", a, b)
     p = len(x.shape)
     if isinstance(axes, int):

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.numpy.contraction_order import Path, canonical_optimize, contraction_path
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import check_no_out, format_shape, promoted_dtypes
@@ -37,6 +38,8 @@ def einsum(
     optimize: Any = "auto",
     precision: Any = None,
     preferred_element_type: Any = None,
+    _dot_general: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """Sum of products of elements, named by index.
 
@@ -46,13 +49,19 @@ def einsum(
       optimize: the order of contraction. True, "auto", "optimal", "dp": the one with the fewest multiplications, up to
         eight operands, above that "greedy"; False: from left to right; or a path, as `numpy.einsum_path` gives it.
       precision, preferred_element_type: as for `lax.dot_general`.
-    Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`.
+      _dot_general: what contracts two operands, which libraries for JAX name: `lax.dot_general`, or None for it.
+    Raises: ValueError if subscripts do not fit the operands, all are named; or for another `optimize`;
+      NotImplementedError for another `_dot_general`, or an `out_sharding`.
 
     >>> import tapeless.numpy as tnp
     >>> tnp.einsum("ij,ij->i", tnp.ones((2, 3)), tnp.ones((2, 3))).tolist()
     [3.0, 3.0]
     """
     check_no_out("einsum", out)
+    if out_sharding is not None:
+        raise not_supported("einsum", "out_sharding", out_sharding)
+    if _dot_general is not None and _dot_general is not dot_general:
+        raise NotImplementedError(f"einsum: _dot_general={_dot_general!r} is not supported, only lax.dot_general.")
     text, arrays = (subscripts, operands) if isinstance(subscripts, str) else _interleaved((subscripts, *operands))
     xs = promoted_dtypes("einsum", *arrays)
     labels, result = _parsed(text, [x.shape for x in xs])

@@ -116,6 +116,23 @@ def test_einsum_of_lists():
     check(tnp.einsum(x, [0, ...], [..., 0]), x.T)
 
 
+def test_products_take_what_libraries_for_jax_pass():
+    x, y = f(2, 3), f(3, 4)
+    for dot_general in (None, tl.lax.dot_general):
+        check(tnp.einsum("ij,jk->ik", x, y, _dot_general=dot_general, out_sharding=None), x @ y)
+    for name, axes in (("dot", ()), ("matmul", ()), ("tensordot", (1,))):
+        product = getattr(tnp, name)
+        check(product(x, y, *axes, out_sharding=None), x @ y)
+        with raises(NotImplementedError, f"{name}: out_sharding='x' is not supported, only None."):
+            product(x, y, *axes, out_sharding="x")
+    with raises(NotImplementedError, "einsum: out_sharding='x' is not supported, only None."):
+        tnp.einsum("ij,jk->ik", x, y, out_sharding="x")
+    with raises(
+        NotImplementedError, "einsum: _dot_general=<built-in function max> is not supported, only lax.dot_general."
+    ):
+        tnp.einsum("ij,jk->ik", x, y, _dot_general=max)
+
+
 def test_einsum_contracts_in_a_good_order():
     """(a b)(b c)(c) costs a matrix and two vectors, not two matrices."""
     shapes = [np.zeros(s, np.float32) for s in ((50, 60), (60, 70), (70,))]
