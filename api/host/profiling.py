@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tapeless.arguments.checks import check_callable
-from tapeless.lowering import profiling
+from tapeless.lowering import devices, profiling
 
 ProfileData: Any = profiling.profile_data.ProfileData
 ProfileEvent: Any = profiling.profile_data.ProfileEvent
@@ -130,7 +130,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     if _server:
         raise ValueError("start_server: a server is running. Stop it with stop_server().")
     if requires_backend:
-        profiling.devices.devices()
+        devices.devices()
     _server.append(profiling.profiler.start_server(port))
     return _server[0]
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from tapeless.interpreters.index_rows import Combination, IndexRow
 from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.fusion.tiles import Box
 from tapeless.interpreters.simplifications.slicing.views import (
     PartTerm,
-    Shape,
     Starts,
     View,
     is_readable,
