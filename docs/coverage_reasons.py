@@ -58,10 +58,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "get_scaled_dot_general_config scaled_dot_general scaled_matmul"
         ),
     },
-    "jax.scipy.signal": {
-        _LATER: "convolve convolve2d correlate correlate2d csd detrend fftconvolve istft stft welch",
-    },
-    "jax.scipy.special": {_LATER: "bessel_jn expn hyp1f1 hyp2f1 owens_t sph_harm_y wofz"},
+    "jax.scipy.special": {_LATER: "hyp1f1 hyp2f1"},
     "jax.tree_util": {_LATER: "default_registry"},
     "jax.errors": {
         "there are no symbolic dimensions yet": "InconclusiveDimensionOperation",

@@ -95,9 +95,9 @@ def _difference(p: Any, q: Any, ratio: Any) -> tuple[Any, Any, Any]:
     """Tell where log(p/q) = 2 s (1 + s² tail), with s = (p - q) / (p + q), serves; s and tail. Source: A&S 4.1.27."""
     near = (ratio > 0.5) & (ratio < 2)
     s = tnp.where(near, p - q, 0) / tnp.where(near, p + q, 1)
-    tail = 1 / 35 + 0 * s
+    square, tail = s * s, 1 / 35 + 0 * s
     for k in range(33, 1, -2):
-        tail = 1 / k + s * s * tail
+        tail = 1 / k + square * tail
     return near, s, tail
 
 

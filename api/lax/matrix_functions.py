@@ -61,10 +61,11 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
         place, row = place_and_row
         x, y = (dynamic_index_in_dim(v, place, -1) for v in (row, w))
         c, s = _rotation(x, y)
-        return c * w - s * row, c * row + s * w
+        return tnp.where(places == place, 0, c * w - s * row), c * row + s * w  # rounding leaves something there
 
+    places = np.arange(r.shape[-1], dtype=np.int32)
     rows = tnp.moveaxis(tnp.asarray(r_matrix), -2, 0)
-    _, found = scan(rotate, tnp.asarray(w_vector), (np.arange(r.shape[-1], dtype=np.int32), rows))
+    _, found = scan(rotate, tnp.asarray(w_vector), (places, rows))
     return tnp.moveaxis(found, 0, -2)
 
 

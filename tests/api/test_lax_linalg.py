@@ -8,6 +8,15 @@ import tapeless as tl
 from tapeless.lax import linalg
 
 RNG = np.random.default_rng(0)
+BEGINNING = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    """Draw the same numbers whatever ran before."""
+    RNG.bit_generator.state = BEGINNING
+
+
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
@@ -279,6 +288,7 @@ def test_polar_decompositions_of_parts():
 
 
 def test_derivatives_of_polar_decompositions():
-    tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (np.eye(3, 2) + random(3, 2) / 5,), 2, rtol=1e-4)
+    near = np.eye(3, 2) + random(3, 2) / 10  # far from singular, where third derivatives are large
+    tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (near,), 2, rtol=1e-4)
     tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (random(3, 2, dtype="complex128"),), 1)
     tl.testing.check_grads(lambda x: linalg.qdwh(x, dynamic_shape=(3, 1))[:2], (random(4, 2),), 1)
