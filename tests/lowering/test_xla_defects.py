@@ -292,15 +292,15 @@ DEFECTS = {
     # What a number chooses to be nan everywhere is converted to integers, of which LLVM then knows nothing.
     "exponential_of_nan": Defect(
         """
-        !x = tensor<2xf32>
+        !x = tensor<4096xf32>
         module @exponential_of_nan { func.func public @main(%x: !x, %p: tensor<i1>) -> !x {
           %n = stablehlo.constant dense<0x7FC00000> : !x
           %0 = stablehlo.select %p, %x, %n : tensor<i1>, !x
           %1 = stablehlo.exponential %0 : !x
           return %1 : !x
         } }""",
-        (np.float32([0, 1]), np.array(False)),
-        right=np.float32([np.nan, np.nan]),
+        (np.zeros(4096, np.float32), np.array(False)),
+        right=np.full(4096, np.nan, np.float32),  # so many that memory is not nan by chance
         wrong=None,
     ),
 }
