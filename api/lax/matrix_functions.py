@@ -44,7 +44,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     Args:
       r_matrix: [.., n, n], floating point of 32 or 64 bits: the upper triangular R of R^T @ R, its diagonal positive.
       w_vector: w [.., n], of the dtype of R.
-    Returns: the upper triangular factor [.., n, n] of R^T @ R + w w^T. Below the diagonal stands what stands in R.
+    Returns: the upper triangular factor [.., n, n] of R^T @ R + w w^T.
+        What stands below the diagonal of R has to be 0, and is not checked.
     Raises: TypeError if dtypes differ, or are others; ValueError if shapes do not fit; both are named.
     Source: Golub and Van Loan 2013, section 6.5.4: one Givens rotation of a row of R and w after the other.
     """
