@@ -7,41 +7,24 @@ import typing as _typing
 
 import tapeless.seldom_collected as _seldom_collected  # before all others
 from tapeless import (
-    ad_checkpoint,
-    checkpoint_policies,
-    custom_batching,
-    custom_derivatives,
-    debug,
     dtypes,
     errors,
-    experimental,
     lax,
     numpy,
-    random,
-    stages,
-    testing,
     tree,
     tree_util,
 )
+from tapeless import tracebacks as _tracebacks
 from tapeless.batch.vmap import vmap
 from tapeless.compile.jit import clear_caches, jit
 from tapeless.compile.make_jaxpr import eval_shape, make_jaxpr
 from tapeless.compile.placement import block_until_ready, copy_to_host_async, device_get, device_put
 from tapeless.compile.stages import ShapeDtypeStruct
-from tapeless.custom.closures import closure_convert
-from tapeless.custom.jvp import custom_jvp
-from tapeless.custom.vjp import custom_vjp
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
-from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
-from tapeless.differentiate.unzip import check_linear, cost, program_size, residual_bytes, strict_form, unzip, work
-from tapeless.explain.control_flow import explain_control_flow
-from tapeless.explain.explanation import explain
-from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
 from tapeless.interpreters import inline as _inline
 from tapeless.interpreters import rules as _transforms
 from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
-from tapeless.late_names import imported_late as _imported_late
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
 from tapeless.lowering import rules as _emitters
@@ -61,12 +44,13 @@ from tapeless.lowering.devices import (
     set_default_device,
 )
 from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
-from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 from tapeless.tracer import core as _core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config, enable_x64
 from tapeless.tracer.core import ensure_compile_time_eval
 from tapeless.tracer.dtypes import float0
+from tapeless.tracer.late_imports import LateModule as _LateModule
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
@@ -96,7 +80,11 @@ from tapeless.tracer.scoped_settings import (
 from tapeless.tracer.source import named_scope
 
 _RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
-_emit.passes += [_inline.inlined, _simplify.simplified]
+if _typing.TYPE_CHECKING:
+    from tapeless.interpreters import lower_ein as _lower_ein
+else:
+    _lower_ein = _LateModule("tapeless.interpreters.lower_ein")
+_emit.passes += [_inline.inlined, _simplify.simplified, lambda jaxpr: _lower_ein.without_ein(jaxpr)]
 _core.set_evaluator(_dispatch.EagerEvaluator())
 _array_methods.set_namespace(numpy)
 __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata would double the cost of importing
@@ -141,6 +129,7 @@ __all__ = [
     "devices",
     "disable_jit",
     "dlpack",
+    "ds",
     "dtypes",
     "effects_barrier",
     "empty_ref",
@@ -163,6 +152,9 @@ __all__ = [
     "fwd_and_bwd",
     "grad",
     "hessian",
+    "host_count",
+    "host_id",
+    "host_ids",
     "image",
     "io_callback",
     "jacfwd",
@@ -175,6 +167,7 @@ __all__ = [
     "linear_transpose",
     "linearize",
     "live_arrays",
+    "load",
     "local_device_count",
     "local_devices",
     "log_compiles",
@@ -204,6 +197,7 @@ __all__ = [
     "ref",
     "remat",
     "residual_bytes",
+    "save",
     "saved_residuals",
     "scipy",
     "set_default_device",
@@ -231,8 +225,14 @@ __all__ = [
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless import (
         ad,
+        ad_checkpoint,
+        checkpoint_policies,
         core,
+        custom_batching,
+        custom_derivatives,
+        debug,
         dlpack,
+        experimental,
         extend,
         flatten_util,
         image,
@@ -240,34 +240,60 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         ops,
         optimizers,
         profiler,
+        random,
         ref,
         scipy,
         sharding,
+        stages,
+        testing,
         typing,
     )
     from tapeless.batch.pmap import pmap
+    from tapeless.compile.control_flow_decisions import explain_control_flow
     from tapeless.compile.named_call import named_call
+    from tapeless.custom.closures import closure_convert
     from tapeless.custom.gradient import custom_gradient
+    from tapeless.custom.jvp import custom_jvp
+    from tapeless.custom.vjp import custom_vjp
     from tapeless.differentiate.fwd_and_bwd import fwd_and_bwd
+    from tapeless.differentiate.jacobians import hessian, jacfwd, jacobian, jacrev
+    from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
+    from tapeless.differentiate.unzip import check_linear, cost, program_size, residual_bytes, strict_form, unzip, work
+    from tapeless.explanation.explanation import explain
+    from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
+    from tapeless.host.processes import host_count, host_id, host_ids
     from tapeless.jax_shim import as_jax
+    from tapeless.saving.trees import load, save
+    from tapeless.tracer.numpy.dynamic_windows import ds
     from tapeless.tracer.user_contexts import make_user_context
 else:
-    __getattr__ = _imported_late(
-        globals(),
-        {
-            **dict.fromkeys(
-                "ad core dlpack extend flatten_util image nn ops optimizers profiler ref scipy sharding typing".split(),
-                "",
-            ),
-            "as_jax": "jax_shim",
-            "custom_gradient": "custom.gradient",
-            "fwd_and_bwd": "differentiate.fwd_and_bwd",
-            "make_user_context": "tracer.user_contexts",
-            "print_environment_info": "host.environment",
-            "named_call": "compile.named_call",
-            "pmap": "batch.pmap",
-        },
-    )
+    _LATE = {
+        "": (
+            "ad ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug dlpack experimental"
+            " extend flatten_util image nn ops optimizers profiler random ref scipy sharding stages testing typing"
+        ),
+        "batch.pmap": "pmap",
+        "compile.named_call": "named_call",
+        "custom.gradient": "custom_gradient",
+        "custom.vjp": "custom_vjp",
+        "custom.jvp": "custom_jvp",
+        "custom.closures": "closure_convert",
+        "differentiate.fwd_and_bwd": "fwd_and_bwd",
+        "differentiate.jacobians": "hessian jacfwd jacobian jacrev",
+        "differentiate.unzip": "check_linear cost program_size residual_bytes strict_form unzip work",
+        "compile.control_flow_decisions": "explain_control_flow",
+        "explanation.explanation": "explain",
+        "host.callbacks": "effects_barrier io_callback pure_callback",
+        "host.environment": "print_environment_info",
+        "host.processes": "host_count host_id host_ids",
+        "jax_shim": "as_jax",
+        "differentiate.residuals": "print_saved_residuals saved_residuals",
+        "saving.trees": "load save",
+        "tracer.numpy.dynamic_windows": "ds",
+        "tracer.user_contexts": "make_user_context",
+    }
+    __getattr__ = _imported_late(globals(), _LATE)
 
+_tracebacks.install()
 _seldom_collected.as_before()

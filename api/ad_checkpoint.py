@@ -1,8 +1,8 @@
 """The names of `jax.ad_checkpoint`."""
 
 from tapeless import checkpoint_policies
+from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
 from tapeless.remat.checkpoint import checkpoint, checkpoint_name, remat
-from tapeless.remat.residuals import print_saved_residuals, saved_residuals
 
 __all__ = [
     "checkpoint",

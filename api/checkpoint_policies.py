@@ -12,12 +12,14 @@ memory that results are moved to. Write one like this:
 
 import functools
 import operator
+import typing as _typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tapeless.interpreters.rematerialization import EXCLUDED, Offload, Policy, ProgramPolicy, save_all, save_none
 from tapeless.interpreters.rematerialization_budget import Budget
 from tapeless.lowering import devices
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.checkpoint import move_p, name_p
 from tapeless.tracer.primitives.contraction import conv_general_dilated_p, dot_general_p
 
@@ -53,7 +55,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         return EXCLUDED if primitive is name_p and params["name"] in names_not_to_save else True
 
-    return _titled(policy, "save_anything_except_these_names", names_not_to_save)
+    return _titled(policy, "save_anything_except_these_names", names_not_to_save, names_not_to_save)
 
 
 @functools.lru_cache(_REMEMBERED)
@@ -71,7 +73,8 @@ def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[...
             return EXCLUDED if verdicts[0] is verdicts[1] is EXCLUDED else False
         return saved[0] if all(isinstance(verdict, Offload) for verdict in saved) else True
 
-    return _titled(policy, "save_from_both_policies", (policy_1, policy_2))
+    names = (*getattr(policy_1, "names", ()), *getattr(policy_2, "names", ()))
+    return _titled(policy, "save_from_both_policies", (policy_1, policy_2), names)
 
 
 @functools.lru_cache(_REMEMBERED)
@@ -141,7 +144,7 @@ def _offloading_names(saved: tuple[str, ...], moved: tuple[str, ...], src: str, 
             return _offload(_OFFLOAD_NAMES, src, dst)
         return (primitive is name_p and params["name"] in saved) or _is_moved(primitive, params, dst)
 
-    return _titled(policy, _OFFLOAD_NAMES, ([*saved], [*moved], src, dst))
+    return _titled(policy, _OFFLOAD_NAMES, ([*saved], [*moved], src, dst), (*saved, *moved))
 
 
 _OFFLOAD_NAMES = "save_and_offload_only_these_names"
@@ -179,7 +182,7 @@ def _named(chosen: Callable[[str], bool], title: str, names: tuple[str, ...]) ->
     def policy(primitive: Any, *operands: Any, **params: Any) -> bool:
         return primitive is name_p and chosen(params["name"])
 
-    return _titled(policy, title, names)
+    return _titled(policy, title, names, names)
 
 
 def _check_asked(who: str, *policies: Any) -> None:
@@ -189,8 +192,9 @@ def _check_asked(who: str, *policies: Any) -> None:
             raise TypeError(f"{who}: expected a function that is asked of every operation, not {policy!r}{why}.")
 
 
-def _titled(policy: Any, title: str, given: tuple[Any, ...]) -> Policy:
-    """A policy that prints as it was written."""
+def _titled(policy: Any, title: str, given: tuple[Any, ...], names: tuple[str, ...] = ()) -> Policy:
+    """A policy that prints as it was written, and knows the names that it asks for."""
+    policy.names = names
     shown = ", ".join(repr(x) if isinstance(x, str) else getattr(x, "__name__", repr(x)) for x in given)
     policy.__name__ = policy.__qualname__ = f"{title}({shown})"
     return policy
@@ -242,3 +246,6 @@ __all__ = [
     "save_none",
     "save_only_these_names",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

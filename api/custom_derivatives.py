@@ -11,7 +11,7 @@ from tapeless.custom.symbolic_zeros import (
     zero_from_primal,
 )
 from tapeless.custom.vjp import custom_vjp
-from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "CustomVJPPrimal",
@@ -22,13 +22,20 @@ __all__ = [
     "custom_jvp_call_p",
     "custom_vjp",
     "custom_vjp_primal_tree_values",
+    "linear_call",
     "zero_from_primal",
 ]
 
 if _typing.TYPE_CHECKING:
     from tapeless.custom.gradient import custom_gradient
+    from tapeless.custom.linear_calls import linear_call
     from tapeless.custom.own_primitives import custom_jvp_call_p
 else:
     __getattr__ = _imported_late(
-        globals(), {"custom_gradient": "custom.gradient", "custom_jvp_call_p": "custom.own_primitives"}
+        globals(),
+        {
+            "custom.gradient": "custom_gradient",
+            "custom.linear_calls": "linear_call",
+            "custom.own_primitives": "custom_jvp_call_p",
+        },
     )

@@ -1,6 +1,15 @@
-"""Looking at values while compiled programs run: `debug.print`, `debug.callback`."""
+"""Looking at values while compiled programs run: `debug.print`, `debug.log`, `debug.callback`, `debug.breakpoint`."""
+
+import typing as _typing
 
 from tapeless.host.debug_callbacks import debug_callback as callback
+from tapeless.host.debug_callbacks import debug_log as log
 from tapeless.host.debug_callbacks import debug_print as print
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = ["callback", "print"]
+__all__ = ["breakpoint", "callback", "log", "print"]
+
+if _typing.TYPE_CHECKING:
+    from tapeless.host.debugger import breakpoint
+else:
+    __getattr__ = _imported_late(globals(), {"host.debugger": "breakpoint"})

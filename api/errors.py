@@ -1,5 +1,7 @@
 """Exception types of `tapeless.tracer.errors`, and `JaxRuntimeError`, which the compiler raises."""
 
+import typing as _typing
+
 from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
@@ -14,6 +16,7 @@ from tapeless.tracer.errors import (
     TypePromotionError,
     UnexpectedTracerError,
 )
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "ConcretizationTypeError",
@@ -29,3 +32,6 @@ __all__ = [
     "TypePromotionError",
     "UnexpectedTracerError",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

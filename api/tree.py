@@ -1,5 +1,8 @@
 """Functions on pytrees, under the short names of `jax.tree`."""
 
+import typing as _typing
+
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.pytree import flatten, flatten_with_path, leaves, leaves_with_path, static, structure, unflatten
 from tapeless.tracer.pytree import tree_all as all
 from tapeless.tracer.pytree import tree_broadcast as broadcast
@@ -25,3 +28,6 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -1,5 +1,8 @@
 """Functions on pytrees, under the names of `jax.tree_util`."""
 
+import typing as _typing
+
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.pytree import (
     DictKey,
     FlattenedIndexKey,
@@ -50,6 +53,7 @@ __all__ = [
     "SequenceKey",
     "all_leaves",
     "broadcast_prefix",
+    "default_registry",
     "flatten_one_level",
     "flatten_one_level_with_keys",
     "is_tree_node",
@@ -77,3 +81,8 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+
+if _typing.TYPE_CHECKING:
+    from tapeless.tracer.pytree.default_registry import default_registry
+else:
+    __getattr__ = _imported_late(globals(), {"tracer.pytree.default_registry": "default_registry"})

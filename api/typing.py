@@ -1,14 +1,19 @@
-"""Types for annotations: the names of `jax.typing`."""
+"""Types for annotations: the names of `jax.typing`, and `Key`."""
 
 import typing as _typing
 
 import numpy as _np
 
 from tapeless.tracer.array import Array
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 ArrayLike: _typing.TypeAlias = (
     Array | _np.ndarray | _np.generic | bool | int | float | complex
 )  # isinstance takes it, too
 DTypeLike: _typing.TypeAlias = _np.dtype | type | str
+Key: _typing.TypeAlias = Array  # of random numbers: an array of dtype key<fry>, which `random.key` makes
 
-__all__ = ["Array", "ArrayLike", "DTypeLike"]
+__all__ = ["Array", "ArrayLike", "DTypeLike", "Key"]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -7,12 +7,13 @@ out. Source: the interfaces of MLIR's `linalg` operations; maps and reductions o
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.term import Bracket, Coefficient, Read, Sum, Term, Use, term
+from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, Read, Sum, Term, Use, term
 from tapeless.tracer.types import ShapedArray
 
 Params = Mapping[str, Any]
@@ -163,3 +164,19 @@ def without_row(reason: str, *primitives: Primitive) -> None:
     """State why primitives have no row."""
     for primitive in primitives:
         reasons[primitive] = reason
+
+
+# ---- questions about rows ---------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def is_elementwise(terms: Sum) -> bool:
+    """Tell whether each element is made of those at its place, and of scalars."""
+    return bool(terms) and all(_is_at_one_place(t) for t in terms)
+
+
+def _is_at_one_place(t: Term) -> bool:
+    lookups = [b for b in t.brackets if isinstance(b, Lookup) and b.index.is_constant]
+    reads = [*[f.access for f in t.factors], *[b.access for b in lookups]]
+    known = len(lookups) == len(t.brackets) and t.out == variables(t.sizes)
+    return known and all(access in (t.out, ()) for access in reads)

@@ -1,18 +1,26 @@
 """Linearization: jvp, then unzip. The linear jaxpr is built once and applied often, forwards or transposed.
 
 linearize(f, x) == (f(x), the program of t -> f'(x) t).   Source: Radul et al. 2023.
+Primal values are computed at once, for Python may look at them; so residuals are values, and those that are repetitive
+or masked are written into the linear jaxpr as the equations that made them (residual_provenance.py).
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.interpreters import transpose
+from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import InliningInTurn
 from tapeless.interpreters.jvp import JVPTrace, JVPTracer
 from tapeless.interpreters.partial_eval import UnzipTrace
+from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations, spreading
+from tapeless.interpreters.simplify import simplified
 from tapeless.interpreters.zero import Zero, are_nonzero
-from tapeless.tracer import core, dtypes
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer import core, dtypes, passes
+from tapeless.tracer.array import Array
+from tapeless.tracer.check import checked
+from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -53,18 +61,70 @@ def linearize(
 
     `function` and `what` are for error messages: what the user wrote, and what it is transformed for.
     """
-    unzip = UnzipTrace(core.current_trace(), function or f, InliningInTurn())
+    unzip = LinearizeTrace(core.current_trace(), function or f)
     trace = JVPTrace(unzip, function or f, what)
     args = [_dual(trace, unzip, x) for x in primals]
 
     def pushed() -> tuple[list[Any], Jaxpr, list[Any]]:
         outs = [trace.split(x) for x in f(*args)]
-        return outs, *unzip.finish([t for _, t in outs if type(t) is not Zero])
+        return outs, *unzip.closed([t for _, t in outs if type(t) is not Zero])
 
     outs, jaxpr, residuals = core.under_new(unzip, core.under_new, trace, pushed)
     nonzero = are_nonzero(t for _, t in outs)
     values = [p for p, _ in outs]
     return values, LinearizedJaxpr(jaxpr, residuals, nonzero, [aval_of(p).tangent() for p in values])
+
+
+class LinearizeTrace(UnzipTrace):
+    """Unzip while values are computed: the linear jaxpr is closed over values, its residuals."""
+
+    __slots__ = ("_inlining", "_residuals", "_structure")
+
+    def __init__(self, parent: Trace, function: Any) -> None:
+        super().__init__(parent, function)
+        self._inlining = InliningInTurn()
+        self._residuals: dict[int, tuple[Var, Any]] = {}
+        self._structure = ResidualProvenance()
+
+    def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        outs = self.parent.process(primitive, args, params)
+        if primitive in spreading:
+            self._structure.remember(primitive, args, params, outs[0])
+        return outs
+
+    def inlined(self, params: dict[str, Any]) -> dict[str, Any]:
+        return self._inlining.params(params)
+
+    def primal_atom(self, x: Any) -> Atom:
+        if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
+            return Literal(x)
+        if isinstance(x, Tracer) and not x.owner.alive:
+            raise core.leak_error(x)
+        found = self._residuals.get(id(x))
+        if found is None:
+            found = self._residuals[id(x)] = (Var(aval_of(x)), x)
+            made = self._structure.of(x)
+            if made is not None:
+                atoms = [self.atom(y) for y in made.args]
+                self._eqns.append(Equation(made.primitive, atoms, made.params, [found[0]], made.source))
+        return found[0]
+
+    def closed(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """Close the linear jaxpr over its residuals, its first inputs, and simplify it; return it and their values."""
+        written = self.finish(outs)
+        values = dict(self._residuals.values())
+        jaxpr = with_inputs(written, values, self._inputs)
+        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplified(checked(jaxpr)), values))
+        closed = with_inputs(jaxpr, values, self._inputs)
+        residuals = [values[v] for v in closed.invars if not v.linear]
+        return checked_linear(checked(closed), residuals), residuals
+
+
+def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
+    """Give a program inputs for those of the primal `values` that it reads and does not compute, before `inputs`."""
+    computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
+    used = passes.used_variables(jaxpr)
+    return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
 
 
 def _dual(trace: JVPTrace, unzip: UnzipTrace, x: Any) -> Any:

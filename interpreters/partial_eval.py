@@ -1,27 +1,28 @@
 """Unzipping, or partial evaluation with unknown tangents: split a program into a primal and a linear jaxpr.
 
 An `UnzipTrace` hands a primitive whose operands are all primal to its parent trace, at once, and writes any other into
-the linear jaxpr. Primal values that the linear jaxpr reads are its residuals. Given a whole jaxpr (`unzip_jaxpr`,
-`unzip_body`), a policy says which residuals are saved; the others are rematerialized from the saved ones.
+the linear jaxpr. Primal values that the linear jaxpr reads are its residuals. A whole jaxpr (`unzip_jaxpr`,
+`unzip_body`) is simplified with its linear equations separated, but as one program, and then cut in two where the least
+bytes are saved (residual_cut.py). A policy says which of these residuals are saved; the others are rematerialized.
 Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & Sestoft 1993.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.interpreters import rematerialization
+from tapeless.interpreters import rematerialization, residual_cut
 from tapeless.interpreters.analysis.linearity import checked_linear
-from tapeless.interpreters.inline import InliningInTurn, inlined
+from tapeless.interpreters.inline import inlined
 from tapeless.interpreters.rematerialization import Policy, save_all
-from tapeless.interpreters.residual_provenance import ResidualProvenance, hoist_primal_equations, spreading
+from tapeless.interpreters.residual_cut import Loop
+from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.tracer import core, passes, source
-from tapeless.tracer.array import Array
 from tapeless.tracer.check import checked
-from tapeless.tracer.core import Primitive, Trace, Tracer
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
-from tapeless.tracer.flags import where_false, where_true
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, eval_jaxpr
+from tapeless.tracer.flags import split_list, where_false, where_true
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
@@ -53,13 +54,16 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
     return _remembered(inlined(jaxpr), linear_in, policy, (False,) * len(jaxpr.outvars), simplified)
 
 
-def linear_as_written(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
-    """Return the linear half of `unzip_jaxpr` before it is simplified."""
-    return _remembered(inlined(jaxpr), linear_in, save_all, (False,) * len(jaxpr.outvars), _unchanged).linear
+def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
+    """Return the program that `unzip_jaxpr` simplifies and cuts: primal and linear equations, none of which is both."""
+    return _separated(inlined(jaxpr), linear_in, (False,) * len(jaxpr.outvars)).program
 
 
-def _unchanged(jaxpr: Jaxpr) -> Jaxpr:
-    return jaxpr
+def linear_results(
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], linear_out: tuple[bool, ...] | None = None
+) -> tuple[bool, ...]:
+    """Find which results of a body are linear, given which inputs are, as `unzip_body` finds them."""
+    return _separated(jaxpr, linear_in, linear_out or (False,) * len(jaxpr.outvars)).linear_out
 
 
 def unzip_body(
@@ -67,30 +71,26 @@ def unzip_body(
     linear_in: tuple[bool, ...],
     policy: Policy = save_all,
     linear_out: tuple[bool, ...] | None = None,
+    loop: Loop | None = None,
 ) -> UnzippedJaxpr:
     """Split the program of a loop, a branch or a call into a primal and a linear half; its calls are not inlined.
 
     Args:
       linear_out: which results must be linear, even those that depend on no linear input and so are zero: the carry
         of a loop. None: none must.
+      loop: if the program is its body, whose residuals are stacked.
     """
-    return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplified_body)
+    return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplified_body, loop)
 
 
 class UnzipTrace(WritingTrace):
     """Hand primitives of primal operands to the parent trace, and write those of linear operands down.
 
-    inlining: of programs that it is given; None in a program that is unzipped, where that was done.
+    Of a program, the parent writes a program too, and the equations here read its variables.
     """
 
-    __slots__ = ("_inlining", "_residuals", "_structure")
+    __slots__ = ()
     what = "linearize"
-
-    def __init__(self, parent: Trace, function: Any = None, inlining: InliningInTurn | None = None) -> None:
-        super().__init__(parent, function)
-        self._inlining = inlining
-        self._residuals: dict[int, tuple[Var, Any]] = {}
-        self._structure = ResidualProvenance()
 
     def input(self, aval: ShapedArray) -> "LinearTracer":
         """A new linear input."""
@@ -103,16 +103,19 @@ class UnzipTrace(WritingTrace):
             if type(x) is LinearTracer and x.owner is self:
                 break
         else:
-            outs = self.parent.process(primitive, args, params)
-            if primitive in spreading:
-                self._structure.remember(primitive, args, params, outs[0])
-            return outs
+            return self.process_primal(primitive, args, params)
         rule = rules.get(primitive)
         if rule is None:
             return self.record(primitive, args, params)
-        if self._inlining is not None:
-            params = self._inlining.params(params)
-        return core.under(self.parent, rule, self, args, **params)
+        return core.under(self.parent, rule, self, args, **self.inlined(params))
+
+    def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
+        """Apply a primitive to primal values."""
+        return self.parent.process(primitive, args, params)
+
+    def inlined(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Inline calls in the programs of an equation; of a program in hand that was done."""
+        return params
 
     def record(
         self,
@@ -139,39 +142,20 @@ class UnzipTrace(WritingTrace):
 
     def atom(self, x: Any) -> Atom:
         """Return the variable or literal that stands for `x` in the linear jaxpr."""
-        if type(x) is LinearTracer and x.owner is self:
-            return x.variable
-        if not isinstance(x, Array) and getattr(x, "ndim", 0) == 0:
-            return Literal(x)
-        if isinstance(x, Tracer) and not x.owner.alive:
-            raise core.leak_error(x)
-        found = self._residuals.get(id(x))
-        if found is None:
-            found = self._residuals[id(x)] = (Var(aval_of(x)), x)
-            made = self._structure.of(x)
-            if made is not None:
-                atoms = [self.atom(y) for y in made.args]
-                self._eqns.append(Equation(made.primitive, atoms, made.params, [found[0]], made.source))
-        return found[0]
+        return x.variable if self.is_linear(x) else self.primal_atom(x)
 
-    def finish(
-        self, outs: Sequence[Any], name: str = "linear", simplify: Simplify = simplified, given: Sequence[Any] = ()
-    ) -> tuple[Jaxpr, list[Any]]:
-        """Close the linear jaxpr over its residuals, its first inputs; return it and their values.
+    def primal_atom(self, x: Any) -> Atom:
+        """Return the variable or literal that stands for a primal value."""
+        assert isinstance(self.parent, StagingTrace)
+        return self.parent.atom(x)
 
-        Args:
-          given: primal values of which more is known outside of the program, as of the operands of a body: of masks
-            among them, which linear values are zero elsewhere.
-        """
+    def finish(self, outs: Sequence[Any], name: str = "linear") -> Jaxpr:
+        """Close the linear jaxpr over the primal values that it reads, its first inputs."""
         outvars = [self.atom(x) for x in outs]
         eqns, _ = passes.live(self._eqns, outvars)
-        values = dict(self._residuals.values())
-        jaxpr = with_inputs(Jaxpr([], eqns, outvars, name), values, self._inputs)
-        masks = [self._residuals[id(x)][0] for x in given if id(x) in self._residuals]
-        jaxpr = core.under(self.parent, lambda: hoist_primal_equations(simplify(checked(jaxpr)), values, masks))
-        closed = with_inputs(jaxpr, values, self._inputs)
-        residuals = [values[v] for v in closed.invars if not v.linear]
-        return checked_linear(checked(closed), residuals), residuals
+        made = {v for eqn in eqns for v in eqn.outvars}.union(self._inputs)
+        read = dict.fromkeys([v for eqn in eqns for v in eqn.invars] + outvars)
+        return Jaxpr([*[v for v in read if type(v) is Var and v not in made], *self._inputs], eqns, outvars, name)
 
 
 class LinearTracer(WrittenTracer):
@@ -187,47 +171,100 @@ rules = Rules(
 )
 
 
-def with_inputs(jaxpr: Jaxpr, values: dict[Var, Any], inputs: Sequence[Var]) -> Jaxpr:
-    """Give a program inputs for those of the primal `values` that it reads and does not compute, before `inputs`."""
-    computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
-    used = passes.used_variables(jaxpr)
-    return jaxpr.replace(invars=[*[v for v in values if v in used and v not in computed], *inputs])
-
-
 def _remembered(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy, linear_out: tuple[bool, ...], simplify: Simplify
+    jaxpr: Jaxpr,
+    linear_in: tuple[bool, ...],
+    policy: Policy,
+    linear_out: tuple[bool, ...],
+    simplify: Simplify,
+    loop: Loop | None = None,
 ) -> UnzippedJaxpr:
     cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy, linear_out, simplify)
+    key = (linear_in, policy, linear_out, simplify, loop)
     if key not in cache:
-        halves = _unzip(jaxpr, linear_in, linear_out, simplify)
+        halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop)
         cache[key] = halves if policy is save_all else _recomputing(halves, policy)
     return cache[key]
 
 
-def _unzip(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify) -> UnzippedJaxpr:
+def _unzip(
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify, loop: Loop | None
+) -> UnzippedJaxpr:
+    """Split what only primal and what linear equations compute, simplify both as one program, and cut that in two."""
+    whole, linear_out = _separated(jaxpr, linear_in, must)
+    whole = without_common_subexpressions(simplify(whole))
+    primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
+    saving = residual_cut.cheapest(primal, n, loop)
+    primal, linear, n = rematerialization.with_plan(primal, linear, saving)
+    return UnzippedJaxpr(primal, checked_linear(linear), linear_out, n)
+
+
+class _Separated(NamedTuple):
+    """A program without equations that are both, primal and linear; programs inside are unzipped.
+
+    program: primal inputs, linear inputs -> primal results, linear results. linear_out: which results of the original
+    are linear.
+    """
+
+    program: Jaxpr
+    linear_out: tuple[bool, ...]
+
+
+def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
+    cache = _programs_separated.setdefault(jaxpr, {})
+    key = (linear_in, must)
+    if key not in cache:
+        cache[key] = _separate(jaxpr, linear_in, must)
+    return cache[key]
+
+
+def _separate(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
+    """Apply the program to primal and to linear variables, and write down what is done to either."""
     primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(primal, jaxpr)
     args = [
         trace.input(aval) if linear else primal.input(aval)
         for aval, linear in zip(jaxpr.in_avals, linear_in, strict=True)
     ]
-    name = jaxpr.name.removeprefix("jvp_")
 
-    def halves() -> tuple[tuple[bool, ...], Jaxpr, list[Any], list[Any]]:
+    def split() -> tuple[tuple[bool, ...], Jaxpr, list[Atom]]:
         outs = eval_jaxpr(jaxpr, args)
         linear_out = tuple([linear or trace.is_linear(x) for linear, x in zip(must, outs, strict=True)])
         pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_out, outs)]
-        given = where_false(linear_in, args)
-        linear, residuals = trace.finish(pushed, f"linear_{name}", simplify, given)
-        return linear_out, linear, residuals, [primal.atom(x) for x in [*where_false(linear_out, outs), *residuals]]
+        return linear_out, trace.finish(pushed), [primal.atom(x) for x in where_false(linear_out, outs)]
 
-    linear_out, linear, residuals, primal_out = core.under_new(primal, core.under_new, trace, halves)
-    program, consts = primal.finish(primal_out, f"primal_{name}")
+    linear_out, linear, results = core.under_new(primal, core.under_new, trace, split)
+    read = where_false(linear.linear_in, linear.invars)
+    program, consts = primal.finish([*results, *read], jaxpr.name)
     if consts:
         raise InternalError(f"the primal half of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
-    program, linear, n = rematerialization.without_broadcasts(program, linear, len(residuals))
-    return UnzippedJaxpr(program, linear, linear_out, n)
+    inputs = where_true(linear.linear_in, linear.invars)
+    whole = program.replace(
+        invars=[*program.invars, *inputs],
+        eqns=[*program.eqns, *linear.eqns],
+        outvars=[*results, *linear.outvars],
+    )
+    return _Separated(checked(whole), linear_out)
+
+
+def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:
+    """Cut a program where the linear equations, and what is made of their results, read primal values.
+
+    Returns: primal inputs -> primal results, what is read; what is read ; linear inputs -> linear results; how much is
+      read.
+    """
+    primal_in, inputs = where_false(whole.linear_in, whole.invars), where_true(whole.linear_in, whole.invars)
+    results, pushed = split_list(whole.outvars, len(whole.outvars) - n_linear)
+    late = set[Atom](inputs)
+    eqns: tuple[list[Equation], list[Equation]] = [], []
+    for eqn in whole.eqns:
+        is_late = eqn.linear or not late.isdisjoint(eqn.invars)
+        eqns[is_late].append(eqn)
+        late.update(eqn.outvars if is_late else ())
+    read = list(dict.fromkeys([v for eqn in eqns[True] for v in eqn.invars] + list(pushed)))
+    wanted = [v for v in read if type(v) is Var and v not in late]
+    primal = Jaxpr(primal_in, eqns[False], [*results, *wanted], f"primal_{name}")
+    return primal, Jaxpr([*wanted, *inputs], eqns[True], pushed, f"linear_{name}"), len(wanted)
 
 
 def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
@@ -236,3 +273,4 @@ def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
 
 
 _unzipped = core.program_cache()
+_programs_separated = core.program_cache()

@@ -11,7 +11,6 @@ Source: Radul et al. 2023, section 5; policies as in JAX.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.residual_provenance import spreading
 from tapeless.tracer import passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
@@ -65,30 +64,13 @@ class Offload(NamedTuple):
 
 
 def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """The policy of ordinary reverse mode: residuals are saved; only broadcasts and iotas are computed again."""
+    """The policy of ordinary reverse mode: residuals are saved; only moves, choices and masks are computed again."""
     return True
 
 
 def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
     """Keep the inputs, and what callbacks gave; every other residual is computed again."""
     return False
-
-
-def without_broadcasts(primal: Jaxpr, linear: Jaxpr, n: int) -> tuple[Jaxpr, Jaxpr, int]:
-    """Save the operands of broadcasts in the place of broadcast residuals, and nothing of iotas and zeros."""
-    wanted = primal.outvars[len(primal.outvars) - n :]
-    needed: set[Atom] = set(wanted)
-    again: list[Equation] = []
-    for eqn in reversed(primal.eqns):
-        if spreading.get(eqn.primitive) and eqn.outvars[0] in needed:
-            again.append(eqn)
-            needed.remove(eqn.outvars[0])
-            needed.update(eqn.invars)
-    if not again:
-        return primal, linear, n
-    available = [*primal.invars, *[v for eqn in primal.eqns for v in eqn.outvars]]
-    saved = tuple([v for v in available if v in needed])
-    return _moved(primal, linear, RematerializationPlan(primal.eqns, saved, tuple(again[::-1]), tuple(wanted)))
 
 
 def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jaxpr, Jaxpr, int]:
@@ -100,11 +82,14 @@ def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jax
     """
     wanted = primal.outvars[len(primal.outvars) - n :]
     chosen = policy.of(primal, wanted) if isinstance(policy, ProgramPolicy) else policy
-    return (primal, linear, n) if chosen is save_all else _moved(primal, linear, split(primal, wanted, chosen))
+    return (primal, linear, n) if chosen is save_all else with_plan(primal, linear, split(primal, wanted, chosen))
 
 
-def _moved(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
-    """The halves, with the residuals that `plan` wants computed as it says; the variables of `primal` are renamed."""
+def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
+    """Compute the residuals that `plan` wants as it says; the variables of `primal` are renamed.
+
+    Returns: the two programs for the residuals that are saved, and the number of these.
+    """
     results = primal.outvars[: len(primal.outvars) - len(plan.wanted)]
     new_primal = passes.dead_code(primal.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
     fresh: dict[Any, Any] = {v: Var(v.aval) for v in [*plan.saved, *[v for eqn in plan.again for v in eqn.outvars]]}

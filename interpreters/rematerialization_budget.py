@@ -11,15 +11,20 @@ Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tapeless.interpreters import rematerialization
-from tapeless.interpreters.analysis.cost import work
 from tapeless.interpreters.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
+
+if TYPE_CHECKING:
+    from tapeless.interpreters.analysis import cost
+else:
+    cost = LateModule("tapeless.interpreters.analysis.cost")
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
         return [None] * len(eqn.outvars)  # saved in any case
     node = _CostNode(reads, eqn, path)
     alone = Jaxpr(list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var))), [eqn], eqn.outvars)
-    node.work, node.nbytes = times * work(alone), times * _bytes(alone.out_avals)
+    node.work, node.nbytes = times * cost.work(alone), times * _bytes(alone.out_avals)
     return [node] * len(eqn.outvars)
 
 

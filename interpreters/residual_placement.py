@@ -102,7 +102,7 @@ def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
 def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> ScanBody:
     n = len(primal.outvars) - n_residuals
     inputs, residuals = primal.invars, primal.outvars[n:]
-    moved = _needed(licm.invariant(primal, n_consts, lambda eqn: True), residuals)
+    moved = licm.needed_for(licm.invariant(primal, n_consts, lambda eqn: True), residuals)
     rest, shared = licm.without(primal, moved)
     before = primal.replace(invars=inputs[:n_consts], eqns=moved, outvars=shared)
     consts = [*shared, *inputs[:n_consts]]
@@ -123,17 +123,6 @@ def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Ato
             return ResidualLocation(kind, values.index(r))
     stacked.append(r)
     return ResidualLocation("stacked", len(stacked) - 1)
-
-
-def _needed(eqns: Sequence[Equation], wanted: Sequence[Atom]) -> list[Equation]:
-    """Select the equations that `wanted` depends on."""
-    needed = set(wanted)
-    found: list[Equation] = []
-    for eqn in reversed(eqns):
-        if not needed.isdisjoint(eqn.outvars):
-            found.append(eqn)
-            needed.update(eqn.invars)
-    return found[::-1]
 
 
 # ---- branches

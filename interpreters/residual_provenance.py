@@ -7,10 +7,12 @@ So it is with coefficients that were chosen, as masks are sunk into them: what t
 of a value. Those that are chosen by a mask which linear equations read stay equations there, or by masks that are made
 of such ones, and so does what makes these. Then the jaxpr, linearized or simplified again, says which masks are in it
 already; and what is kept is the mask, and not what it makes of a value.
+This is for `linearize` of Python functions alone, where values are computed at once and residuals are values. Of a
+program in hand residuals are chosen when it is simplified (residual_cut.py).
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.tracer import dtypes, passes, source
@@ -108,15 +110,14 @@ def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted
     return forget
 
 
-def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any], given: Iterable[Var] = ()) -> Jaxpr:
+def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
     """Compute the primal equations of a linear jaxpr now, but for broadcasts, and leave only the others in it.
 
-    What `given` masks choose is left in it, too, as what the masks choose is that linear equations read.
-    `values` are those of its other inputs, and of variables that were computed before; new ones are computed now, in
-    the name of the current trace, and put there.
+    What is chosen by masks that linear equations read is left in it, too. `values` are those of its other inputs, and
+    of variables that were computed before; new ones are computed now, in the name of the current trace, and put there.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
-    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known, given)
+    done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known)
     if not done:
         return jaxpr
     made = {v: eqn for eqn in known for v in eqn.outvars}
@@ -128,10 +129,10 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any], given: Iterable
     return passes.dead_code(rest)
 
 
-def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation], given: Iterable[Var]) -> set[Equation]:
-    """Masks that are made of given ones, or of those which linear equations read, and coefficients that any chooses."""
+def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
+    """Masks that are made of those which linear equations read, and coefficients that any of these chooses."""
     linear = [eqn for eqn in jaxpr.eqns if eqn.linear]
-    masks = {v for v in [*given, *[v for eqn in linear for v in eqn.invars]] if dtypes.is_bool(v.aval.dtype)}
+    masks = {v for eqn in linear for v in eqn.invars if dtypes.is_bool(v.aval.dtype)}
     masks.update(eqn.invars[0] for eqn in linear if eqn.primitive is select_n_p)
     found: set[Equation] = set()
     for eqn in known:

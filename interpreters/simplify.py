@@ -83,7 +83,9 @@ class Writer:
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.jaxpr = jaxpr
-        self.linear = any(jaxpr.linear_in)
+        linear = any(jaxpr.linear_in)
+        self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
+        self.linear = linear and not self._mixed  # is all that is computed linear, or for what is linear?
         self.changed = False
         self.sparser = False  # was something linear found to be zero?
         self.eqns: list[Equation] = []
@@ -108,6 +110,8 @@ class Writer:
             self._same.update((v, filled(self, 0, v.aval)) for v in eqn.outvars)
             return
         rule = rules.get(eqn.primitive)
+        if self._mixed:
+            self.linear = eqn.linear
         if rule is not None and not (eqn.primitive.carries_programs and effects(eqn)):
             self.place = eqn.source
             found = rule.apply(self, *now.invars, **eqn.params)

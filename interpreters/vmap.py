@@ -122,6 +122,10 @@ class BatchTracer(Tracer):
         aval = aval_of(value)
         self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
 
+    def _shown(self) -> str:
+        value = self.value
+        return f", axis {self.dim} of {repr(value) if isinstance(value, Tracer) else core.shown(value)}"
+
     def where(self) -> str:
         if isinstance(self.value, Tracer):
             return self.value.where()

@@ -211,7 +211,7 @@ class DeviceArray(Array):
         return duplicate(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self._host(), self.aval.weak_type)
+        return from_elements, (self._host(), self.aval.weak_type)
 
 
 class _Deleted:
@@ -345,7 +345,8 @@ def live_arrays(platform: str | None = None) -> list[DeviceArray]:
     return [DeviceArray(buf) for buf in bufs if type(buf.aval) is ShapedArray and not buf.is_deleted()]
 
 
-def _unpickled(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
+def from_elements(host: np.ndarray[Any, Any], weak_type: bool) -> DeviceArray:
+    """Copy NumPy's elements to the current device: bit for bit, in their own dtype, whatever `config.numpy_bits`."""
     return _put(host, ShapedArray(host.shape, host.dtype, weak_type), devices.current_device())
 
 
@@ -387,6 +388,8 @@ def _copied(x: Any) -> DeviceArray:
 def _shared(x: Any, copy: bool | None) -> DeviceArray:
     if isinstance(x, DeviceArray):
         return x
+    if getattr(x, "is_neg", bool)():  # torch exports the memory of a negated view as it is, before negation
+        raise _unreadable(x, "its elements are to be negated, which dlpack cannot say; use resolve_neg()")
     device, stream = _place(x)
     try:
         buf = compat.import_dlpack(_capsule(x, stream), device.handle, stream, copy)
@@ -407,7 +410,7 @@ def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
     try:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError):
-        raise _unshareable(x, reason) from None
+        raise _unreadable(x, reason) from None
     return _in_its_own_dtype(host)
 
 
@@ -421,6 +424,10 @@ def _unshareable(x: Any, reason: str) -> BufferError:
         f"from_dlpack: this {type(x).__name__} cannot be shared: {reason.rstrip('.')}.\n"
         "  Make it contiguous and aligned to 64 bytes, or copy it with copy=True."
     )
+
+
+def _unreadable(x: Any, reason: str) -> BufferError:
+    return BufferError(f"from_dlpack: this {type(x).__name__} cannot be read: {reason.rstrip('.')}.")
 
 
 def _imported_type(x: Any, buf: Any, device: Device) -> ShapedArray:

@@ -189,3 +189,12 @@ def _field(number: int, content: bytes) -> bytes:
 
 def _varint(n: int) -> bytes:
     return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + _varint(n >> 7)
+
+
+# ---- modules
+
+
+def module_cost(client: Any, text: str) -> dict[str, float]:
+    """XLA's estimates of a StableHLO module as it is written: "flops", "bytes accessed", "transcendentals", ..."""
+    hlo = jaxlib_core.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
+    return dict(jaxlib_core.hlo_module_cost_analysis(client, hlo))

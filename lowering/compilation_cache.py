@@ -17,20 +17,25 @@ import functools
 import hashlib
 import os
 import platform
-import random
 import re
 import stat
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapeless.lowering import compat
 from tapeless.lowering.devices import Device
+from tapeless.tracer.late_imports import LateModule
+
+if TYPE_CHECKING:
+    import random
+    import tempfile
+else:
+    random, tempfile = LateModule("random"), LateModule("tempfile")
 
 _MAGIC = b"tapeless program 1\n"
 _HEADER = len(_MAGIC) + hashlib.sha256().digest_size
@@ -225,11 +230,12 @@ def default_cache() -> CompilationCache | None:
     try:
         return CompilationCache(directory)
     except (OSError, RuntimeError) as error:
-        warnings.warn(
-            f"compiled programs are not kept: {error}. Set TAPELESS_CACHE_DIR to a directory, or TAPELESS_CACHE=0.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        with suppress(RuntimeWarning):  # -W error makes it one, and programs run without a cache
+            warnings.warn(
+                f"compiled programs are not kept: {error}. Set TAPELESS_CACHE_DIR to a directory, or TAPELESS_CACHE=0.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         return None
 
 

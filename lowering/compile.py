@@ -7,9 +7,11 @@ the object checks first, because XLA compares sizes in bytes and nothing else.
 import importlib
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,11 +43,16 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 WITH_BARRIERS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
-# Options of one backend, which XLA takes as texts and ignores if it does not know them.
+# Options of one backend, which XLA takes as texts and ignores if it does not know them; with a dash, those of LLVM.
 EXTRA: dict[str, dict[str, str]] = {
     # Loops whose steps touch less than that are one kernel. XLA says 1,024, which gradients and tangents of a few
     # elements exceed, and then each of their operations is started by itself: six times the time.
-    "cpu": {"xla_cpu_small_while_loop_byte_threshold": "4096"}
+    "cpu": {
+        "xla_cpu_small_while_loop_byte_threshold": "4096",
+        # LLVM's, for which XLA's exponentials of 32 bits are undefined where their argument is the constant nan. It is
+        # where a loop is written twice, once for each case of a choice by a number: docs/xla_defects.md.
+        "-unswitch-threshold": "0",
+    }
 }
 _unknown_defaults: set[str] = set()  # options of DEFAULTS that this jaxlib does not have
 
@@ -112,6 +119,8 @@ class Executable:
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
         """Run on buffers, whose types are not checked: a wrong one of the same size gives nonsense."""
+        if _donating:
+            check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)
         except (XlaRuntimeError, TypeError) as error:
@@ -119,6 +128,8 @@ class Executable:
 
     def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
         """`call` for a program of one result."""
+        if _donating:
+            check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)[0]
         except (XlaRuntimeError, TypeError) as error:
@@ -203,6 +214,15 @@ def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
         if raised is None:
             raise
     raise raised
+
+
+_donating = False  # has a program been given the memory of its arguments? They may be used again by mistake.
+
+
+def note_donation() -> None:
+    """Look for donated buffers among arguments from now on, before jaxlib does, which prints a line on stderr."""
+    global _donating
+    _donating = True
 
 
 def check_live(bufs: Sequence[Any]) -> None:
@@ -290,10 +310,23 @@ def _compile(text: str | bytes, device: Device, given: Options, callbacks: Seque
 
 
 def _compile_once(text: str | bytes, device: Device, options: Any, callbacks: Sequence[Any]) -> Any:
-    compile = device.client.compile_and_load
+    compile = partial(uninterrupted, device.client.compile_and_load, when_late=_progress(text, device))
     if callbacks:  # only this form of the call takes them
-        return uninterrupted(compile, parse(text), device.list, options, host_callbacks=list(callbacks))
-    return uninterrupted(compile, text, device.list, options)
+        return compile(parse(text), device.list, options, host_callbacks=list(callbacks))
+    return compile(text, device.list, options)
+
+
+def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
+    """A function that logs what is being compiled, and since when; None if `config.progress` is off."""
+    if not config.progress:
+        return None
+    began = time.time()
+
+    def tell() -> None:
+        since = time.strftime("%H:%M:%S", time.localtime(began))
+        logs.warn(f"compiling {_name_of(text)} for {device} since {since} (config.progress = False: not to be told)")
+
+    return tell
 
 
 def parse(text: str | bytes) -> Any:

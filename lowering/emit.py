@@ -103,7 +103,6 @@ class _Module:
         self._name = _plain(name)
         self._titles: dict[Any, str] = {}
         self._inlined: set[Jaxpr] = set()
-        self._nans: set[Any] = set()
         self.callbacks: list[Any] = []
         self._taken: set[str] = {"main"}
         self._texts: list[str] = []
@@ -118,9 +117,7 @@ class _Module:
     def _function(
         self, jaxpr: Jaxpr, title: str, donated: frozenset[int] = frozenset(), looping: Looping = None
     ) -> str:
-        f = Function(
-            self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform, self._nans
-        )
+        f = Function(self._call, self._location, self._inlined, self.callbacks, self._settles, self._platform)
         arguments = [Value(f"%arg{i}", v.aval) for i, v in enumerate(jaxpr.invars)]
         if looping is None:
             called = not title.startswith("public")

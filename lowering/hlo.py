@@ -55,7 +55,6 @@ class Function:
         callbacks: list[Any],
         settles: bool = False,
         platform: str = "cpu",
-        nans: set[Any] | None = None,
     ) -> None:
         self.looping, self.settles = False, settles  # is a loop's body being written? see in_place_loops.py
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
@@ -63,7 +62,6 @@ class Function:
         self._computed_from = 0  # the number of the first value that the block being written computes
         self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
         self.platform = platform
-        self.nans: set[Any] = set() if nans is None else nans  # dtypes of which nan was written as a constant
         self.lines: list[str] = []
         self.source: Any = None
         self.place = ""
@@ -157,8 +155,6 @@ class Function:
             found = self._memo[key] = self.op("constant", [], aval.strong(), f"value = {dense(array, aval)}")
             if not aval.shape:
                 self._numbers[found.name] = array[()]
-            if dtypes.is_inexact(aval.dtype) and np.isnan(array).any():
-                self.nans.add(aval.dtype)
         return found
 
     def number(self, x: Value) -> Any:

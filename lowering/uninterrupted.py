@@ -14,19 +14,23 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+LATE = 5.0  # seconds
 
 
-def uninterrupted(f: Callable[..., Result], *args: Any, **keywords: Any) -> Result:
+def uninterrupted(
+    f: Callable[..., Result], *args: Any, when_late: Callable[[], None] | None = None, **keywords: Any
+) -> Result:
     """The result of `f(*args, **keywords)`, called on another thread, where no signal handler runs.
 
-    What `f` raises is raised here. Where no thread can be started any more, it is called on this one.
+    What `f` raises is raised here. Where no thread can be started any more, it is called on this one. `when_late` is
+    called here, once, if the result is not there after LATE seconds.
     """
     call = _CallingThread(f, args, keywords)
     try:
         call.start()
     except RuntimeError:  # as while the interpreter ends
         return f(*args, **keywords)
-    call.wait()
+    call.wait(when_late)
     return call.outcome()
 
 
@@ -50,8 +54,12 @@ class _CallingThread(threading.Thread):
         finally:
             self._running.release()
 
-    def wait(self) -> None:
+    def wait(self, when_late: Callable[[], None] | None) -> None:
         """Wait until the call is over. An interrupted `join` would take the thread for ended (CPython 3.11, 3.12)."""
+        if when_late is not None:
+            if self._running.acquire(timeout=LATE):
+                return
+            when_late()
         with self._running:
             pass
 

@@ -5,7 +5,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/tests/find_python.sh"
-stacks=("3.11 jaxlib==0.10.2" "3.12 jaxlib==0.11.2" "3.12 jaxlib")
+stacks=("3.11 jaxlib==0.10.2" "3.12 jaxlib==0.11.2" "3.13 jaxlib")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -28,7 +28,7 @@ for stack in "${stacks[@]}"; do
     (cd "$root" && tar --exclude=.git --exclude=build --exclude='*.egg-info' -cf - .) | tar -xf - -C "$work/source"
     (
         cd "$work/source"
-        "$venv/bin/python" -m pip install -q --upgrade '.[test]' "$jaxlib"
+        "$venv/bin/python" -m pip install -q --upgrade --only-binary jaxlib,numpy,scipy '.[test]' "$jaxlib"
         rm -rf build ./*.egg-info
         "$venv/bin/python" -c 'import sys, jaxlib, numpy; print(sys.version.split()[0], jaxlib.__version__, numpy.__version__)'
         "$venv/bin/python" -m pytest -q -n 2 "$@"

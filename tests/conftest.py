@@ -2,6 +2,7 @@
 
 import gc
 import os
+from importlib.metadata import version
 
 os.environ.setdefault("PJRT_NPROC", "32")  # before the first client, which sizes its pool of threads by it
 os.environ.setdefault("TAPELESS_PLATFORM", "cpu")  # where there is a GPU, too: tests/gpu asks for it
@@ -9,16 +10,20 @@ os.environ["TAPELESS_CACHE"] = "0"  # tests of the cache make their own
 # Programs are compiled to run once, so without LLVM's dear passes and without the emitters of fusions, which take half
 # of the time of compiling, and as one piece; but for tests that use the fixture `optimized`. `XLA_FLAGS= python -m
 # pytest` compiles all of them as users do.
+# From 0.11 on the emitters are not optional, and an unknown flag ends the process.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false "
-    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_parallel_codegen_split_count=1 "
+    + "--xla_cpu_use_fusion_emitters=false"
+    * version("jaxlib").startswith("0.10."),
 )
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tapeless.compile.jit import clear_caches
@@ -41,6 +46,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def frozen() -> None:
+    """What the modules before have left, in caches most of it, is not searched again by whoever collects garbage.
+
+    In a process that has run thousands of tests a search takes seconds, and tests of memory ask for a hundred.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def optimized() -> Iterator[None]:
     """Programs are compiled as users compile them: what is promised bit for bit is promised of these."""
@@ -56,6 +71,12 @@ def optimized() -> Iterator[None]:
         clear_caches()  # some programs would be taken again
         yield
     clear_caches()  # so would these by the tests to come
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A test's own generator of random numbers, so that no test depends on which others ran before."""
+    return np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -25,23 +25,26 @@ Function = Callable[..., Any]  # arrays -> one or several arrays
 
 
 class Ratio(NamedTuple):
-    """Work of a function, of its derivative in both modes, the function's own work included, and scalars in and out."""
+    """Work of a function, of its derivative in both modes, the function's own work included, and scalars in and out.
+
+    None: of a mode that was not asked for.
+    """
 
     function: int
-    forward: int
+    forward: int | None
     reverse: int | None
     ends: int
 
     def of_forward(self, ends: int = 0) -> float:
         """The least c with cost(D) <= c cost + ends (in + out)."""
-        return max(self.forward - ends * self.ends, 0) / max(self.function, 1)
+        return max((self.forward or 0) - ends * self.ends, 0) / max(self.function, 1)
 
     def of_reverse(self, ends: int = 1) -> float:
         """The least c with cost(D*) <= c cost + ends (in + out)."""
         return max((self.reverse or 0) - ends * self.ends, 0) / max(self.function, 1)
 
 
-def ratio(f: Function, args: Sequence[Any], reverse: bool = True) -> Ratio:
+def ratio(f: Function, args: Sequence[Any], reverse: bool = True, forward: bool = True) -> Ratio:
     """Of a function of floating point arrays; its results that are not are left out."""
 
     def smooth(*xs: Any) -> list[Any]:
@@ -57,7 +60,7 @@ def ratio(f: Function, args: Sequence[Any], reverse: bool = True) -> Ratio:
     outs = tl.eval_shape(smooth, *args)
     return Ratio(
         work(tl.make_jaxpr(smooth)(*args)),
-        work(tl.make_jaxpr(lambda xs, ts: tl.jvp(smooth, xs, ts))(args, args), simplified),
+        work(tl.make_jaxpr(lambda xs, ts: tl.jvp(smooth, xs, ts))(args, args), simplified) if forward else None,
         work(tl.make_jaxpr(pulled)(args, outs), simplified) if reverse else None,
         sum(x.size for x in (*args, *outs)),
     )
@@ -160,7 +163,7 @@ def main() -> None:
     found = [(name, case.ratio()) for name, case in cases if part in name]
     lines = ["  D    D*   work   of D  of D*  in + out"]
     for name, r in sorted(found, key=lambda item: -max(item[1].of_reverse(), item[1].of_forward())):
-        works = f"{r.function:6} {r.forward:6} {r.reverse or '':6} {r.ends:6}"
+        works = f"{r.function:6} {r.forward or '':6} {r.reverse or '':6} {r.ends:6}"
         lines.append(f"{r.of_forward():4.2f} {r.of_reverse():5.2f} {works}  {name}")
     sys.stdout.write("\n".join([*lines, ""]))
 

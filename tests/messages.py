@@ -18,11 +18,16 @@ WIDTHS = (
 
 @contextmanager
 def raises(kind: type[Exception], message: str) -> Iterator[None]:
-    """Exactly this exception type with exactly this text."""
+    """Exactly this exception type with exactly this text, and after it at most the user's line."""
     with pytest.raises(kind) as caught:
         yield
     assert caught.type is kind
-    assert str(caught.value) == message
+    assert message == (str(caught.value) if "\n  At " in message else text_of(caught.value))
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an error without the user's line at its end."""
+    return str(error).rpartition("\n  At ")[0] or str(error)
 
 
 def place(f: Callable[..., Any], text: str = "") -> str:

@@ -13,9 +13,18 @@ from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal
 
 def stepped(f: Callable[..., Any], *args: Any) -> Any:
     """What `f` gives, from the program that it is traced to."""
-    closed, shape = tl.make_jaxpr(f, return_shape=True)(*args)
-    outs = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
-    return tl.tree.unflatten(tl.tree.structure(shape), outs)
+    return in_steps(f, *args)(*args)
+
+
+def in_steps(f: Callable[..., Any], *examples: Any) -> Callable[..., Any]:
+    """The program that `f` is traced to for such arguments, as a function of them."""
+    closed, shape = tl.make_jaxpr(f, return_shape=True)(*examples)
+
+    def computed(*args: Any) -> Any:
+        outs = by_steps(closed.jaxpr, [*closed.consts, *tl.tree.leaves(args)])
+        return tl.tree.unflatten(tl.tree.structure(shape), outs)
+
+    return computed
 
 
 def by_steps(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:

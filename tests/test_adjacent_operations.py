@@ -227,6 +227,11 @@ NANS: dict[str, Callable[[Any, Any], Any]] = {
     "sigmoid": lambda x, p: tl.nn.sigmoid(tnp.where(p, x, np.nan)),
     "in a call": lambda x, p: exponential(tnp.where(p, x, np.nan)) + exponential(tnp.where(p, x + 1, np.nan)),
     "in a loop": lambda x, p: lax.fori_loop(0, 3, lambda i, c: c + tnp.cosh(tnp.where(p, x, np.nan)), 0 * x),
+    "of a quotient": lambda x, p: tnp.exp(tnp.where(p, x, tnp.zeros(()) / tnp.zeros(()))),
+    "of a difference": lambda x, p: tnp.exp(tnp.where(p, x, np.inf * tnp.ones(()) - np.inf)),
+    "of a logarithm": lambda x, p: tnp.exp(tnp.where(p, x, tnp.log(-tnp.ones(())))),
+    "of a product": lambda x, p: tnp.exp(x * (tnp.where(p, 1, np.inf) * tnp.where(p, 1, 0.0))),
+    "of a call before": lambda x, p: 0 * exponential(x) + exponential(tnp.where(p, x, np.nan)),
     "a failed factorization": lambda x, p: tnp.exp(tnp.linalg.cholesky(-tnp.eye(3, dtype=x.dtype)))[0, 0] * x,
 }
 

@@ -12,7 +12,7 @@ SECTION = re.compile(r"^## (?P<theirs>\S+)\n\nin `(?P<ours>\S+)`: (?P<here>\d+) 
 PAGE = (DOCS / "coverage.md").read_text()
 TEXTS = re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]
 SECTIONS = [(head, text) for head, text in zip(SECTION.finditer(PAGE), TEXTS, strict=True)]
-LEAST = {"jax.numpy": 98, "jax.random": 97, "jax.tree_util": 97, "jax.nn": 91, "jax.lax": 85}  # percent
+LEAST = {"jax.numpy": 98, "jax.random": 98, "jax.tree_util": 98, "jax.nn": 98, "jax.lax": 95}  # percent
 
 
 def ticked(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""README.md and docs/*.md are programs: every python block runs, in order, blocks of one file sharing their names.
+"""README.md, its neighbours and docs/*.md are programs: each python block runs, in order; blocks of a file share names.
 
     ```python             executed
     ```python             containing `>>> `: run by doctest (an ellipsis ... matches anything)
@@ -23,7 +23,10 @@ from tapeless.tracer import core
 from tapeless.tracer.rules import Table
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FILES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)```[ \t]*$", re.MULTILINE | re.DOTALL
 )

@@ -74,6 +74,13 @@ def test_all_is_what_can_be_imported(name: str):
 
 
 @each_namespace
+def test_dir_shows_public_names(name: str):
+    module = importlib.import_module(name)
+    assert [n for n in dir(module) if not n.startswith("_") and n not in module.__all__] == []
+    assert [n for n in module.__all__ if n not in dir(module)] == []
+
+
+@each_namespace
 def test_everything_exported_has_a_docstring(name: str):
     module = importlib.import_module(name)
     values = {n: getattr(module, n) for n in module.__all__}

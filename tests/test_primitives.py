@@ -4,8 +4,8 @@ Functions of primitives are computed as whole programs, each checked by the type
 tested in tests/test_derivatives.py.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,10 +16,12 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.check import check
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
+from tests.fuzzing import oracle
+from tests.fuzzing.oracle_agreement import assert_agree
 from tests.samples import FAMILIES, SAMPLES
 from tests.samples.sample import RECORD, Sample, keys, numpys, ours
 
-ELEMENTWISE = [row for name in ("elementwise", "special") for row in FAMILIES[name]]
+ELEMENTWISE = {row.primitive for name in ("elementwise", "special") for row in FAMILIES[name]}
 # Roundings of the narrow types, a few of them in a row.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-5, "complex64": 1e-5}
 
@@ -74,50 +76,51 @@ def test_value(row: Sample):
     assert_close(outs, expected(row, row.args), row.rtol)
 
 
+class Use(NamedTuple):
+    """A row with operands that it is asked for, and what NumPy computes of them."""
+
+    row: Sample
+    args: Sequence[Any]
+    reference: tuple[Any, ...]
+    rtol: float
+
+
+def uses(row: Sample) -> Iterator[Use]:
+    """A row as it is, in each of its dtypes, and if it is elementwise, of no elements and of rank zero."""
+    yield Use(row, row.args, expected(row, row.args), row.rtol)
+    for name in row.dtypes:
+        args = converted(row.args, dtypes.canonical(name))
+        known = [wide(x) if name in TOLERANCE else x for x in args]
+        yield Use(row, args, expected(row, known), max(row.rtol, TOLERANCE.get(name, 0.0)))
+    if row.primitive in ELEMENTWISE:
+        for args in ([x[:0] if np.ndim(x) else x for x in row.args], [_first(x) for x in row.args]):
+            yield Use(row, args, expected(row, args), row.rtol)
+
+
+def _first(x: Any) -> Any:
+    """The first element, as an array of rank zero."""
+    return np.asarray(x).reshape(-1)[:1].reshape(())
+
+
 @pytest.mark.parametrize("rows", rows_by_primitive().values(), ids=rows_by_primitive())
 def test_program(rows: Sequence[Sample]):
-    """One program of all rows of a primitive."""
+    """One program of all uses of a primitive, against NumPy and against the oracle, in exact runs too."""
+    asked = [use for row in rows for use in uses(row)]
 
     def f(*xs: Any) -> list[Any]:
         given = iter(xs)
-        return [y for row in rows for y in applied(row)(*[next(given) for _ in row.args])]
+        return [y for use in asked for y in bind(use.row, [next(given) for _ in use.args])]
 
-    found = iter(compute(f, *[x for row in rows for x in row.args]))
-    for row in rows:
-        reference = expected(row, row.args)
-        assert_close([next(found) for _ in reference], reference, row.rtol)
-
-
-@over([row for row in SAMPLES if row.dtypes])
-def test_dtypes(row: Sample):
-    """One program of all dtypes."""
-    cases = [tuple(converted(row.args, dtypes.canonical(name))) for name in row.dtypes]
-    n = len(row.args)
-
-    def f(*xs: Any) -> list[Any]:
-        return [y for k in range(0, len(xs), n) for y in applied(row)(*xs[k : k + n])]
-
-    found = iter(compute(f, *[x for args in cases for x in args]))
-    for name, args in zip(row.dtypes, cases):
-        reference = expected(row, [wide(x) if name in TOLERANCE else x for x in args])
-        outs = [next(found) for _ in reference]
-        assert_types(row, args, outs)
-        assert_close(outs, reference, max(row.rtol, TOLERANCE.get(name, 0.0)))
-
-
-@over(ELEMENTWISE)
-def test_empty(row: Sample):
-    args = [x[:0] if np.ndim(x) else x for x in row.args]
-    outs = bind(row, args)
-    assert_types(row, args, outs)
-
-
-@over(ELEMENTWISE)
-def test_rank_zero(row: Sample):
-    args = [np.asarray(x).reshape(-1)[:1].reshape(()) for x in row.args]
-    outs = bind(row, args)
-    assert_types(row, args, outs)
-    assert_close(outs, expected(row, args), row.rtol)
+    args = [ours(x) for use in asked for x in use.args]
+    jaxpr, consts = trace_to_jaxpr(f, [aval_of(x) for x in args])
+    outs = dispatch.run(check(jaxpr), [*consts, *args])
+    found = iter(outs)
+    for use in asked:
+        values = [next(found) for _ in use.reference]
+        assert_types(use.row, use.args, values)
+        assert_close(values, use.reference, use.rtol)
+    for exact in (False, True):
+        assert_agree(jaxpr, list(map(numpys, outs)), oracle.evaluate(jaxpr, [*consts, *args], exact=exact))
 
 
 @pytest.mark.parametrize(("row", "case"), [(r, i) for r in SAMPLES for i in range(len(r.bad))], ids=lambda x: str(x))
@@ -152,25 +155,53 @@ def test_keys_are_refused(row: Sample):
 # ---- vmap ----------------------------------------------------------------------------------------------------
 
 
-@over([row for row in SAMPLES if row.args])
-def test_vmap(row: Sample):
-    """One program of all ways to map operands, against a loop."""
-    args = [numpys(x) for x in row.args]
-    single = {None: args, 0: [np.stack([x, another(x)]) for x in args]}
-    single[-1] = [np.moveaxis(x, 0, -1) for x in single[0]]
-    cases = mappings(len(args))
+# Their kernels are long to compile, and there are as many ways as operands, and three.
+BY_OPERATION = {row.primitive for name in ("special", "gamma_functions") for row in FAMILIES[name] if len(row.args) > 1}
+
+
+@pytest.mark.parametrize("name", [name for name, rows in rows_by_primitive().items() if any(r.args for r in rows)])
+def test_vmap(name: str):
+    """One program of all rows of a primitive and all ways to map their operands, against a loop.
+
+    Those `BY_OPERATION` are computed one operation after another: all ways need the same kernel.
+    """
+    asked = [Mapped(row, case) for row in rows_by_primitive()[name] if row.args for case in mappings(len(row.args))]
 
     def f(*xs: Any) -> list[Any]:
         given = iter(xs)
-        batches = [
-            vmap.vmap_to_front(applied(row), [next(given) for _ in case], dims_of(case, args), 2) for case in cases
-        ]
-        return [y for outs in batches for y in outs]
+        return [y for way in asked for y in way.computed([next(given) for _ in way.case])]
 
-    found = compute(f, *[single[d][k] for case in cases for k, d in enumerate(case)])
-    wanted = [y for case in cases for y in looped(row, args, case)]
-    assert [(x.shape, x.dtype) for x in found] == [(y.shape, y.dtype) for y in wanted]
-    assert_close(found, wanted, row.rtol)
+    args = [x for way in asked for x in way.args()]
+    found = iter([numpys(y) for y in f(*args)] if asked[0].row.primitive in BY_OPERATION else compute(f, *args))
+    for way in asked:
+        wanted = way.looped()
+        values = [next(found) for _ in wanted]
+        assert [(x.shape, x.dtype) for x in values] == [(y.shape, y.dtype) for y in wanted]
+        assert_close(values, wanted, way.row.rtol)
+
+
+class Mapped(NamedTuple):
+    """A row with two examples of its operands, and where each has the axis of examples: None for the first of them."""
+
+    row: Sample
+    case: Sequence[int | None]
+
+    def args(self) -> list[Any]:
+        """The operands, examples along the mapped axes."""
+        both = [(x, another(x)) for x in map(numpys, self.row.args)]
+        return [x if d is None else np.stack([x, y], axis=d) for d, (x, y) in zip(self.case, both)]
+
+    def computed(self, xs: Sequence[Any]) -> Sequence[Any]:
+        """The primitive, mapped."""
+        dims = [np.ndim(x) if d == -1 else d for d, x in zip(self.case, self.row.args)]
+        return vmap.vmap_to_front(applied(self.row), xs, dims, 2)
+
+    def looped(self) -> list[Any]:
+        """What the primitive gives for both examples, one after the other."""
+        args = list(map(numpys, self.row.args))
+        second = [x if d is None else another(x) for d, x in zip(self.case, args)]
+        each = zip(*[bind(self.row, xs) for xs in (args, second)])
+        return [np.stack([numpys(x), numpys(y)]) for x, y in each]
 
 
 def mappings(n: int) -> list[tuple[int | None, ...]]:
@@ -178,17 +209,6 @@ def mappings(n: int) -> list[tuple[int | None, ...]]:
     alone = [tuple(0 if i == k else None for i in range(n)) for k in range(n)] if n > 1 else []
     mixed = [tuple(-(i % 2) for i in range(n))] if n > 1 else []
     return [(0,) * n, (-1,) * n, *mixed, *alone]
-
-
-def dims_of(case: Sequence[int | None], args: Sequence[Any]) -> list[int | None]:
-    return [x.ndim if d == -1 else d for d, x in zip(case, args)]
-
-
-def looped(row: Sample, args: Sequence[Any], case: Sequence[int | None]) -> list[Any]:
-    """What the primitive gives for both examples, one after the other."""
-    second = [x if d is None else another(x) for d, x in zip(case, args)]
-    each = zip(*[bind(row, xs) for xs in (args, second)])
-    return [np.stack([numpys(x), numpys(y)]) for x, y in each]
 
 
 def another(x: Any) -> Any:

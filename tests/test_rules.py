@@ -1,5 +1,7 @@
 """No rule is missing: the tables, walked."""
 
+import subprocess
+import sys
 from collections.abc import Iterable
 
 from tapeless.interpreters import jvp, transpose, vmap
@@ -37,3 +39,28 @@ def test_every_primitive_that_takes_keys_has_a_rule_for_their_words():
 
 def test_every_primitive_has_a_vmap_rule():
     assert missing_rules(vmap.rules, all_primitives()) == []
+
+
+LOOKED_UP = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import tapeless
+from tapeless.interpreters import jvp, vmap
+from tapeless.tracer.primitives.fourier import fft_p
+from tapeless.tracer.primitives.sorting import sort_p
+
+imported = lambda family: f"tapeless.lowering.rules.{family}" in sys.modules
+assert not imported("fourier") and not imported("sorting")
+lookups = [lambda: fft_p in jvp.rules, lambda: vmap.rules.get(fft_p), lambda: jvp.structurally_linear[fft_p]] * 8
+sys.setswitchinterval(1e-6)
+with ThreadPoolExecutor(24) as threads:
+    assert all(threads.map(lambda look: look() not in (None, False), lookups))
+assert imported("fourier") and not imported("sorting")
+assert sort_p in set(vmap.rules) and imported("sorting")
+"""
+
+
+def test_rules_of_rare_families_are_imported_when_they_are_looked_up():
+    """In any table, by several threads at once, or by going through a table."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", LOOKED_UP], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -4,7 +4,7 @@ Operators and methods are NumPy's; `tracer/numpy/array_methods.py` installs them
 For type checkers and editors they are declared here, as the same functions; a test compares both.
 """
 
-from typing import TYPE_CHECKING, Any, Never, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
         creation,
         indexing,
         joining,
-        logic,
         matrices,
         reductions,
         selection,
         shaping,
         sorting,
         statistics,
+        views,
     )
     from tapeless.tracer.numpy.at import At
     from tapeless.tracer.numpy.scalar_types import astype as _astype
 
-ArrayLike = Any  # an Array, a NumPy array or scalar, or a Python number; `types.aval_of` says exactly what
+ArrayLike: TypeAlias = Any  # an Array, a NumPy array or scalar, or a Python number; `types.aval_of` says exactly what
 
 
 class Array:
@@ -80,76 +80,94 @@ class Array:
         return self.aval.shape[0]
 
     if TYPE_CHECKING:
-        __add__ = __radd__ = arithmetic.add
-        __sub__ = __rsub__ = arithmetic.subtract
-        __mul__ = __rmul__ = arithmetic.multiply
-        __truediv__ = __rtruediv__ = arithmetic.true_divide
-        __floordiv__ = __rfloordiv__ = arithmetic.floor_divide
-        __mod__ = __rmod__ = arithmetic.remainder
-        __divmod__ = __rdivmod__ = arithmetic.divmod
-        __pow__ = __rpow__ = arithmetic.power
-        __matmul__ = __rmatmul__ = contraction.matmul
-        __and__ = __rand__ = logic.bitwise_and
-        __or__ = __ror__ = logic.bitwise_or
-        __xor__ = __rxor__ = logic.bitwise_xor
-        __lshift__ = __rlshift__ = logic.left_shift
-        __rshift__ = __rrshift__ = logic.right_shift
 
-        __lt__ = logic.less
-        __le__ = logic.less_equal
-        __gt__ = logic.greater
-        __ge__ = logic.greater_equal
+        def __add__(self, other: ArrayLike, /) -> "Array": ...
+        def __radd__(self, other: ArrayLike, /) -> "Array": ...
+        def __sub__(self, other: ArrayLike, /) -> "Array": ...
+        def __rsub__(self, other: ArrayLike, /) -> "Array": ...
+        def __mul__(self, other: ArrayLike, /) -> "Array": ...
+        def __rmul__(self, other: ArrayLike, /) -> "Array": ...
+        def __truediv__(self, other: ArrayLike, /) -> "Array": ...
+        def __rtruediv__(self, other: ArrayLike, /) -> "Array": ...
+        def __floordiv__(self, other: ArrayLike, /) -> "Array": ...
+        def __rfloordiv__(self, other: ArrayLike, /) -> "Array": ...
+        def __mod__(self, other: ArrayLike, /) -> "Array": ...
+        def __rmod__(self, other: ArrayLike, /) -> "Array": ...
+        def __divmod__(self, other: ArrayLike, /) -> "tuple[Array, Array]": ...
+        def __rdivmod__(self, other: ArrayLike, /) -> "tuple[Array, Array]": ...
+        def __pow__(self, other: ArrayLike, /) -> "Array": ...
+        def __rpow__(self, other: ArrayLike, /) -> "Array": ...
+        def __matmul__(self, other: ArrayLike, /) -> "Array": ...
+        def __rmatmul__(self, other: ArrayLike, /) -> "Array": ...
+        def __and__(self, other: ArrayLike, /) -> "Array": ...
+        def __rand__(self, other: ArrayLike, /) -> "Array": ...
+        def __or__(self, other: ArrayLike, /) -> "Array": ...
+        def __ror__(self, other: ArrayLike, /) -> "Array": ...
+        def __xor__(self, other: ArrayLike, /) -> "Array": ...
+        def __rxor__(self, other: ArrayLike, /) -> "Array": ...
+        def __lshift__(self, other: ArrayLike, /) -> "Array": ...
+        def __rlshift__(self, other: ArrayLike, /) -> "Array": ...
+        def __rshift__(self, other: ArrayLike, /) -> "Array": ...
+        def __rrshift__(self, other: ArrayLike, /) -> "Array": ...
+
+        def __lt__(self, other: ArrayLike, /) -> "Array": ...
+        def __le__(self, other: ArrayLike, /) -> "Array": ...
+        def __gt__(self, other: ArrayLike, /) -> "Array": ...
+        def __ge__(self, other: ArrayLike, /) -> "Array": ...
 
         # Elementwise, as NumPy's: not the bool that `object` promises.
         def __eq__(self, other: ArrayLike) -> "Array": ...  # pyright: ignore[reportIncompatibleMethodOverride]
         def __ne__(self, other: ArrayLike) -> "Array": ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
-        __neg__ = arithmetic.negative
-        __pos__ = arithmetic.positive
-        __abs__ = arithmetic.absolute
-        __invert__ = logic.bitwise_not
+        def __neg__(self) -> "Array": ...
+        def __pos__(self) -> "Array": ...
+        def __abs__(self) -> "Array": ...
+        def __invert__(self) -> "Array": ...
 
         def __round__(self, ndigits: int | None = None) -> "Array": ...
 
-        __getitem__ = indexing.getitem
+        def __getitem__(self, index: Any, /) -> "Array": ...
 
         def __setitem__(self, index: Never, value: Never) -> NoReturn: ...  # refused, and so before it runs
         def __delitem__(self, index: Never) -> NoReturn: ...
 
-        all = reductions.all
-        any = reductions.any
-        argmax = reductions.argmax
-        argmin = reductions.argmin
-        argpartition = sorting.argpartition
-        argsort = sorting.argsort
-        astype = _astype
-        choose = selection.choose
-        clip = arithmetic.clip
-        conj = conjugate = arithmetic.conjugate
-        copy = creation.copy
-        cumprod = reductions.cumprod
-        cumsum = reductions.cumsum
-        diagonal = matrices.diagonal
-        dot = contraction.dot
-        max = reductions.max
-        mean = statistics.mean
-        min = reductions.min
-        nonzero = sorting.nonzero
-        partition = sorting.partition
-        prod = reductions.prod
-        ptp = reductions.ptp
-        ravel = flatten = shaping.ravel
-        repeat = joining.repeat
-        round = arithmetic.round
-        searchsorted = sorting.searchsorted
-        sort = sorting.sort
-        squeeze = shaping.squeeze
-        std = statistics.std
-        sum = reductions.sum
-        swapaxes = shaping.swapaxes
-        take = indexing.take
-        trace = matrices.trace
-        var = statistics.var
+        all: Final = reductions.all
+        any: Final = reductions.any
+        argmax: Final = reductions.argmax
+        argmin: Final = reductions.argmin
+        argpartition: Final = sorting.argpartition
+        argsort: Final = sorting.argsort
+        astype: Final = _astype
+        byteswap: Final = views.byteswap
+        choose: Final = selection.choose
+        clip: Final = arithmetic.clip
+        conj: Final = arithmetic.conjugate
+        conjugate: Final = arithmetic.conjugate
+        copy: Final = creation.copy
+        cumprod: Final = reductions.cumprod
+        cumsum: Final = reductions.cumsum
+        diagonal: Final = matrices.diagonal
+        dot: Final = contraction.dot
+        max: Final = reductions.max
+        mean: Final = statistics.mean
+        min: Final = reductions.min
+        nonzero: Final = sorting.nonzero
+        partition: Final = sorting.partition
+        prod: Final = reductions.prod
+        ptp: Final = reductions.ptp
+        ravel: Final = shaping.ravel
+        flatten: Final = shaping.ravel
+        repeat: Final = joining.repeat
+        round: Final = arithmetic.round
+        searchsorted: Final = sorting.searchsorted
+        sort: Final = sorting.sort
+        squeeze: Final = shaping.squeeze
+        std: Final = statistics.std
+        sum: Final = reductions.sum
+        swapaxes: Final = shaping.swapaxes
+        take: Final = indexing.take
+        trace: Final = matrices.trace
+        var: Final = statistics.var
 
         def compress(
             self,

@@ -16,6 +16,12 @@ T = TypeVar("T")
 
 
 _UNSET: Any = object()
+# Names of DotAlgorithmPreset, which is loaded when one of them is used.
+_DOT_ALGORITHMS = """
+ANY_F8_ANY_F8_F32 ANY_F8_ANY_F8_F32_FAST_ACCUM ANY_F8_ANY_F8_ANY ANY_F8_ANY_F8_ANY_FAST_ACCUM F16_F16_F16 F16_F16_F32
+BF16_BF16_BF16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 BF16_BF16_F32_X9 TF32_TF32_F32 TF32_TF32_F32_X3
+F32_F32_F32 F64_F64_F64
+""".split()
 
 
 class Field(Generic[T]):
@@ -108,6 +114,9 @@ class Config:
     transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
       elements are moved: "allow"; "log" or "disallow" what nobody asked for by `device_put` or `device_get`;
       "log_explicit" or "disallow_explicit" whatever is moved. `transfer_guard` sets the three.
+    progress: whether a compilation that takes longer than five seconds is logged while it runs.
+    traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
+      "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
     JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`, for the
     others "jax_" and the name.
     """
@@ -121,7 +130,8 @@ class Config:
     numpy_dtype_promotion = Field("standard", ("standard", "strict"))
     numpy_rank_promotion = Field("allow", ("allow", "warn", "raise"))
     default_matmul_precision = Field[Any](
-        None, (None, "default", "high", "highest", "fastest", "bfloat16", "tensorfloat32", "float32")
+        None,
+        (None, "default", "high", "highest", "fastest", "bfloat16", "tensorfloat32", "float32", *_DOT_ALGORITHMS),
     )
     disable_jit = Field(False, (False, True))
     platform_name = Field("", None)
@@ -131,6 +141,8 @@ class Config:
     no_execution = Field(False, (False, True))
     log_compiles = Field(False, (False, True), keyed=False)
     explain_cache_misses = Field(False, (False, True), keyed=False)
+    progress = Field(True, (False, True), keyed=False)
+    traceback_filtering = Field("auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False)
     default_prng_impl = Field("threefry2x32", ("threefry2x32",))
     threefry_partitionable = Field(True, (True,))
     enable_custom_prng = Field(False, (False, True))

@@ -13,9 +13,12 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, Protocol
 
-from tapeless.tracer import dtypes, source, widths
+import numpy as np
+
+from tapeless.tracer import dtypes, primitives, source, widths
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
@@ -26,7 +29,7 @@ from tapeless.tracer.errors import (
     UnexpectedTracerError,
 )
 from tapeless.tracer.scopes import Arguments, Result
-from tapeless.tracer.types import ShapedArray, holds_keys
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 TypingRule = Callable[..., tuple[ShapedArray, ...]]
 
@@ -34,8 +37,15 @@ _registry: dict[str, "Primitive"] = {}
 
 
 def all_primitives() -> tuple["Primitive", ...]:
-    """Every primitive there is, in order of definition."""
+    """Every primitive there is, in order of definition. Imports the families that no program has needed yet."""
+    for family in (*primitives.FREQUENT, *primitives.RARE):
+        import_module(f"{primitives.__name__}.{family}")
     return tuple(_registry.values())
+
+
+def primitives_by_name() -> dict[str, "Primitive"]:
+    """Every primitive of the families that are imported."""
+    return dict(_registry)
 
 
 class Primitive:
@@ -45,10 +55,10 @@ class Primitive:
     same operands; `remember=False` for primitives whose params are programs or functions. `effect` says what it does
     besides its results, see tracer/effects.py; None for what is pure. `takes_keys`: has it a meaning for keys of random
     numbers, as what moves elements has? All others refuse them. `registered`: is it one of `all_primitives`, which have
-    distinct names? Those of users are not.
+    distinct names? Those of users are not. Its family is the module that makes it, which its rules are imported by.
     """
 
-    __slots__ = ("_typed", "carries_programs", "effect", "name", "takes_keys", "typing_rule")
+    __slots__ = ("_typed", "carries_programs", "effect", "family", "name", "takes_keys", "typing_rule")
     keeps_programs = False  # are programs among its params those of a library, which no pass rewrites?
 
     def __init__(
@@ -64,6 +74,8 @@ class Primitive:
         if registered and name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
         self.name, self.typing_rule, self.effect = name, typing_rule, effect
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
+        self.family: str = frame.f_globals.get("__name__", "")
         self.carries_programs = not remember  # may programs be among its params?
         self.takes_keys = not remember if takes_keys is None else takes_keys  # programs may compute with anything
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
@@ -74,8 +86,9 @@ class Primitive:
         """Apply to values, as the current trace understands it."""
         try:
             return current.get().process(self, args, params)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             widths.explain(error, args)
+            source.name_line(error)
             raise
         except RecursionError as error:
             raise nested_too_deeply(error, current.get()) from None
@@ -125,6 +138,8 @@ def refuse_keys(name: str, *avals: ShapedArray, **params: Any) -> None:
 
 def primitive_named(name: str) -> Primitive:
     """The primitive called `name`. Raises: KeyError naming it."""
+    if name not in _registry:
+        all_primitives()
     return _registry[name]
 
 
@@ -238,6 +253,9 @@ def under_new(
     try:
         current.set(trace)
         return f(*args, **params)
+    except (TypeError, ValueError) as error:
+        source.name_line(error)
+        raise
     finally:
         current.set(outside)
         trace.alive = False
@@ -294,12 +312,23 @@ def compound(f: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
     @functools.wraps(f)
     def run(*args: Arguments.args, **params: Arguments.kwargs) -> Result:
-        if current.get() is not _bottom:
-            return f(*args, **params)
-        assert _bottom.evaluator is not None
-        return _bottom.evaluator.evaluate_function(f, args, params)
+        try:
+            if current.get() is not _bottom:
+                return f(*args, **params)
+            assert _bottom.evaluator is not None
+            return _bottom.evaluator.evaluate_function(f, args, params)
+        except (TypeError, ValueError) as error:
+            source.name_line(error)
+            raise
 
     return run
+
+
+def shown(value: Any) -> str:
+    """An array in one line: all elements if they are few, else the first and the last ones."""
+    if holds_keys(aval_of(value)):
+        return repr(value)
+    return " ".join(np.array2string(np.asarray(value), threshold=8, edgeitems=2, separator=", ").split())
 
 
 # ---- tracers -------------------------------------------------------------------------------------------------
@@ -359,7 +388,12 @@ class Tracer(Array):
         return format(self._concrete(ConcretizationTypeError, "value", _FLOAT_HELP), spec) if spec else repr(self)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
+        return f"{type(self).__name__}<{self.aval.str_short()}{self._shown()}>"
+
+    def _shown(self) -> str:
+        """The value as `repr` shows it, if it is known."""
+        value = self.known()
+        return "" if value is None else f" = {shown(value)}"
 
     def __copy__(self) -> "Tracer":
         return self

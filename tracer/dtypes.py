@@ -288,9 +288,14 @@ def iinfo(dtype: Any) -> Any:
     return ml_dtypes.iinfo(found)
 
 
+def limits(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    return _RANGES[dtype]
+
+
 def check_fits(value: int, dtype: DType) -> None:
     """Nothing, if the integer type `dtype` holds `value`. Raises: OverflowError if it does not."""
-    low, high = _RANGES[dtype]
+    low, high = limits(dtype)
     if not low <= value <= high:
         raise OverflowError(
             f"the integer {value} does not fit {dtype}, which holds {low} to {high}: use an array of a wider dtype."
@@ -300,8 +305,8 @@ def check_fits(value: int, dtype: DType) -> None:
 def holds_integers(dtype: DType, low: int, high: int) -> bool:
     """Tell whether a number type holds all integers from `low` to `high` exactly."""
     if is_integer(dtype):
-        limits = iinfo(dtype)
-        return int(limits.min) <= low and high <= int(limits.max)
+        least, greatest = limits(dtype)
+        return least <= low and high <= greatest
     return is_inexact(dtype) and max(-low, high) <= 2 ** (finfo(dtype).nmant + 1)
 
 

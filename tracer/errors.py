@@ -17,7 +17,6 @@ Everything else is a standard TypeError, ValueError, IndexError, OverflowError, 
 NotImplementedError. The names of traced values are JAX's, as are JAXTypeError and JAXIndexError, which are above them.
 """
 
-import sys
 from typing import Any
 
 
@@ -78,13 +77,3 @@ class InternalError(RuntimeError):
 def not_supported(who: str, keyword: str, value: Any) -> NotImplementedError:
     """Make the error for a keyword that has one value."""
     return NotImplementedError(f"{who}: {keyword}={value!r} is not supported, only None.")
-
-
-def missing_name(module: str, name: str) -> AttributeError:
-    """The AttributeError for a name that a public module does not have."""
-    return AttributeError(
-        f"module {module!r} has no attribute {name!r}.\n"
-        "  If JAX has it, it is not there yet: see 'Not supported yet' in the README.",
-        name=name,
-        obj=sys.modules[module],
-    )

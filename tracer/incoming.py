@@ -43,16 +43,21 @@ def incoming_number(x: Any) -> Any:
 
 def narrowed(x: np.ndarray[Any, Any], dtype: Any) -> Exact:
     """Convert a NumPy array to a narrower dtype of its kind. Raises: OverflowError if an element does not fit."""
+    if dtypes.is_integer(dtype):
+        _check_integers(x, dtype)
+        return x.astype(dtype).view(Exact)
     try:
         with np.errstate(over="raise"):
-            found = x.astype(dtype)
+            return x.astype(dtype).view(Exact)
     except FloatingPointError:
         raise _unfit(x, dtype, x.flat[np.argmax(np.abs(np.where(np.isfinite(x), x, 0)))]) from None
-    if dtypes.is_integer(dtype) and x.size:
-        for extreme in (x.min(), x.max()):
-            if not dtypes.iinfo(dtype).min <= int(extreme) <= dtypes.iinfo(dtype).max:
-                raise _unfit(x, dtype, extreme)
-    return found.view(Exact)
+
+
+def _check_integers(x: np.ndarray[Any, Any], dtype: Any) -> None:
+    least, greatest = dtypes.limits(dtype)
+    for extreme in (x.min(), x.max()) if x.size else ():
+        if not least <= int(extreme) <= greatest:
+            raise _unfit(x, dtype, extreme)
 
 
 def _unfit(x: np.ndarray[Any, Any], dtype: Any, element: Any) -> OverflowError:

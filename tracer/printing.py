@@ -12,6 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.tracer.rules import Rules
+
+texts = Rules(
+    "printing",
+    "rule(params, name of the result, names of operands) -> text of some params, and the others",
+    absent="its params are printed by their names",
+)
 _DOT = "\u0307"
 
 
@@ -56,10 +63,12 @@ def titles_inside(jaxpr: Any) -> dict[Any, str]:
 def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] | None = None) -> str:
     """`y:f32[3] = reduce_sum[axes=(1,)] x`."""
     names = names or Names()
-    operands = " ".join(names(v) for v in eqn.invars)
-    params = _params(eqn.params, titles or {})
-    results = " ".join(names.typed(v) for v in eqn.outvars)
-    return f"{results} = {eqn.primitive}{params} {operands}".removeprefix(" = ").rstrip()
+    operands, results = [names(v) for v in eqn.invars], [names.typed(v) for v in eqn.outvars]
+    rule, written, params = texts.get(eqn.primitive), "", eqn.params
+    if rule is not None:
+        written, params = rule(eqn.params, names(eqn.outvars[0]), operands)
+    shown = _params(params, titles or {}, written)
+    return f"{' '.join(results)} = {eqn.primitive}{shown} {' '.join(operands)}".removeprefix(" = ").rstrip()
 
 
 def literal_text(literal: Any) -> str:
@@ -92,14 +101,16 @@ def _sides(atoms: Any, names: Names) -> str:
     return f"{nonlinear} ; {linear}".lstrip() if linear else nonlinear
 
 
-def _params(params: dict[str, Any], titles: dict[Any, str]) -> str:
-    shown = [f"{name}={_param(value, titles)}" for name, value in params.items() if not _is_default(value)]
+def _params(params: dict[str, Any], titles: dict[Any, str], written: str = "") -> str:
+    shown = [f"{name}={_param(value, titles)}" for name, value in params.items() if not is_default(value)]
+    shown = [written, *shown] if written else shown
     return f"[{' '.join(shown)}]" if shown else ""
 
 
-def _is_default(value: Any) -> bool:
+def is_default(value: Any) -> bool:
+    """Tell whether a parameter is left out, as it has the value that it has by default."""
     if isinstance(value, tuple):
-        return bool(value) and all(isinstance(item, Enum) and _is_default(item) for item in value)
+        return bool(value) and all(isinstance(item, Enum) and is_default(item) for item in value)
     return value is None or (isinstance(value, Enum) and value.name == "DEFAULT")
 
 

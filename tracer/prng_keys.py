@@ -66,8 +66,18 @@ def key_data(keys: ArrayLike) -> Array:
     return _words("key_data", keys)
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None) -> Array:
-    """Keys from their words, uint32[..., 2]. Raises: TypeError if it is given anything else, keys included."""
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Array:
+    """Keys from their words, uint32[..., 2].
+
+    Args:
+      impl: name of the generator that they are for. dtype: or the dtype of the keys.
+    Raises: TypeError if it is given other words, keys included, and for a dtype of no keys; ValueError for both an
+      `impl` and a dtype.
+    """
+    if dtype is not None and impl is not None:
+        raise ValueError(f"wrap_key_data: give impl or dtype, not both: {impl!r}, {dtype}.")
+    if dtype not in (None, KEY):
+        raise TypeError(f"wrap_key_data: dtype must be {KEY}, the dtype of keys, not {dtype!r}.")
     _check_impl("wrap_key_data", impl)
     return random_wrap(tnp.asarray(_checked("wrap_key_data", key_bits_array)))
 

@@ -1,16 +1,48 @@
 """The one table class: everything about a primitive but its name and type is an entry in some table.
 
 docs/primitives.md lists all tables, and for each primitive the tables that it has an entry in.
+The rules of rare families of primitives are imported when the rule of one is first looked up, in any table.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tapeless.tracer import primitives
+from tapeless.tracer.primitives import FREQUENT, RARE
 
 Entry = TypeVar("Entry")
+_awaited: dict[str, list[str]] = {}  # families of primitives, and the modules of their rules that are to be imported
+_interrupted = set[str]()  # families of which some rules are in the tables, and others not
+
+
+def fill(package: str) -> None:
+    """Import a package's rules, which are by family; those of rare families when they are looked up."""
+    for family in FREQUENT:
+        import_module(f"{package}.{family}")
+    for family in RARE:
+        _awaited.setdefault(f"{primitives.__name__}.{family}", []).append(f"{package}.{family}")
+
+
+def import_rules(family: str) -> None:
+    """Import the rules of a family's primitives, wherever `fill` left some out.
+
+    They are awaited until all of them are there: another thread that looks one up waits for this import.
+    """
+    try:
+        for module in _awaited.get(family, ()):
+            import_module(module)
+    except BaseException:  # an interrupt, too: it is imported again
+        _interrupted.add(family)
+        raise
+    _awaited.pop(family, None)
 
 
 class Table(dict[Any, Entry]):
     """A table with an entry for each of some primitives.
+
+    Looking an entry up, or iterating over all, imports the rules of rare families that may be asked for. Only views
+    (`keys`, `values`, `items`) are of what was imported so far.
 
     Args:
       name: no other table has it; errors name the table by it.
@@ -29,12 +61,39 @@ class Table(dict[Any, Entry]):
         self.name, self.entry, self.absent = name, entry, absent
 
     def __missing__(self, primitive: Any) -> Entry:
+        if primitive in self:
+            return super().__getitem__(primitive)
         raise NotImplementedError(f"no {self.name} rule for {str(primitive)!r}.")
 
+    def __contains__(self, primitive: Any) -> bool:
+        if _has(self, primitive):
+            return True
+        family = getattr(primitive, "family", "")
+        if family not in _awaited:
+            return False
+        import_rules(family)
+        return _has(self, primitive)
+
+    if not TYPE_CHECKING:  # the signature is that of dictionaries
+
+        def get(self, primitive, default=None):
+            if primitive in self:
+                return self[primitive]
+            return default
+
+    def __iter__(self) -> Iterator[Any]:
+        for family in tuple(_awaited):
+            import_rules(family)
+        return super().__iter__()
+
     def __setitem__(self, primitive: Any, rule: Entry) -> None:
-        if primitive in self:
+        # Not "in self": a rule that is being imported is awaited, too.
+        if _has(self, primitive) and getattr(primitive, "family", "") not in _interrupted:
             raise ValueError(f"{self.name} already has a rule for {str(primitive)!r}")
         super().__setitem__(primitive, rule)
+
+
+_has = dict.__contains__
 
 
 class Rules(Table[Callable[..., Any]]):

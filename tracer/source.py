@@ -5,12 +5,14 @@ Recording costs one short walk up the stack per equation; file, line and text ar
 
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
+from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
@@ -97,6 +99,29 @@ def describe_here() -> str:
     return place.describe() if place else ""
 
 
+def name_line(error: Exception) -> None:
+    """Add the user's line to the message of an error that our code raises, unless it names it: operands do not fit."""
+    if isinstance(error, (JAXTypeError, JAXIndexError, LinearityError)) or [*map(type, error.args)] != [str]:
+        return  # those of traced values and of linearity name lines
+    frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
+    if not _is_ours(frames[-1][0]):
+        return
+    users = [Source(*frame) for frame in frames if not _is_ours(frame[0])]
+    place = users[-1] if users else current()
+    if place is not None and not _NAMED.search(error.args[0]):
+        error.args = (f"{error.args[0]}\n  At {place.describe()}",)
+
+
+_NAMED = re.compile(r"\S:\d+ \(")  # a place, as `describe` writes it
+
+
+def walk_traceback(traceback: TracebackType | None) -> Generator[TracebackType]:
+    """The parts of a traceback, the innermost last."""
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
 @contextmanager
 def named_scope(name: str) -> Generator[None]:
     """Name the operations of a with block, or of a function that is decorated.
@@ -128,7 +153,7 @@ def register_exclusion(path: str) -> None:
 
 
 def api_boundary(fun: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return `fun`: JAX leaves frames of libraries out of tracebacks, which are whole here."""
+    """Return `fun`: frames of libraries are left out of tracebacks when they are printed."""
     return fun
 
 
@@ -140,7 +165,17 @@ def include_frame(frame: FrameType) -> bool:
 def _is_ours(code: CodeType) -> bool:
     file = os.path.abspath(code.co_filename)
     between = code.co_filename.startswith("<frozen") or os.path.basename(file) in ("functools.py", "contextlib.py")
-    return between or file.startswith(_FOLDERS) or file in _excluded
+    return between or file in _excluded or is_of_package(code)
+
+
+def is_of_package(code: CodeType) -> bool:
+    """Tell whether code is that of a file of Tapeless."""
+    return os.path.abspath(code.co_filename).startswith(_FOLDERS)
+
+
+def line_of(file: str, line: int) -> str:
+    """A line of a file, without its end; empty if it is not known."""
+    return linecache.getline(file, line).rstrip()
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,7 @@ its conversion as one between weak types, which nothing else does, so that a pro
 that the program computes from others, and the bodies of loops and branches; there they are converted as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -44,15 +44,15 @@ def narrowings(jaxpr: Jaxpr) -> tuple[IntegerNarrowing, ...]:
     return cache["narrowings"]
 
 
-def check_fits(found: IntegerNarrowing, value: Any, who: str) -> None:
-    """Raise OverflowError if `value`, which is `who`, is known and does not fit. Arrays on a device are waited for."""
+def check_fits(found: IntegerNarrowing, value: Any, who: Callable[[], str]) -> None:
+    """Raise OverflowError if `value`, which `who` names, is known and does not fit. Waits for arrays on a device."""
     known = known_elements(value)
+    low, high = dtypes.limits(found.dtype)
     for extreme in (known.min(), known.max()) if known is not None and known.size else ():
-        low, high = (int(limit) for limit in (dtypes.iinfo(found.dtype).min, dtypes.iinfo(found.dtype).max))
         if not low <= int(extreme) <= high:
             met = f"\n  It meets {found.dtype} at {found.source.describe()}." if found.source else ""
             raise OverflowError(
-                f"{who} is {extreme}, but must fit {found.dtype}, which holds {low} to {high}.{met}\n"
+                f"{who()} is {extreme}, but must fit {found.dtype}, which holds {low} to {high}.{met}\n"
                 "  Use an array of a wider dtype, or convert the number with astype, which wraps."
             )
 

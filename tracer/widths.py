@@ -24,7 +24,7 @@ def mismatch(message: str, *avals: ShapedArray) -> TypeError:
     return error
 
 
-def explain(error: TypeError, operands: Iterable[Any]) -> None:
+def explain(error: Exception, operands: Iterable[Any]) -> None:
     """Add to the message of an error of widths which operands are NumPy's, and what to do; to others nothing."""
     if vars(error).pop(_MARK, False):
         error.args = (f"{error.args[0]}{advice(operands)}",)

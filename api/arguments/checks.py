@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import pytree
+from tapeless.tracer.incoming import incoming
 from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, holds_keys, is_arraylike
 
 _LONGEST = 400  # characters: more is no help
@@ -63,10 +64,29 @@ def check_arrays(what: str, tree: Any, advice: str = "") -> None:
     if all(map(is_arraylike, pytree.leaves(tree))):
         return
     path, x = next((path, x) for path, x in pytree.leaves_with_path(tree) if not is_arraylike(x))
-    raise TypeError(
-        f"{what.replace('{}', pytree.keystr(path), 1)} is {x!r:.80} of type {type(x).__name__}, which is not an array."
-        f"{conversion_hint(x) or advice}"
-    )
+    raise TypeError(not_an_array(what.replace("{}", pytree.keystr(path), 1), x, advice))
+
+
+def array(x: Any, who: str) -> Any:
+    """Take a user's array, in the width that `config.numpy_bits` says. Raises: TypeError naming `who`."""
+    if not is_arraylike(x):
+        raise TypeError(f"{who}: {x!r} of type {type(x).__name__} is not an array.")
+    return incoming(x)
+
+
+def not_an_array(what: str, x: Any, advice: str) -> str:
+    """The message about a leaf that is not an array, with `advice` unless it could be converted to one."""
+    hint = conversion_hint(x) or _registration_hint(x) + advice
+    return f"{what} is {x!r:.80} of type {type(x).__name__}, which is not an array.{hint}"
+
+
+def _registration_hint(x: Any) -> str:
+    """Advise to make a container of a user's type a pytree, as a line of its own; else nothing."""
+    kind = type(x)
+    if kind.__module__ in ("builtins", "types", "numpy", "functools") or isinstance(x, type):
+        return ""
+    how = "register_dataclass" if hasattr(kind, "__dataclass_fields__") else "register_pytree_node_class"
+    return f"\n  If {kind.__name__} holds arrays, make it a pytree: tl.tree_util.{how}."
 
 
 def check_arguments(

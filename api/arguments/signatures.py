@@ -1,5 +1,6 @@
 """Signatures of programs: structures and types of arguments and results, by which calls are checked."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -71,8 +72,8 @@ class Signature(NamedTuple):
         """Raise OverflowError for a weak integer among the arguments that is used as a dtype it does not fit."""
         for found in self.narrowings:
             assert isinstance(found.what, int)
-            weak_int_overflow.check_fits(found, leaves[found.what], f"{self._whose(found.what)} of {self.function}")
+            weak_int_overflow.check_fits(found, leaves[found.what], functools.partial(self._whose, found.what))
 
     def _whose(self, i: int) -> str:
         paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
-        return f"jit: argument {pytree.keystr(paths[i][0][1:])}"
+        return f"jit: argument {pytree.keystr(paths[i][0][1:])} of {self.function}"

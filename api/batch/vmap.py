@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Callable, Collection, Hashable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,12 @@ from tapeless.tracer.primitives.shape import expand_dims, squeeze
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.types import aval_of, is_arraylike
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Hashable | None = None,
@@ -27,7 +30,7 @@ def vmap(
     spmd_axis_name: Hashable | None = None,
     *,
     control_flow: str = "auto",
-) -> Any:
+) -> Callable[P, R]:
     """A function of one example, for many at once.
 
     Args:

@@ -8,11 +8,11 @@ combination is traced and compiled. The stages are there to be used one by one: 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import check_arrays, check_callable, not_an_array
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
@@ -30,9 +30,44 @@ from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import ShapedArray, aval_of, conversion_hint, is_arraylike
+from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Rest = ParamSpec("Rest")
 
 
+@overload
+def jit(
+    fun: Callable[P, R],
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = True,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> "Jitted[P, R]": ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = True,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> "Callable[[Callable[P, R]], Jitted[P, R]]": ...
 def jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -104,7 +139,7 @@ def program_of(who: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: M
     return tracing_of(who, fun).trace(*args, **kwargs).jaxpr
 
 
-def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> "Jitted":
+def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()) -> "Jitted[..., Any]":
     """A function to be traced, as `jit` does it, but not to be called. `who` traces it, in messages.
 
     Raises: TypeError if it is no function, ValueError for a static argument that it does not have.
@@ -131,7 +166,7 @@ def clear_caches() -> None:
     dispatch.clear_executables()
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function compiled for every type of its arguments it has met."""
 
     def __init__(
@@ -162,7 +197,7 @@ class Jitted:
             return _no_programs()
         return programs_of(self._fun, key, _no_programs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs and _current() is _BOTTOM:
             try:
                 run = self._fast.get((_settings(), *map(_aval, args)))
@@ -173,6 +208,12 @@ class Jitted:
                 return run(bufs)
         return self._call(args, kwargs)
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> "Jitted[P, R]": ...
+    @overload
+    def __get__(
+        self: "Jitted[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
+    ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -382,11 +423,7 @@ def _is_wide(x: Any) -> bool:
 
 def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
     path = pytree.keystr(pytree.leaves_with_path(given)[i][0][1:])
-    advice = conversion_hint(x) or _ADVICE.get(who, _CLOSE_OVER)
-    return (
-        f"{who}: argument {path} of {core.describe_function(fun)} is {x!r} of type {type(x).__name__}, "
-        f"which is not an array.{advice}"
-    )
+    return not_an_array(f"{who}: argument {path} of {core.describe_function(fun)}", x, _ADVICE.get(who, _CLOSE_OVER))
 
 
 _ADVICE = {

@@ -1,12 +1,25 @@
 """Looking at a function without running it: its program, the types of its results."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import tracing_of
+from tapeless.tracer.jaxpr import ClosedJaxpr
 
 
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[False] = False
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: Literal[True]
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool
+) -> Callable[..., Any]: ...
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
 ) -> Callable[..., Any]:

@@ -25,11 +25,14 @@ def device_put(x: Any, device: Any = None) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a pytree as NumPy arrays, read-only; keys, which NumPy does not have, as they are.
+    """The arrays of a pytree as NumPy arrays, read-only; numbers, and keys, which NumPy does not have, as they are.
 
     Raises: TracerArrayConversionError for a traced array.
     """
-    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, KeyArray) else array.device_get(leaf), x)
+    return pytree.tree_map(lambda leaf: leaf if isinstance(leaf, _KEPT) else array.device_get(leaf), x)
+
+
+_KEPT = (KeyArray, bool, int, float, complex)
 
 
 def copy_to_host_async(x: Any) -> Any:

@@ -2,21 +2,29 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapeless.arguments.signatures import Signature
-from tapeless.compile import serialization
 from tapeless.compile.references import ProgramReferences
 from tapeless.interpreters.structured_constants import with_structure
-from tapeless.lowering import devices, dispatch, emit, nonfinite
+from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
-from tapeless.lowering.compile import Executable, check_distinct, check_live
+from tapeless.lowering.compile import Executable, check_distinct, check_live, note_donation
 from tapeless.lowering.key_array import wrapped
 from tapeless.tracer import dtypes, pytree, weak_int_overflow
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.types import ShapedArray
+
+if TYPE_CHECKING:
+    from tapeless.compile import serialization
+else:
+    serialization = LateModule("tapeless.compile.serialization")
+
+CompilerOptions = dict[str, str | bool]  # of XLA, by name
 
 
 class CompiledCall:
@@ -96,6 +104,7 @@ class CompiledCall:
         """Check donated buffers before jaxlib does, which would print to stderr before it raises."""
         check_live(bufs)
         check_distinct(bufs, self.donated)
+        note_donation()
         return self.executable.call(bufs)
 
     def _put(self, x: Any) -> DeviceArray:
@@ -120,7 +129,7 @@ class Traced:
         found = weak_int_overflow.narrowings(jaxpr.jaxpr)
         for each in found:
             if isinstance(each.what, Literal):
-                weak_int_overflow.check_fits(each, each.what.value, f"jit: a number in {function}")
+                weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
         self.type = Signature.of_program(jaxpr, in_tree, out_tree, function, found)
 
     @property
@@ -132,6 +141,11 @@ class Traced:
     def out_tree(self) -> Any:
         """The structure of the results."""
         return self.type.out_tree
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, in the structure of `(args, kwargs)`."""
+        return _args_info(self.type, self.donated)
 
     @property
     def out_info(self) -> Any:
@@ -155,11 +169,43 @@ class Traced:
         return Lowered(self)
 
 
-class _Stage:
-    """A stage of compiling a function, with the types of its arguments and results."""
+@dataclass(frozen=True)
+class ArgInfo:
+    """An argument of a function that is compiled: its type, and whether its memory is given up."""
 
-    def __init__(self, signature: Signature) -> None:
-        self._type = signature
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+        return self._aval.dtype
+
+
+def _args_info(signature: Signature, donated: Sequence[int]) -> Any:
+    infos = [ArgInfo(aval, i in donated) for i, aval in enumerate(signature.in_avals)]
+    return pytree.unflatten(signature.in_tree, infos)
+
+
+class _Stage:
+    """A stage of compiling a function, with the types of its arguments and results.
+
+    Args:
+      donated: positions of the arguments whose memory is given up.
+    """
+
+    def __init__(self, signature: Signature, donated: Sequence[int]) -> None:
+        self._type, self._given_up = signature, donated
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, in the structure of `(args, kwargs)`."""
+        return _args_info(self._type, self._given_up)
 
     @property
     def in_tree(self) -> Any:
@@ -186,7 +232,7 @@ class Lowered(_Stage):
     """A program as a StableHLO module. `.as_text()`, `.compile()`."""
 
     def __init__(self, traced: Traced) -> None:
-        super().__init__(traced.type)
+        super().__init__(traced.type, traced.donated)
         self._traced = traced
 
     def __repr__(self) -> str:
@@ -197,6 +243,10 @@ class Lowered(_Stage):
         traced = self._traced
         donated = tuple(len(traced.to_compile.consts) + i for i in traced.donated)
         return emit.module_text(traced.to_compile.jaxpr, donated, traced.to_compile.jaxpr.name)
+
+    def cost_analysis(self) -> Any:
+        """XLA's counts for the module before it is compiled: flops, bytes accessed, transcendentals."""
+        return compat.module_cost(dispatch.device_of(()).client, self.as_text())
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> "Compiled":
         """The module, compiled for the default device."""
@@ -218,7 +268,7 @@ class Compiled(_Stage):
     """A compiled function: callable with arguments of exactly the types it was compiled for."""
 
     def __init__(self, program: CompiledCall) -> None:
-        super().__init__(program.signature)
+        super().__init__(program.signature, [i - len(program.consts) for i in program.donated])
         self._program, self._executable = program, program.executable
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Branches and loops, with JAX's names and meanings: cond, switch, while_loop, fori_loop. Scans are in scan.py."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -9,8 +9,9 @@ from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.held_references import holding
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
-from tapeless.control_flow.scan import steps_at_once
+from tapeless.control_flow.scan import Number, steps_at_once
 from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
 from tapeless.tracer.primitives.elementwise import add, clamp, convert_element_type, lt, ne
 from tapeless.tracer.primitives.operands import constant, known_elements
@@ -22,13 +23,17 @@ _NOT_GIVEN: Any = object()
 # ---- branches ------------------------------------------------------------------------------------------------
 
 
+R = TypeVar("R")
+Carry = TypeVar("Carry")
+
+
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
-) -> Any:
+) -> R:
     """`true_fun(*operands) if pred else false_fun(*operands)`, where `pred` may be traced.
 
     Both functions are traced, one is computed. They may close over arrays.
@@ -58,7 +63,7 @@ def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fu
     return cond(pred, lambda x, _: true_fun(x), lambda _, x: false_fun(x), of_true, of_false)
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _NOT_GIVEN) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = _NOT_GIVEN) -> R:
     """`branches[index](*operands)`, where `index` may be traced; one out of range is moved to the nearest that is not.
 
     Args:
@@ -146,6 +151,10 @@ def _scalar(what: str, kind: str, x: Any, help: str = _CHOICE) -> ShapedArray:
 # ---- loops ---------------------------------------------------------------------------------------------------
 
 
+@overload
+def while_loop(cond_fun: Callable[[Array], Any], body_fun: Callable[[Array], Any], init_val: Number) -> Array: ...
+@overload
+def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry: ...
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
     """The carry after `body_fun` was applied to it for as long as `cond_fun` of it was true.
 
@@ -195,6 +204,24 @@ def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
     )
 
 
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Array], Any],
+    init_val: Number,
+    *,
+    unroll: int | bool | None = None,
+) -> Array: ...
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Carry], Carry],
+    init_val: Carry,
+    *,
+    unroll: int | bool | None = None,
+) -> Carry: ...
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -2,13 +2,16 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
+
+import numpy as np
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.batch.vmap import vmap
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, described, trace, unify_carry_types
 from tapeless.tracer import core, pytree
+from tapeless.tracer.array import Array
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
@@ -16,7 +19,31 @@ from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape, 
 from tapeless.tracer.references import values_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
+Carry = TypeVar("Carry")
+Y = TypeVar("Y")
+Number: TypeAlias = complex | np.ndarray[Any, Any] | np.generic  # a carry that is an array of ours after a step
 
+
+@overload
+def scan(
+    f: Callable[[Array, Any], tuple[Any, Y]],
+    init: Number,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Array, Y]: ...
+@overload
+def scan(
+    f: Callable[[Carry, Any], tuple[Carry, Y]],
+    init: Carry,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Carry, Y]: ...
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -122,7 +149,7 @@ def steps_at_once(who: str, unroll: Any, length: int) -> int:
 # ---- map -----------------------------------------------------------------------------------------------------
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     """`f` of every element along the leading axis, one after the other, the results stacked.
 
     Args:

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import holding
@@ -20,6 +20,9 @@ from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Rest = ParamSpec("Rest")
 _PROGRAMS_LIMIT = 256  # of one function
 _CHECKED_LIMIT = 4096
 _checking: ContextVar[Set[tuple[int, Any]]] = ContextVar("checking", default=frozenset())
@@ -36,7 +39,7 @@ class RuleCache:
         self.constant: dict[Any, Sequence[int]] = {}  # which tangents a JVP rule makes of nothing
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """A function whose derivative the user gives. `custom_jvp` and `custom_vjp` say how."""
 
     __name__: str
@@ -44,7 +47,7 @@ class CustomFunction:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -60,6 +63,12 @@ class CustomFunction:
     def __repr__(self) -> str:
         return f"<{self.primitive} of {core.describe_function(self.fun)}>"
 
+    def __getattr__(self, name: str) -> Any:
+        """Find `def_vmap`, `defjvp` and the like in the function, if it has rules of its own, too."""
+        if name.startswith("def") and hasattr(type(fun := self.__dict__.get("fun")), name):
+            return getattr(fun, name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def rules(self) -> tuple[Callable[..., Any], ...]:
         """The functions that make up the rule; none if it is not defined."""
         raise NotImplementedError
@@ -68,7 +77,7 @@ class CustomFunction:
         """A call with arguments of this structure."""
         raise NotImplementedError
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if not self.rules():
             define = self.primitive.name.replace("custom_", "def")
             raise AttributeError(f"{self.primitive}: {self.__name__} has no rule: define one with {define}.")
@@ -87,6 +96,12 @@ class CustomFunction:
         outs = self.primitive.bind(*given, custom=custom, jaxpr=None, n_consts=None)
         return pytree.unflatten(custom.out_tree, outs)
 
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> "CustomFunction[P, R]": ...
+    @overload
+    def __get__(
+        self: "CustomFunction[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
+    ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import tapeless.numpy as tnp
+from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 
 Schedule = Callable[[Any], Any]

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
@@ -17,8 +17,12 @@ from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
-class custom_jvp(CustomFunction):
+
+class custom_jvp(CustomFunction[P, R]):
     """A function with a JVP rule of its own, which reverse mode uses too.
 
     Args:
@@ -42,7 +46,7 @@ class custom_jvp(CustomFunction):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -50,9 +54,7 @@ class custom_jvp(CustomFunction):
         self.jvp: Callable[..., Any] | None = None
         self.symbolic_zeros = False
 
-    def defjvp(
-        self, jvp: Callable[..., Any], symbolic_zeros: bool = False, *, check_linear: bool = True
-    ) -> Callable[..., Any]:
+    def defjvp(self, jvp: Rule, symbolic_zeros: bool = False, *, check_linear: bool = True) -> Rule:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
 
         Args:
@@ -80,8 +82,10 @@ class custom_jvp(CustomFunction):
             if row is not None:
                 check_callable("custom_jvp", row, "a rule of defjvps")
 
+        function = cast(Any, self)  # of P, but in the rule of whatever it is given
+
         def rule(primals: Any, tangents: Any) -> tuple[Any, Any]:
-            value = self(*primals)
+            value = function(*primals)
             terms = [
                 row(pytree.tree_map(_array, t), value, *primals)
                 for row, t in zip(jvps, tangents, strict=True)
@@ -108,7 +112,7 @@ def _array(t: Any) -> Any:
 class _JVPCall(FlatCall):
     """One call of a custom_jvp function."""
 
-    custom: custom_jvp
+    custom: Any  # the custom_jvp function, which as a class's attribute would be a method to type checkers
 
     def describe_rule(self) -> str:
         """`the rule of f`."""

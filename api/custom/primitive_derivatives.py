@@ -6,9 +6,10 @@ None for the others.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from tapeless.custom.primitives import OwnPrimitive, Registry
+from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry
 from tapeless.interpreters import jvp, transpose
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -42,6 +43,8 @@ def _of_one_result(rule: Rule) -> Rule:
 
 def _own_jvp(primitive: OwnPrimitive) -> Rule:
     """The rule of a primitive of ours, as JAX's are called."""
+    if isinstance(primitive, FunctionPrimitive):
+        return lambda primals, tangents, **params: _jvp_by(partial(primitive.bind, **params), primals, tangents)
     rule, several = jvp.rules[primitive.operation], primitive.multiple_results
 
     def as_jaxs(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
@@ -49,6 +52,19 @@ def _own_jvp(primitive: OwnPrimitive) -> Rule:
         return (list(outs), list(pushed)) if several else (outs[0], pushed[0])
 
     return as_jaxs
+
+
+def _jvp_by(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """Value and tangents of a function of arrays, whose results are an array or a list."""
+    several = list[bool]()
+
+    def flat(*args: Any) -> Sequence[Any]:
+        outs = function(*args)
+        several.append(isinstance(outs, list))
+        return outs if several[-1] else (outs,)
+
+    outs, pushed = jvp.jvp(flat, primals, tangents)
+    return (outs, pushed) if several[-1] else (outs[0], pushed[0])
 
 
 primitive_jvps = Registry("jvp", own=_own_jvp)  # rule(primals, tangents, **params) -> results, their tangents

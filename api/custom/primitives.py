@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tapeless.interpreters import user_primitives
 from tapeless.lowering import dispatch
 from tapeless.tracer import core
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
@@ -106,6 +107,27 @@ class OwnPrimitive(LibraryPrimitive):
 
     def bind(self, *args: Any, **params: Any) -> Any:
         return super().bind(*args, **self.ours(params))
+
+
+class FunctionPrimitive(OwnPrimitive):
+    """A function by the name of a primitive of JAX's, for libraries that bind it: `function(*arrays, **JAX's params)`.
+
+    If there is a primitive of ours by that name, with other parameters or results, it is equal to that, and finds its
+    equations. Otherwise no equation of any program is of it: those are equations of what the function is made of.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], multiple_results: bool) -> None:
+        ours = next((p for p in core.all_primitives() if p.name == name), None)
+        super().__init__(ours or core.Primitive(name, _types_of_none, registered=False), multiple_results)
+        self.function = function
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        found = self.function(*args, **params)
+        return list(found) if self.multiple_results else found
+
+
+def _types_of_none(*avals: Any, **params: Any) -> Any:
+    raise InternalError("no equation is of a function")
 
 
 def defined(primitive: Any) -> UserPrimitive:

@@ -5,7 +5,7 @@ backward rule, applied it is the transpose of that rule. So either mode uses wha
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.held_references import holding
@@ -18,8 +18,11 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.types import aval_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class custom_vjp(CustomFunction):
+
+class custom_vjp(CustomFunction[P, R]):
     """A function with a backward rule of its own; forward mode uses the transpose of that rule.
 
     Args:
@@ -40,7 +43,7 @@ class custom_vjp(CustomFunction):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -92,7 +95,7 @@ class custom_vjp(CustomFunction):
 class _VJPCall(FlatCall):
     """One call of a custom_vjp function."""
 
-    custom: custom_vjp
+    custom: Any  # the custom_vjp function, which as a class's attribute would be a method to type checkers
 
     def describe_rule(self) -> str:
         """`the forward rule f_fwd of f`."""

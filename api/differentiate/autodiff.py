@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -30,7 +30,45 @@ from tapeless.tracer.primitives.operands import constant, known_elements
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, is_arraylike
 
+P = ParamSpec("P")
+A = TypeVar("A", bound=Any)  # the argument that is differentiated; bound, so that those of lambdas are taken as Any
+R = TypeVar("R")
+Aux = TypeVar("Aux")
 
+
+@overload
+def grad(
+    fun: Callable[Concatenate[A, P], Any],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[A, P], A]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[A, P], tuple[Any, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[A, P], tuple[A, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: Sequence[int],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -63,6 +101,39 @@ def grad(
     return gradient
 
 
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[A, P], R],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[A, P], tuple[R, A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[A, P], tuple[R, Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[Concatenate[A, P], tuple[tuple[R, Aux], A]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: Sequence[int],
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -104,6 +175,12 @@ def _value_and_grad(
     return value_and_gradient
 
 
+@overload
+def vjp(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, PullBack]: ...
+@overload
+def vjp(fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]) -> tuple[R, PullBack, Aux]: ...
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and the function that pulls cotangents of its result back to its arguments.
 
@@ -140,6 +217,16 @@ def _vjp_of_references(who: str, f: OfArrays, has_aux: bool) -> Any:
     return (values, pulling, aux) if has_aux else (values, pulling)
 
 
+@overload
+def jvp(
+    fun: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, Aux]], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: Literal[True]
+) -> tuple[R, R, Aux]: ...
+@overload
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
     """Value and derivative of `fun` at `primals` in the direction `tangents`.
 
@@ -180,6 +267,12 @@ def _jvp_of_references(f: OfArrays, tangents: OfArrays, has_aux: bool) -> Any:
     return (values, pushed, *aux)
 
 
+@overload
+def linearize(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -> tuple[R, LinearMap]: ...
+@overload
+def linearize(fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]) -> tuple[R, LinearMap, Aux]: ...
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and its derivative at `primals` as a linear map that may be applied many times.
 
@@ -203,7 +296,7 @@ def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], ha
     return (*result, f.aux(values)) if has_aux else result
 
 
-def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., Any]:
+def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., tuple[Any, ...]]:
     """The transpose of a linear function: maps cotangents of its result to cotangents of its arguments.
 
     Args:

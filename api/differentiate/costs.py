@@ -5,13 +5,13 @@ from functools import cached_property, reduce
 from operator import add as plus
 from typing import NamedTuple
 
+from tapeless.differentiate import residuals
 from tapeless.interpreters import partial_eval
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.analysis.cost import Cost
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.lowering import dispatch
-from tapeless.remat import residuals
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 OPERATIONS = ("nonlinear", "adds", "multiplies", "drops", "work")

@@ -6,11 +6,10 @@ one function at another point gives a map of the same structure.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
-from tapeless.differentiate.costs import ProgramCost
 from tapeless.differentiate.references import entries_of, placed
 from tapeless.differentiate.tangents import instantiated, own_array, tangent, typed
 from tapeless.interpreters import linear_operators
@@ -19,10 +18,16 @@ from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.equivalence import form_of
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.numpy import arithmetic, asarray, concatenate, diagonal, eye, ravel, zeros
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.shape import reshape
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+if TYPE_CHECKING:
+    from tapeless.differentiate import costs
+else:
+    costs = LateModule("tapeless.differentiate.costs")
 
 
 class Space(NamedTuple):
@@ -167,9 +172,9 @@ class LinearMap:
         return self.map_type.jaxpr
 
     @property
-    def cost(self) -> ProgramCost:
+    def cost(self) -> "costs.ProgramCost":
         """The scalar operations that applying the map takes, counted as `tl.cost` counts them."""
-        return ProgramCost([ClosedJaxpr(self.jaxpr)])
+        return costs.ProgramCost([ClosedJaxpr(self.jaxpr)])
 
     # ---- maps made of maps
 

@@ -6,17 +6,17 @@ from typing import Any
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
+from tapeless.differentiate import residuals
 from tapeless.differentiate.autodiff import linear_jaxpr, zeros_among
 from tapeless.differentiate.costs import ProgramCost
 from tapeless.differentiate.linear_maps import LinearMap
+from tapeless.differentiate.residuals import Residuals
 from tapeless.interpreters import partial_eval, transpose
 from tapeless.interpreters.analysis import cost as counting
 from tapeless.interpreters.analysis import linear_a
 from tapeless.interpreters.analysis import strict_form as strictness
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
-from tapeless.remat import residuals
-from tapeless.remat.residuals import Residuals
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 
 
@@ -76,8 +76,7 @@ def unzip(
         raise ValueError(
             "unzip: strict=True takes no policy, for the strict form saves every residual. Leave one of them out."
         )
-    closed, names = program_of("unzip", fun, primals, kwargs), residuals.argument_names(fun, primals, kwargs)
-    residuals.check_differentiable("unzip", fun, closed, names)
+    closed, names = residuals.differentiable_program("unzip", fun, primals, kwargs)
     return unzip_program(closed, names, policy, strict)
 
 

@@ -2,12 +2,12 @@
 
 import typing as _typing
 
-from tapeless.host.callbacks import io_callback
-from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = ["checkify", "io_callback", "jet", "ode"]
 
 if _typing.TYPE_CHECKING:
     from tapeless.experimental import checkify, jet, ode
+    from tapeless.host.callbacks import io_callback
 else:
-    __getattr__ = _imported_late(globals(), {"checkify": "", "jet": "", "ode": ""})
+    __getattr__ = _imported_late(globals(), {"": "checkify jet ode", "host.callbacks": "io_callback"})

@@ -1,5 +1,5 @@
 """Differential equations: the names of `jax.experimental.ode`."""
 
-from tapeless.integrators.odeint import odeint
+from tapeless.experimental.integrators.odeint import odeint
 
 __all__ = ["odeint"]

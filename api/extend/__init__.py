@@ -3,3 +3,7 @@
 from tapeless.extend import core, interpreters, linear_util, source_info_util
 
 __all__ = ["core", "interpreters", "linear_util", "source_info_util"]
+
+
+def __dir__() -> list[str]:
+    return __all__

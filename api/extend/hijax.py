@@ -1,6 +1,5 @@
 """Types of values that libraries define: the names of `jax.experimental.hijax` that they declare them by."""
 
-from tapeless.core import AbstractValue
 from tapeless.custom.hijax import (
     HiPrimitive,
     MutableHiType,
@@ -12,6 +11,7 @@ from tapeless.custom.hijax import (
 from tapeless.interpreters.transpose import is_linear as is_undefined_primal
 from tapeless.interpreters.zero import Zero
 from tapeless.interpreters.zero import instantiate as instantiate_zeros
+from tapeless.tracer.types import ShapedArray as AbstractValue
 
 __all__ = [
     "AbstractValue",

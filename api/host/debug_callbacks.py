@@ -1,10 +1,11 @@
-"""Debugging of compiled programs: print and callback, the namespace `tapeless.debug`.
+"""Debugging of compiled programs: print, log and callback, of the namespace `tapeless.debug`.
 
 What looks leaves the program as it is. Under differentiation it sees primal values, once; under vmap it is called for
 each example, in order; in loops and branches whenever these are run. Calls that a transposed program would make are
-dropped. JAX's `debug.breakpoint` is left out: a callback may call `breakpoint()` itself.
+dropped.
 """
 
+import importlib
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 
 from tapeless.arguments.checks import check_callable
 from tapeless.host.callbacks import received, sent
-from tapeless.tracer import pytree
+from tapeless.tracer import pytree, source
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
@@ -45,10 +46,41 @@ def debug_print(
     >>> jit(lambda x: debug_print("x = {}", 2 * x))(1.5)
     x = 3.0
     """
-    if fmt is None:
-        _check_no_values("print", args, kwargs)
-        return lambda fmt, *args, **kwargs: _print(fmt, args, kwargs, ordered, skip_format_check)
-    return _print(fmt, args, kwargs, ordered, skip_format_check)
+    return _formatting("print", _printed, fmt, args, kwargs, ordered, skip_format_check)
+
+
+def debug_log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Log values when the program runs, as `debug.print` prints them.
+
+    They go to the logger "tapeless" at the level `logging.INFO`, in records with the user's file and line.
+
+    Args, Raises: as of `debug.print`.
+    """
+    return _formatting("log", _to_log(source.current()), fmt, args, kwargs, ordered, skip_format_check)
+
+
+def _printed(message: str) -> None:
+    sys.stdout.write(message + "\n")
+
+
+def _to_log(place: source.Source | None) -> Callable[[str], None]:
+    """Make a function that logs a message as one of a place in the user's program."""
+    file, line = (place.file, place.line) if place else ("", 0)
+
+    def logged(message: str) -> None:
+        logging = importlib.import_module("logging")  # loaded when there is something to log
+        logger = logging.getLogger("tapeless")
+        if logger.isEnabledFor(logging.INFO):
+            logger.handle(logger.makeRecord("tapeless", logging.INFO, file, line, message, (), None))
+
+    return logged
 
 
 def debug_callback(
@@ -94,34 +126,46 @@ def _call(callback: Any, args: Any, kwargs: Any, ordered: bool) -> None:
     _bind(callback, getattr(callback, "__name__", type(callback).__name__), args, kwargs, ordered)
 
 
-def _print(fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool) -> None:
+def _formatting(
+    who: str, tell: Callable[[str], None], fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool
+) -> Any:
+    """Have values formatted and told; without a format, return a function that takes it and the values."""
+    if fmt is None:
+        _check_no_values(who, args, kwargs)
+        return lambda fmt, *args, **kwargs: _tell(who, tell, fmt, args, kwargs, ordered, skip_check)
+    return _tell(who, tell, fmt, args, kwargs, ordered, skip_check)
+
+
+def _tell(
+    who: str, tell: Callable[[str], None], fmt: Any, args: Any, kwargs: Any, ordered: bool, skip_check: bool
+) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(f"debug.print: expected a format string, not {fmt!r} of type {type(fmt).__name__}.")
+        raise TypeError(f"debug.{who}: expected a format string, not {fmt!r} of type {type(fmt).__name__}.")
     if not skip_check:
-        _check_format(fmt, args, kwargs)
+        _check_format(who, fmt, args, kwargs)
     options: Any = np.get_printoptions()
 
     def write(*args: Any, **kwargs: Any) -> None:
         with np.printoptions(**options):
-            sys.stdout.write(_formatted(fmt, args, kwargs) + "\n")
+            tell(_formatted(who, fmt, args, kwargs))
 
-    _bind(write, f"print({fmt!r})", args, kwargs, ordered)
+    _bind(write, f"{who}({fmt!r})", args, kwargs, ordered)
 
 
-def _check_format(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _check_format(who: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     try:
-        _FormatCheck(fmt).format(fmt, *args, **kwargs)
+        _FormatCheck(who, fmt).format(fmt, *args, **kwargs)
     except ValueError as error:
-        if str(error).startswith("debug.print: "):
+        if str(error).startswith(f"debug.{who}: "):
             raise
-        raise ValueError(f"debug.print: {fmt!r} is not a format string: {error}.") from None
+        raise ValueError(f"debug.{who}: {fmt!r} is not a format string: {error}.") from None
 
 
-def _formatted(fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def _formatted(who: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     try:
         return fmt.format(*args, **kwargs)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"debug.print: {fmt!r} does not fit its values: {error}.") from None
+        raise type(error)(f"debug.{who}: {fmt!r} does not fit its values: {error}.") from None
 
 
 def _bind(function: Callable[..., Any], name: str, args: Any, kwargs: Any, ordered: bool) -> None:
@@ -165,8 +209,8 @@ def _is_array(x: Any) -> bool:
 class _FormatCheck(string.Formatter):
     """Finds out whether a format string and values go together, and formats nothing."""
 
-    def __init__(self, fmt: str) -> None:
-        self._fmt = fmt
+    def __init__(self, who: str, fmt: str) -> None:
+        self._who, self._fmt = f"debug.{who}", fmt
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
@@ -180,22 +224,22 @@ class _FormatCheck(string.Formatter):
         except IndexError:
             n = len(args)
             raise IndexError(
-                f"debug.print: {self._fmt!r} prints value {key}, counted from 0, but {n} {'is' if n == 1 else 'are'} "
+                f"{self._who}: {self._fmt!r} prints value {key}, counted from 0, but {n} {'is' if n == 1 else 'are'} "
                 f"given."
             ) from None
         except KeyError:
             names = ", ".join(kwargs) or "none"
-            raise KeyError(f"debug.print: {self._fmt!r} prints {key!r}, but the values by name are: {names}.") from None
+            raise KeyError(f"{self._who}: {self._fmt!r} prints {key!r}, but the values by name are: {names}.") from None
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Also says of a part of a value, `{x.name}` or `{x[0]}`, that it is not there."""
         try:
             return super().get_field(field_name, args, kwargs)
         except (AttributeError, LookupError) as error:
-            if str(error).lstrip('"').startswith("debug.print: "):
+            if str(error).lstrip('"').startswith(f"{self._who}: "):
                 raise
             raise type(error)(
-                f"debug.print: {self._fmt!r} prints {field_name!r}, which is not there: {error.args[0]}."
+                f"{self._who}: {self._fmt!r} prints {field_name!r}, which is not there: {error.args[0]}."
             ) from None
 
     def check_unused_args(self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -203,7 +247,7 @@ class _FormatCheck(string.Formatter):
         unused += [name for name in kwargs if name not in used_args]
         if unused:
             raise ValueError(
-                f"debug.print: {self._fmt!r} does not print the values {', '.join(unused)}.\n"
+                f"{self._who}: {self._fmt!r} does not print the values {', '.join(unused)}.\n"
                 "  Every value needs its place, {} or {name}. In an f-string these places are filled when tracing: "
                 "pass a plain string."
             )

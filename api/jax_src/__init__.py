@@ -3,3 +3,7 @@
 from tapeless.jax_src import ad_util, core, dispatch, dtypes, flatten_util, state, traceback_util, tree_util
 
 __all__ = ["ad_util", "core", "dispatch", "dtypes", "flatten_util", "state", "traceback_util", "tree_util"]
+
+
+def __dir__() -> list[str]:
+    return __all__

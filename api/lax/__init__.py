@@ -2,27 +2,9 @@
 
 import typing as _typing
 
-from tapeless.batch.collectives import (
-    all_gather,
-    all_to_all,
-    axis_index,
-    axis_size,
-    pmax,
-    pmean,
-    pmin,
-    ppermute,
-    pshuffle,
-    psum,
-    psum_scatter,
-    pswapaxes,
-)
-from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
-from tapeless.control_flow.scan import associative_scan, map, scan
-from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+from tapeless.custom.own_primitive_names import FUNCTIONS_IN_LAX as _FUNCTIONS
 from tapeless.custom.own_primitive_names import IN_LAX as _PRIMITIVES
-from tapeless.late_names import imported_late as _imported_late
-from tapeless.lax import linalg
-from tapeless.remat.checkpoint import optimization_barrier
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.bits import (
     bitcast_convert_type,
     bitwise_and,
@@ -36,18 +18,18 @@ from tapeless.tracer.primitives.bits import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from tapeless.tracer.primitives.checkpoint import dce_sink
 from tapeless.tracer.primitives.contraction import (
-    ConvDimensionNumbers,
     Precision,
     batch_matmul,
     conv,
-    conv_dimension_numbers,
     conv_general_dilated,
     conv_transpose,
     conv_with_general_padding,
     dot,
     dot_general,
 )
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from tapeless.tracer.primitives.elementwise import (
     RoundingMethod,
     abs,
@@ -127,6 +109,7 @@ from tapeless.tracer.primitives.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from tapeless.tracer.primitives.random import RandomAlgorithm, rng_bit_generator
 from tapeless.tracer.primitives.reduction import (
     argmax,
     argmin,
@@ -195,6 +178,8 @@ from tapeless.tracer.primitives.windows import (
 __all__ = [
     "ConvDimensionNumbers",
     "ConvGeneralDilatedDimensionNumbers",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
     "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
@@ -202,6 +187,7 @@ __all__ = [
     "Precision",
     "PrecisionLike",
     "RaggedDotDimensionNumbers",
+    "RandomAlgorithm",
     "RoundingMethod",
     "ScatterDimensionNumbers",
     "abs",
@@ -268,6 +254,7 @@ __all__ = [
     "cumsum",
     "custom_linear_solve",
     "custom_root",
+    "dce_sink",
     "digamma",
     "div",
     "dot",
@@ -354,8 +341,10 @@ __all__ = [
     "rem",
     "reshape",
     "rev",
+    "rng_bit_generator",
     "round",
     "rsqrt",
+    "scaled_dot",
     "scan",
     "scatter",
     "scatter_add",
@@ -384,6 +373,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stage",
     "stop_gradient",
     "sub",
     "switch",
@@ -399,7 +389,25 @@ __all__ = [
 ]
 
 if _typing.TYPE_CHECKING:
+    from tapeless.batch.collectives import (
+        all_gather,
+        all_to_all,
+        axis_index,
+        axis_size,
+        pmax,
+        pmean,
+        pmin,
+        ppermute,
+        pshuffle,
+        psum,
+        psum_scatter,
+        pswapaxes,
+    )
     from tapeless.batch.reductions import reduce, reduce_window
+    from tapeless.control_flow.branches_and_loops import cond, fori_loop, switch, while_loop
+    from tapeless.control_flow.scan import associative_scan, map, scan
+    from tapeless.custom.linear_solves import custom_linear_solve, custom_root
+    from tapeless.lax import linalg
     from tapeless.lax.aliases import (
         ConvGeneralDilatedDimensionNumbers,
         DotDimensionNumbers,
@@ -409,6 +417,7 @@ if _typing.TYPE_CHECKING:
         composite,
         platform_dependent,
     )
+    from tapeless.lax.barriers import optimization_barrier
     from tapeless.lax.convolutions import (
         conv_general_dilated_local,
         conv_general_dilated_patches,
@@ -424,6 +433,7 @@ if _typing.TYPE_CHECKING:
         ragged_dot,
         ragged_dot_general,
     )
+    from tapeless.lax.scaled_contraction import scaled_dot
     from tapeless.lax.shapes import (
         broadcast_like,
         broadcast_shapes,
@@ -437,51 +447,35 @@ if _typing.TYPE_CHECKING:
         reduce_window_shape_tuple,
         shape_as_value,
         stack,
+        stage,
         unstack,
     )
+    from tapeless.tracer.primitives.dot_algorithms import DotAlgorithm, DotAlgorithmPreset
 else:
     _LATE = {
-        "custom.own_primitives": _PRIMITIVES,
-        "batch.reductions": ("reduce", "reduce_window"),
-        "lax.aliases": (
-            "ConvGeneralDilatedDimensionNumbers",
-            "DotDimensionNumbers",
-            "PrecisionLike",
+        "": "linalg",
+        "batch.collectives": (
+            "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle psum psum_scatter pswapaxes"
         ),
-        "lax.alternatives": (
-            "composite",
-            "platform_dependent",
-        ),
-        "lax.convolutions": (
-            "conv_general_dilated_local",
-            "conv_general_dilated_patches",
-        ),
-        "lax.elements": (
-            "approx_max_k",
-            "approx_min_k",
-            "mulhi",
-            "scatter_apply",
-        ),
-        "lax.ragged": (
-            "RaggedDotDimensionNumbers",
-            "ragged_dot",
-            "ragged_dot_general",
-        ),
+        "batch.reductions": "reduce reduce_window",
+        "control_flow.branches_and_loops": "cond fori_loop switch while_loop",
+        "control_flow.scan": "associative_scan map scan",
+        "custom.linear_solves": "custom_linear_solve custom_root",
+        "lax.aliases": "ConvGeneralDilatedDimensionNumbers DotDimensionNumbers PrecisionLike",
+        "lax.alternatives": "composite platform_dependent",
+        "lax.barriers": "optimization_barrier",
+        "lax.convolutions": "conv_general_dilated_local conv_general_dilated_patches",
+        "lax.elements": "approx_max_k approx_min_k mulhi scatter_apply",
+        "lax.ragged": "RaggedDotDimensionNumbers ragged_dot ragged_dot_general",
+        "lax.scaled_contraction": "scaled_dot",
         "lax.shapes": (
-            "broadcast_like",
-            "broadcast_shapes",
-            "broadcast_to_rank",
-            "conv_general_permutations",
-            "conv_general_shape_tuple",
-            "conv_shape_tuple",
-            "conv_transpose_shape_tuple",
-            "dtype",
-            "empty",
-            "reduce_window_shape_tuple",
-            "shape_as_value",
-            "stack",
-            "unstack",
+            "broadcast_like broadcast_shapes broadcast_to_rank conv_general_permutations conv_general_shape_tuple"
+            " conv_shape_tuple conv_transpose_shape_tuple dtype empty reduce_window_shape_tuple shape_as_value"
+            " stack stage unstack"
         ),
+        "function_primitives": " ".join(_FUNCTIONS),
+        "custom.own_primitives": " ".join(_PRIMITIVES),
+        "tracer.primitives.dot_algorithms": "DotAlgorithm DotAlgorithmPreset",
     }
-    __all__.extend(_PRIMITIVES)
-    __getattr__ = _imported_late(globals(), {name: module for module, names in _LATE.items() for name in names})
+    __all__.extend([*_FUNCTIONS, *_PRIMITIVES])
+    __getattr__ = _imported_late(globals(), _LATE)

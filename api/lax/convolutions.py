@@ -10,9 +10,9 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.primitives.contraction import (
     Precision,
     canonical_precision,
-    conv_dimension_numbers,
     dot_general,
 )
+from tapeless.tracer.primitives.dimension_numbers import conv_dimension_numbers
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.shape import reshape
 from tapeless.tracer.primitives.windows import window_params

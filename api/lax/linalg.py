@@ -2,8 +2,9 @@
 
 import typing as _typing
 
+from tapeless.custom.own_primitive_names import FUNCTIONS_IN_LINALG as _FUNCTIONS
 from tapeless.custom.own_primitive_names import IN_LINALG as _PRIMITIVES
-from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.primitives.condensed_forms import hessenberg, schur, tridiagonal
 from tapeless.tracer.primitives.factorization import lu, qr
 from tapeless.tracer.primitives.linalg import cholesky, triangular_solve
@@ -39,12 +40,11 @@ if _typing.TYPE_CHECKING:
     from tapeless.tracer.householder import householder_product, ormqr
 else:
     _LATE = {
-        "cholesky_update": "lax.matrix_functions",
-        "householder_product": "tracer.householder",
-        "lu_pivots_to_permutation": "lax.matrix_functions",
-        "ormqr": "tracer.householder",
-        "qdwh": "lax.qdwh",
-        "symmetric_product": "lax.matrix_functions",
+        "function_primitives": " ".join(_FUNCTIONS),
+        "custom.own_primitives": " ".join(_PRIMITIVES),
+        "lax.matrix_functions": "cholesky_update lu_pivots_to_permutation symmetric_product",
+        "lax.qdwh": "qdwh",
+        "tracer.householder": "householder_product ormqr",
     }
-    __all__.extend(_PRIMITIVES)
-    __getattr__ = _imported_late(globals(), {**_LATE, **dict.fromkeys(_PRIMITIVES, "custom.own_primitives")})
+    __all__.extend([*_FUNCTIONS, *_PRIMITIVES])
+    __getattr__ = _imported_late(globals(), _LATE)

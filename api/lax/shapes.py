@@ -8,7 +8,9 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.primitives.contraction import ConvDimensionNumbers, conv_dimension_numbers, transposed_padding
+from tapeless.tracer.primitives.contraction import transposed_padding
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
+from tapeless.tracer.primitives.elementwise import copy
 from tapeless.tracer.primitives.operands import argsort, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
 from tapeless.tracer.primitives.windows import count, dilated, explicit_padding, per_axis
@@ -62,6 +64,11 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
         raise ValueError(f"unstack: {aval} has no axis.")
     place = canonical_axis(axis, aval.ndim)
     return tuple(index_in_dim(x, i, place, keepdims=False) for i in range(aval.shape[place]))
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """x as an array: while a program is being traced, as a value of that program, also if x is known."""
+    return copy(x)
 
 
 def empty(shape: int | Shape, dtype: Any, *, out_sharding: None = None) -> Array:

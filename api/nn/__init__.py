@@ -37,7 +37,7 @@ from tapeless.tracer.activations import (
     tanh,
 )
 from tapeless.tracer.attention import dot_product_attention
-from tapeless.tracer.errors import missing_name as _missing_name
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "celu",
@@ -76,6 +76,6 @@ __all__ = [
 ]
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-
-    def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing_name("tapeless.nn", name)
+    _SCALED = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
+    __all__.extend(_SCALED)
+    __getattr__ = _imported_late(globals(), {"lax.scaled_products": " ".join(_SCALED)})

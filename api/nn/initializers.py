@@ -1,5 +1,7 @@
 """Initializers of weights: the names of `jax.nn.initializers`. See `tapeless.tracer.initializers`."""
 
+import typing as _typing
+
 from tapeless.tracer.initializers import (
     Initializer,
     constant,
@@ -22,6 +24,7 @@ from tapeless.tracer.initializers import (
     xavier_uniform,
     zeros,
 )
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "Initializer",
@@ -45,3 +48,6 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.tracer.errors import missing_name as _missing_name
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy.fourier import (
     fft,
     fft2,
@@ -30,6 +30,4 @@ __all__ = [
 ]  # fmt: skip
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-
-    def __getattr__(name: str) -> _typing.NoReturn:
-        raise _missing_name("tapeless.numpy.fft", name)
+    __getattr__ = _imported_late(globals(), {})

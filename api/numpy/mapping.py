@@ -5,6 +5,7 @@ from typing import Any
 
 from tapeless.batch.vmap import vectorize, vmap
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy import padding
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.numpy.shaping import expand_dims, moveaxis, reshape
 from tapeless.tracer.numpy.ufuncs import ufunc
@@ -28,6 +29,27 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     found = array_operand("apply_along_axis", vmap(lambda row: func1d(row, *args, **kwargs))(rows))
     found, r = reshape(found, (*rest, *found.shape[1:])), found.ndim - 1
     return moveaxis(found, tuple(range(len(rest), len(rest) + r)), tuple(range(axis, axis + r)))
+
+
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
+    """The array with margins; see `tapeless.tracer.numpy.pad`, which says what each mode does.
+
+    Args:
+      mode: a name, or a function that is mapped over the vectors of the array with margins of 0, axis after axis:
+        vector [n], its widths (before, after), the axis, `kwargs` as a dict -> vector [n].
+    Raises: as that; ValueError if the function gives another shape than it was given.
+    """
+    if not callable(mode):
+        return padding.pad(array, pad_width, mode, **kwargs)
+    x = array_operand("pad", array)
+    widths = padding.widths_of(x, pad_width)
+    x = padding.pad(x, widths)
+    for axis, width in enumerate(widths):
+        found = apply_along_axis(mode, axis, x, width, axis, kwargs)
+        if found.shape != x.shape:
+            raise ValueError(f"pad: {mode!r:.80} made {found.aval} of {x.aval}: it must return each vector, filled.")
+        x = found
+    return x
 
 
 def _product(sizes: Sequence[int]) -> int:

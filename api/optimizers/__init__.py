@@ -3,6 +3,8 @@
 A step: `updates, state = optimizer.update(grads, state, params)`, then `params = apply_updates(params, updates)`.
 """
 
+import typing as _typing
+
 from tapeless.optimizers.backtracking import (
     BacktrackingLinesearchInfo,
     ScaleByBacktrackingLinesearchState,
@@ -98,6 +100,7 @@ from tapeless.optimizers.zoom import (
     ZoomLinesearchInfo,
     scale_by_zoom_linesearch,
 )
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "BacktrackingLinesearchInfo",
@@ -176,3 +179,6 @@ __all__ = [
     "warmup_exponential_decay_schedule",
     "with_extra_args_support",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -1,7 +1,8 @@
 """Random numbers from keys: the names of `jax.random`, and its bits."""
 
-from tapeless.random.counts import binomial, multinomial, poisson
-from tapeless.random.gamma import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
+import typing as _typing
+
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.prng_keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from tapeless.tracer.random import (
     bernoulli,
@@ -19,19 +20,6 @@ from tapeless.tracer.random import (
     randint,
     truncated_normal,
     uniform,
-)
-from tapeless.tracer.random_matrices import orthogonal
-from tapeless.tracer.random_transforms import (
-    double_sided_maxwell,
-    geometric,
-    lognormal,
-    maxwell,
-    multivariate_normal,
-    pareto,
-    rayleigh,
-    triangular,
-    wald,
-    weibull_min,
 )
 
 __all__ = [
@@ -83,3 +71,33 @@ __all__ = [
     "wald",
     "weibull_min",
 ]
+
+if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
+    from tapeless.random.counts import binomial, multinomial, poisson
+    from tapeless.random.gamma_family import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
+    from tapeless.tracer.random_matrices import orthogonal
+    from tapeless.tracer.random_transforms import (
+        double_sided_maxwell,
+        geometric,
+        lognormal,
+        maxwell,
+        multivariate_normal,
+        pareto,
+        rayleigh,
+        triangular,
+        wald,
+        weibull_min,
+    )
+else:
+    __all__ += ["random_gamma_p"]
+    _LATE = {
+        "function_primitives": "random_gamma_p",
+        "random.counts": "binomial multinomial poisson",
+        "random.gamma_family": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
+        "tracer.random_matrices": "orthogonal",
+        "tracer.random_transforms": (
+            "double_sided_maxwell geometric lognormal maxwell multivariate_normal pareto rayleigh triangular wald"
+            " weibull_min"
+        ),
+    }
+    __getattr__ = _imported_late(globals(), _LATE)

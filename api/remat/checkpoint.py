@@ -1,22 +1,42 @@
 """checkpoint: compute again in the backward pass instead of keeping; names for values, and a barrier, for both."""
 
 import functools
+import importlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import array, check_arrays, check_callable
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
 from tapeless.tracer.config import config
-from tapeless.tracer.incoming import incoming
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.primitives import checkpoint as primitives
 from tapeless.tracer.recency import Recent
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.types import aval_of, is_arraylike
+from tapeless.tracer.types import aval_of
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def checkpoint(
     fun: Callable[..., Any] | None = None,
     *,
@@ -51,7 +71,7 @@ def checkpoint(
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy, **given)
     _check(fun, policy, prevent_cse)
     names = static_argnames if isinstance(static_argnames, str) else tuple(static_argnames)
-    traced = _TracedCheckpoint(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"))
+    traced = _TracedCheckpoint(fun, Arguments.of(fun, static_argnums, names, "static", "checkpoint"), policy)
     how: dict[str, Any] = {"policy": save_none if policy is None else policy, "prevent_cse": prevent_cse}
 
     @functools.wraps(fun)
@@ -74,17 +94,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     2.0
     """
     _check_name(name)
-    return pytree.tree_map(lambda leaf: primitives.name(_array(leaf, f"checkpoint_name {name!r}"), name), x)
-
-
-def optimization_barrier(operand: Any) -> Any:
-    """Return arrays as values new to the compiler: none is had before all are, none is merged with its origin.
-
-    Raises: TypeError if a leaf is not an array.
-    """
-    leaves, tree = pytree.flatten(operand)
-    arrays = [_array(leaf, "optimization_barrier") for leaf in leaves]
-    return pytree.unflatten(tree, primitives.optimization_barrier(*arrays))
+    return pytree.tree_map(lambda leaf: primitives.name(array(leaf, f"checkpoint_name {name!r}"), name), x)
 
 
 _ADVICE = "\n  Make it static (static_argnums or static_argnames)."
@@ -94,8 +104,8 @@ _PROGRAMS_LIMIT = 256  # of one function
 class _TracedCheckpoint:
     """A function as a program, traced once for all arguments of the same types."""
 
-    def __init__(self, fun: Callable[..., Any], static: Arguments) -> None:
-        self._fun, self._static = fun, static
+    def __init__(self, fun: Callable[..., Any], static: Arguments, policy: Any) -> None:
+        self._fun, self._static, self._policy = fun, static, policy
         self._programs: Recent[Any, tuple[ClosedJaxpr, Any]] = Recent(_PROGRAMS_LIMIT)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[ClosedJaxpr, list[Any], Any]:
@@ -130,6 +140,9 @@ class _TracedCheckpoint:
             return outs
 
         jaxpr, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="checkpoint", function=self._fun)
+        if getattr(self._policy, "names", ()):
+            checks = importlib.import_module("tapeless.remat.policy_names")
+            checks.warn_of_misspelt(self._policy, jaxpr, core.describe_function(self._fun))
         name = "f" if jaxpr.name == "<lambda>" else jaxpr.name
         return ClosedJaxpr(jaxpr.replace(name=name), consts), out_tree
 
@@ -149,9 +162,3 @@ def _check(fun: Any, policy: Any, prevent_cse: Any) -> None:
 def _check_name(name: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name: the name must be a string, not {name!r} of type {type(name).__name__}.")
-
-
-def _array(x: Any, who: str) -> Any:
-    if not is_arraylike(x):
-        raise TypeError(f"{who}: {x!r} of type {type(x).__name__} is not an array.")
-    return incoming(x)

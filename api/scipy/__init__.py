@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from tapeless.late_names import imported_late as _imported_late
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial",
@@ -25,4 +25,4 @@ if _typing.TYPE_CHECKING:
         stats,
     )
 else:
-    __getattr__ = _imported_late(globals(), dict.fromkeys(__all__, ""))
+    __getattr__ = _imported_late(globals(), {"": " ".join(__all__)})

@@ -1,7 +1,10 @@
 """Linear algebra under the names of `scipy.linalg`: `tapeless.scipy.linalg`."""
 
-from tapeless.matrices.exponential import expm, expm_frechet
-from tapeless.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
+import typing as _typing
+
+from tapeless.scipy.matrices.exponential import expm, expm_frechet
+from tapeless.scipy.matrices.schur_form import funm, hessenberg, lu_solve, rsf2csf, schur, solve_sylvester, sqrtm
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.matrix_systems import (
     cho_factor,
     cho_solve,
@@ -45,3 +48,6 @@ __all__ = [
     "pascal", "polar", "qr", "qr_multiply", "rsf2csf", "schur", "solve", "solve_sylvester", "solve_triangular", "sqrtm",
     "svd", "toeplitz",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

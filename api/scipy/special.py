@@ -1,7 +1,9 @@
 """Special functions under the names of `scipy.special`: `tapeless.scipy.special`."""
 
-from tapeless.special_functions.quadratures import owens_t, wofz
-from tapeless.special_functions.recurrences import bessel_jn, expn, sph_harm_y
+import typing as _typing
+
+from tapeless.scipy.special_functions.quadratures import owens_t, wofz
+from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, sph_harm_y
 from tapeless.tracer.activations import log_softmax, logsumexp, softmax
 from tapeless.tracer.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
 from tapeless.tracer.gamma_relatives import (
@@ -16,6 +18,7 @@ from tapeless.tracer.gamma_relatives import (
     poch,
 )
 from tapeless.tracer.integrals import exp1, expi, fresnel, sici, spence
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.special import (
     bernoulli,
     betainc,
@@ -48,3 +51,6 @@ __all__ = [
     "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
     "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -13,6 +13,7 @@ Source: Radul et al. 2023, section 7.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
+from itertools import combinations
 from math import prod
 from operator import add as plus
 from operator import attrgetter
@@ -46,7 +47,11 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
+from tapeless.tracer.terms.evaluate import products_of
+from tapeless.tracer.terms.solve import write_apart
+from tapeless.tracer.terms.term import Term, Use, variables_of
 from tapeless.tracer.types import ShapedArray
 
 
@@ -411,6 +416,37 @@ def _conv_reads(eqn: Equation, k: int) -> int:
     return _features(eqn.invars[k].aval, eqn.params["dimension_numbers"][k]) * (hits.window if k else hits.elements)
 
 
+def _ein(eqn: Equation) -> Arithmetic:
+    """Count all products of terms, whether brackets hold or not; of the first that are written nothing is added."""
+    terms, products = eqn.params["terms"], [products_of(t) for t in eqn.params["terms"]]
+    multiplies = sum([n * multiplied_by(t) for t, n in zip(terms, products)])
+    written = [_written(t) for t in terms]
+    first = sum(written) if all(write_apart(t, u) for t, u in combinations(terms, 2)) else max(written, default=0)
+    return Arithmetic(max(sum(products) - first, 0), multiplies)
+
+
+def _written(t: Term) -> int:
+    """Bound the elements that a term writes: no more than its products, nor than the places along each axis."""
+    if 0 in t.sizes:
+        return 0
+    ends = [a.bounds(t.sizes) for a in t.out]
+    return min(
+        prod([t.sizes[v] for v in {v for a in t.out for v in variables_of(a)}]), prod([b - a + 1 for a, b in ends])
+    )
+
+
+def multiplied_by(t: Term, factors: int | None = None) -> int:
+    """Count what the first factor of a term is multiplied by: other factors, and the number; conjugates count, too."""
+    n = len(t.factors) if factors is None else factors
+    return max(n - 1, 0) + (t.coefficient != 1 and n > 0) + sum(f.use is Use.CONJUGATED for f in t.factors)
+
+
+def _ein_reads(eqn: Equation, k: int) -> int:
+    reads = [(t, f) for t in eqn.params["terms"] for f in t.factors if f.operand == k]
+    found = [prod([t.sizes[v] for v in {v for a in f.access for v in variables_of(a)}]) for t, f in reads]
+    return min(sum(found), _operand(eqn, k)) if found else _operand(eqn, k)
+
+
 def _substitution(eqn: Equation) -> Arithmetic:
     """Count forward substitution: for each unknown, a product with each one before it, and a division."""
     below = _result(eqn) * max(eqn.invars[0].aval.shape[-1] - 1, 0) // 2
@@ -468,7 +504,9 @@ _computes(linalg.triangular_solve_p, _substitution)
 _computes(tridiagonal_systems.tridiagonal_solve_p, _tridiagonal)
 _computes(contraction.dot_general_p, _dot)
 _computes(contraction.conv_general_dilated_p, _conv)
+_computes(ein_p, _ein)
 reads[contraction.conv_general_dilated_p] = _conv_reads
+reads[ein_p] = _ein_reads
 
 # ---- Fourier transforms --------------------------------------------------------------------------------------
 

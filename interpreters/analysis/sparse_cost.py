@@ -23,7 +23,17 @@ import numpy as np
 from tapeless.interpreters.analysis import cost as dense
 from tapeless.interpreters.analysis.cost import Arithmetic, Cost
 from tapeless.interpreters.analysis.operation_counts import operations_of
-from tapeless.interpreters.analysis.sparsity import LIMIT, Known, hits, join, known, meeting, results, whole
+from tapeless.interpreters.analysis.sparsity import (
+    LIMIT,
+    Known,
+    hits,
+    join,
+    known,
+    meeting,
+    products_that_meet,
+    results,
+    whole,
+)
 from tapeless.interpreters.analysis.sparsity_rules import Support
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.core import Primitive
@@ -32,6 +42,7 @@ from tapeless.tracer.primitives import contraction, control_flow, linear_solve, 
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives import reduction as r
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.types import ShapedArray
 
@@ -215,6 +226,17 @@ def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Ari
     return Arithmetic(int(np.maximum(found - 1, 0).sum()))
 
 
+def _ein(eqn: Equation, *given: Known) -> Arithmetic:
+    """Count the products that may differ from zero; what is zero or one is a bracket."""
+    terms, shape = eqn.params["terms"], eqn.outvars[0].aval.shape
+    found = [products_that_meet((t,), shape, given) for t in terms]
+    if any(n is None for n in found):
+        return dense.price_of(eqn).of_linear(eqn)
+    factors = [sum(given[f.operand].binary is not True for f in t.factors) for t in terms]
+    multiplies = [int(n.sum()) * dense.multiplied_by(t, m) for t, n, m in zip(terms, found, factors)]
+    return Arithmetic(int(np.maximum(sum(found) - 1, 0).sum()), sum(multiplies))
+
+
 counts[e.select_n_p] = lambda eqn, *given: Arithmetic()
 counts[e.imag_p] = lambda eqn, x: Arithmetic()  # a part of a pair is read
 counts[e.add_p], counts[e.sub_p], counts[e.mul_p] = _sum, _difference, _product
@@ -222,6 +244,7 @@ for _primitive in (e.neg_p, e.div_p, e.conj_p):
     counts[_primitive] = _scaling
 counts[r.reduce_sum_p], counts[r.cumsum_p], counts[contraction.dot_general_p] = _reduction, _cumulative, _contraction
 counts[i.scatter_add_p] = _scatter_add
+counts[ein_p] = _ein
 counts[i.scatter_mul_p] = lambda eqn, x, indices, updates: Arithmetic(0, updates.hits)
 
 # ---- programs ------------------------------------------------------------------------------------------------

@@ -185,7 +185,12 @@ def meeting(eqn: Equation, given: Sequence[Known]) -> Any:
     """Count the products that may differ from zero in each element of a sum; None if they are not told apart."""
     row = index_row(eqn)
     assert row is not None
-    products = _Products(row.results[0], eqn.outvars[0].aval.shape, given)
+    return products_that_meet(row.results[0], eqn.outvars[0].aval.shape, given)
+
+
+def products_that_meet(terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> Any:
+    """Count the products of terms, over these operands, that may differ from zero, as `meeting` does."""
+    products = _Products(terms, shape, given)
     return products.counts() if products.are_told_apart else None
 
 
@@ -199,7 +204,7 @@ class _Products:
         self._shape, self._given = tuple(shape), given
         there = [t for t in terms if 0 not in t.sizes]
         self.terms = tuple([_without_unknown_choice(t, given) if t.brackets else t for t in there])
-        self._is_choice = any(t is not u for t, u in zip(self.terms, there))
+        self._is_choice = any(t is not u for t, u in zip(self.terms, there)) and _are_cases(there)
         self._places = {k for t in self.terms for k in looked_up(t)}
         self._live = tuple([t for t in self.terms if all(k.support is not False for k in self._factors(t))])
         self.are_told_apart = (
@@ -282,6 +287,15 @@ def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
     """Drop the brackets of a term that compare the index of a case, if that index is not known."""
     kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
     return t if len(kept) == len(t.brackets) else term(t.out, t.sizes, t.factors, kept, t.coefficient)
+
+
+def _are_cases(terms: Sequence[Term]) -> bool:
+    """Tell whether terms, which write the same places, are distinct cases of one choice."""
+    cases = [[b for b in t.brackets if is_case(b)] for t in terms]
+    if any(len(own) != 1 for own in cases) or len({t.out for t in terms}) > 1:
+        return False
+    read = {(b.operand, b.access) for (b,) in cases}
+    return len(read) == 1 and len({b.index for (b,) in cases}) == len(terms)
 
 
 def _has_ones(k: Known) -> bool:

@@ -20,7 +20,7 @@ from tapeless.interpreters import (
 )
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
-from tapeless.interpreters.residual_provenance import spreading
+from tapeless.interpreters.residual_cut import may_be_repeated
 from tapeless.interpreters.rules.call import call_jvp, call_partial_eval, call_transposed
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import are_nonzero
@@ -45,7 +45,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
     """Tie the cotangents and the residuals that are rematerialized from by one optimization barrier."""
     again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
-    if all(spreading.get(eqn.primitive) for eqn in again):
+    if all(map(may_be_repeated, again)):
         return residuals, cts
     read = {v for eqn in again for v in eqn.invars}
     tied = [v in read for v in jaxpr.invars if not v.linear]
@@ -122,3 +122,15 @@ partial_eval.rules[c.optimization_barrier_p] = _barrier_partial_eval
 linearity.rules[c.optimization_barrier_p] = lambda check, eqn, facts: facts
 transpose.rules[c.optimization_barrier_p] = _barrier_transpose
 vmap.rules[c.optimization_barrier_p] = lambda size, args, dims: (c.optimization_barrier(*args), dims)
+
+
+# ---- a use ---------------------------------------------------------------------------------------------------
+
+
+def _sink_vmap(size: int, args: Any, dims: Any) -> Any:
+    c.dce_sink(args[0])
+    return (), ()
+
+
+jvp.rules[c.dce_sink_p] = lambda primals, tangents: (c.dce_sink_p.bind(*primals), ())
+vmap.rules[c.dce_sink_p] = _sink_vmap

@@ -9,7 +9,7 @@ from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.vmap import example_shape
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
-from tapeless.tracer.primitives.contraction import ConvDimensionNumbers
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.shape import full, reshape, rev

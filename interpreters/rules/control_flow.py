@@ -25,6 +25,7 @@ from tapeless.interpreters import (
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Check, Facts
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, UnzipTrace
+from tapeless.interpreters.residual_cut import Loop
 from tapeless.interpreters.transpose import is_linear
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zeros_of
 from tapeless.tracer import linear_vars, passes
@@ -148,12 +149,13 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
     of_consts, of_carry, of_xs = split_list(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
 
-    def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
-        halves = partial_eval.unzip_body(jaxpr, (*of_consts, *carry, *of_xs), linear_out=(*carry, *[False] * n_ys))
-        return halves, halves.linear_out[:n_carry]
+    def step(carry: Flags) -> tuple[tuple[Flags, Flags], Flags]:
+        given, must = (*of_consts, *carry, *of_xs), (*carry, *[False] * n_ys)
+        return (given, must), partial_eval.linear_results(jaxpr, given, must)[:n_carry]
 
-    halves, of_carry = _fixed_point(of_carry, step)
-    linear_in = (*of_consts, *of_carry, *of_xs)
+    (linear_in, must), of_carry = _fixed_point(of_carry, step)
+    steps = Loop(n_consts - sum(of_consts), n_carry - sum(of_carry), loop["length"])
+    halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=must, loop=steps)
     pushed = [x if trace.is_linear(x) else trace.zero(aval_of(x)) for x in where_true(linear_in, args)]
     tangents = split_list(pushed, sum(of_consts), sum(of_carry))
     primal = split_list(where_false(linear_in, args), n_consts - sum(of_consts), n_carry - sum(of_carry))
@@ -202,11 +204,11 @@ def _while_partial_eval(
     """Run the primal loop now, and stage the whole loop, which computes the primal values again, as the linear one."""
     of_test, of_consts, of_carry = split_list(tuple(map(trace.is_linear, args)), n_condition, n_body)
 
-    def step(carry: Flags) -> tuple[UnzippedJaxpr, Flags]:
-        halves = partial_eval.unzip_body(body, (*of_consts, *carry), linear_out=carry)
-        return halves, halves.linear_out
+    def step(carry: Flags) -> tuple[None, Flags]:
+        return None, partial_eval.linear_results(body, (*of_consts, *carry), carry)
 
-    halves, of_carry = _fixed_point(of_carry, step)
+    _, of_carry = _fixed_point(of_carry, step)
+    halves = partial_eval.unzip_body(body, (*of_consts, *of_carry), linear_out=of_carry)
     results = _primal_while(halves, condition, (*of_test, *of_carry), split_list(args, n_condition, n_body), of_consts)
     linear_in = (*of_test, *of_consts, *of_carry)
     params = {"condition": condition, "body": body, "n_condition": n_condition, "n_body": n_body}
@@ -233,7 +235,7 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
     linear_in = tuple(map(trace.is_linear, operands))
     if trace.is_linear(index):
         raise transpose.not_linear(c.cond_p, "its index depends on a linear value")
-    outs = zip(*[partial_eval.unzip_body(branch, linear_in).linear_out for branch in branches])
+    outs = zip(*[partial_eval.linear_results(branch, linear_in) for branch in branches])
     linear_out = tuple(map(any, outs))
     halves = [partial_eval.unzip_body(branch, linear_in, linear_out=linear_out) for branch in branches]
     primal = where_false(linear_in, operands)

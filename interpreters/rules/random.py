@@ -3,7 +3,10 @@
 from typing import Any
 
 from tapeless.interpreters import jvp, vmap
-from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
+from tapeless.tracer.primitives.control_flow import scan
+from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, rng_bit_generator_p, threefry2x32_p
+from tapeless.tracer.staging import trace_to_jaxpr
+from tapeless.tracer.types import aval_of
 
 
 def _random_wrap_vmap(size: int, args: Any, dims: Any) -> Any:
@@ -11,9 +14,20 @@ def _random_wrap_vmap(size: int, args: Any, dims: Any) -> Any:
     return random_wrap_p.bind(vmap.to_front(args[0], dims[0])), [0]
 
 
+def _rng_bit_generator_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    """One state after the other: XLA's generators take one."""
+    states = vmap.to_front(args[0], dims[0])
+    aval = aval_of(states)
+    of_one = aval.update(shape=aval.shape[1:])
+    program, _ = trace_to_jaxpr(lambda state: rng_bit_generator_p.bind(state, **params), [of_one], what="vmap")
+    return scan(program, (), (), [states], length=size), (0, 0)
+
+
 jvp.zero(threefry2x32_p)
+jvp.zero(rng_bit_generator_p)
 jvp.zero(random_wrap_p)
 jvp.zero(random_unwrap_p)
 vmap.elementwise(threefry2x32_p)
 vmap.elementwise(random_unwrap_p)
+vmap.rules[rng_bit_generator_p] = _rng_bit_generator_vmap
 vmap.rules[random_wrap_p] = _random_wrap_vmap

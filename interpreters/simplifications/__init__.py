@@ -12,11 +12,10 @@ from tapeless.interpreters.simplifications import (
 from tapeless.interpreters.simplifications.fusion import fuse
 from tapeless.interpreters.simplifications.masks import analysis as mask_analysis
 from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
-from tapeless.interpreters.simplifications.masks import rules as mask_rules
 from tapeless.interpreters.simplifications.slicing import pushdown
 
 _RULES = rewrites, control_flow, rows
-_RULES_OF_PASSES = masks_in_control_flow, mask_rules
+_RULES_OF_PASSES = (masks_in_control_flow,)
 
 for _steps, _sink in (
     (simplify.programs, mask_analysis.sink_masks),

@@ -1,35 +1,66 @@
 """Affine functions of indices, and comparisons of them, written as arrays: iotas, their multiples and sums."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.shape import iota_p
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p
+from tapeless.tracer.terms.affine import Affine, Symbol, Variable
 from tapeless.tracer.terms.term import Bracket, IsZero
 from tapeless.tracer.types import ShapedArray
 
 INDEX = np.dtype(np.int32)  # of these arrays
+WIDE = np.dtype(np.int64)  # of those that have larger elements
+SymbolValue = Callable[[Symbol], Atom]  # an integer scalar
 
 
-def where(w: Writer, bracket: Bracket, order: Sequence[Variable], shape: Sequence[int]) -> Atom:
-    """Write a mask that is true where a bracket holds, with an axis for each variable in order."""
+def where(
+    w: Writer, bracket: Bracket, order: Sequence[Variable], shape: Sequence[int], value: SymbolValue | None = None
+) -> Atom:
+    """Write a mask that is true where a bracket holds, with an axis for each variable in order.
+
+    Args:
+      value: that of a symbol, if the bracket has any.
+    """
     left = bracket.index.part(lambda c: c > 0) + max(bracket.index.constant, 0)
-    one, other = [index_array(w, a, order, shape) for a in (left, left - bracket.index)]  # no number is negative
+    sides = left, left - bracket.index  # without symbols, no number is negative
+    dtype = max([index_dtype(a, order, shape) for a in sides], key=lambda dtype: dtype.itemsize)
+    one, other = [index_array(w, a, order, shape, dtype, value) for a in sides]
     return w.write(e.eq_p if isinstance(bracket, IsZero) else e.ge_p, one, other)
 
 
-def index_array(w: Writer, a: Affine, order: Sequence[Variable], shape: Sequence[int]) -> Atom:
-    """Write an affine function of variables, with an axis for each of them in order."""
-    aval, parts = ShapedArray(tuple(shape), INDEX), list[Atom]()
+def index_dtype(a: Affine, order: Sequence[Variable], shape: Sequence[int]) -> np.dtype[Any]:
+    """Choose the dtype that holds all elements of `index_array`, and of its addends."""
+    largest = abs(a.constant) + sum(abs(k) * max(shape[order.index(v)], 1) for v, k in a.variables)
+    largest += sum(abs(k) * max(abs(s.low), abs(s.high)) for s, k in a.symbols)
+    return INDEX if largest < 2**31 else WIDE
+
+
+def index_array(
+    w: Writer,
+    a: Affine,
+    order: Sequence[Variable],
+    shape: Sequence[int],
+    dtype: np.dtype[Any] = INDEX,
+    value: SymbolValue | None = None,
+) -> Atom:
+    """Write an affine function of variables, and of symbols that have a `value`, with an axis for each variable."""
+    aval, parts = ShapedArray(tuple(shape), dtype), list[Atom]()
     for v, k in a.variables:
-        i = w.write(iota_p, dtype=INDEX, shape=aval.shape, dimension=order.index(v))
+        i = w.write(iota_p, dtype=dtype, shape=aval.shape, dimension=order.index(v))
         parts.append(i if k == 1 else w.write(e.mul_p, literal(k, aval), i))
+    for s, k in a.symbols:
+        assert value is not None
+        x = value(s)
+        x = x if x.aval.dtype == dtype else w.write(e.convert_element_type_p, x, dtype=dtype, weak_type=False)
+        x = w.write(broadcast_in_dim_p, x, shape=aval.shape, dims=()) if aval.shape else x
+        parts.append(x if k == 1 else w.write(e.mul_p, literal(k, aval), x))
     if a.constant or not parts:
         parts.append(literal(a.constant, aval))
     total = reduce(lambda x, y: w.write(e.add_p, x, y), parts)
-    return total if total.aval.shape else filled(w, a.constant, aval)
+    return total if total.aval.shape == aval.shape else filled(w, a.constant, aval)

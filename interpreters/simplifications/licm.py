@@ -1,8 +1,9 @@
 """Loop-invariant code motion: what a loop computes of constants alone is computed before it.
 
-The pass moves linear equations. A part that is read of their results then has a cotangent that is a part, too: of
-`x[::-1][i]` in a loop the reverse loop would else add a whole array at every step. Of a primal loop the same moves as
-far as residuals need it (residual_placement.py); what else is invariant there XLA moves.
+The pass moves linear equations, and what of known values these read. A part that is read of their results then has a
+cotangent that is a part, too: of `x[::-1][i]` in a loop the reverse loop would else add a whole array at every step.
+Of a primal loop the same moves as far as residuals need it (residual_placement.py); what else is invariant there XLA
+moves.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -65,11 +66,28 @@ def _lighter(w: Writer, eqn: Equation) -> Equation:
 
 
 def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
-    """The linear equations that move: those that make nothing that is larger. Remembered."""
+    """The linear equations that move, those that make nothing that is larger, and what they read. Remembered."""
     cache = _found.setdefault(jaxpr, {})
     if n_consts not in cache:
-        cache[n_consts] = invariant(jaxpr, n_consts, lambda eqn: any(v.linear for v in eqn.invars) and not _grows(eqn))
+        moved = invariant(jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not _grows(eqn))
+        needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
+        cache[n_consts] = needed_for(moved, needed)
     return cache[n_consts]
+
+
+def needed_for(eqns: Sequence[Equation], wanted: Collection[Atom]) -> list[Equation]:
+    """Select the equations that `wanted` depends on."""
+    needed = set(wanted)
+    found: list[Equation] = []
+    for eqn in reversed(eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            found.append(eqn)
+            needed.update(eqn.invars)
+    return found[::-1]
+
+
+def _has_linear_operand(eqn: Equation) -> bool:
+    return any(v.linear for v in eqn.invars)
 
 
 def _grows(eqn: Equation) -> bool:

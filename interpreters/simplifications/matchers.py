@@ -24,7 +24,7 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.constants import number, spread
 from tapeless.interpreters.simplify import Writer, filled
-from tapeless.tracer.core import Primitive, all_primitives
+from tapeless.tracer.core import Primitive, primitives_by_name
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives.elementwise import add_p, mul_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -115,7 +115,7 @@ class Rewrites:
         if not self.rows and self._after is not None:
             after, primitive = self._after, self.primitive
             return lambda w, *operands, **params: after(primitive, w, operands, params)
-        primitives = {f"{p.name}_p": p for p in all_primitives()}
+        primitives = {f"{name}_p": primitive for name, primitive in primitives_by_name().items()}
         names = {
             "Literal": Literal,
             "number": number,
@@ -170,7 +170,7 @@ def _name(node: ast.expr) -> str:
 
 @cache
 def _named() -> dict[str, Primitive]:
-    return {p.name: p for p in all_primitives()}
+    return primitives_by_name()
 
 
 def primitive_of(node: ast.expr) -> Primitive:

@@ -29,12 +29,14 @@ def _move(f: Function, outs: Any, x: Value, *, src: str, dst: str) -> Any:
 emit.rules[c.checkpoint_p] = emit.call
 emit.rules[c.name_p] = lambda f, outs, x, *, name: [x]
 emit.rules[c.move_p] = _move
+emit.rules[c.dce_sink_p] = lambda f, outs, x: []
 emit.rules[c.materialize_p] = emit.rules[c.optimization_barrier_p] = _barrier
 dispatch.inline[c.checkpoint_p] = lambda *args, jaxpr, **_: call.jit(jaxpr, *args)
 dispatch.inline[c.name_p] = lambda x, *, name: (x,)
 dispatch.inline[c.move_p] = lambda x, *, src, dst: (x,)  # eager values are in the device's own memory
 dispatch.inline[c.materialize_p] = lambda x: (x,)
+dispatch.inline[c.dce_sink_p] = lambda x: ()
 dispatch.inline[c.optimization_barrier_p] = lambda *args: args  # whatever runs one by one is neither merged nor moved
 ordering.rules[c.checkpoint_p] = ordering.call
-for _primitive in (c.name_p, c.move_p, c.materialize_p, c.optimization_barrier_p):
+for _primitive in (c.name_p, c.move_p, c.materialize_p, c.dce_sink_p, c.optimization_barrier_p):
     physical.moves(_primitive)

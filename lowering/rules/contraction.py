@@ -11,6 +11,8 @@ from tapeless.lowering.rules.reduction import padding_attribute
 from tapeless.tracer import dtypes
 from tapeless.tracer.primitives import contraction as c
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers
+from tapeless.tracer.types import ShapedArray
 
 
 def _dot_general(
@@ -23,7 +25,31 @@ def _dot_general(
     precision: c.Precisions,
     preferred_element_type: Any,
 ) -> Any:
-    return (f.op("dot_general", [x, y], outs[0], _dot_attributes(dimension_numbers, precision)),)
+    if isinstance(precision[0], c.Precision) or not dtypes.is_float(x.aval.dtype):
+        return (f.op("dot_general", [x, y], outs[0], _dot_attributes(dimension_numbers, precision)),)
+    return (_by_algorithm(f, outs[0], x, y, dimension_numbers, precision[0]),)
+
+
+def _by_algorithm(f: Function, out: ShapedArray, x: Value, y: Value, dims: c.Dims, preset: Any) -> Value:
+    """Convert operands to the types of an algorithm, multiply, and convert the result."""
+    if f.platform == "cpu" and preset.name not in _ON_CPU:
+        given = f"{x.aval} and {y.aval}"
+        raise NotImplementedError(f"dot_general: CPU has the precisions {', '.join(_ON_CPU)}, not {preset}: {given}.")
+    x, y = (f.convert(v, preset.operand_dtype(v.aval.dtype)) for v in (x, y))
+    (*types, total), *numbers = preset.spec
+    sides = [_ELEMENT_TYPES.get(t) or hlo.element(v.aval.dtype) for t, v in zip(types, (x, y), strict=True)]
+    fields = [f"{side}_precision_type = {t}" for side, t in zip(("lhs", "rhs"), sides, strict=True)]
+    fields.append(f"accumulation_type = {_ELEMENT_TYPES.get(total, 'f32')}")
+    fields += [f"{name} = {str(n).lower()}" for name, n in zip(_NUMBERS, numbers, strict=True)]
+    algorithm = f"algorithm = #stablehlo.dot_algorithm<{', '.join(fields)}>"
+    total = out.update(dtype=preset.sum_dtype(x.aval.dtype, y.aval.dtype, out.dtype))
+    return f.convert(f.op("dot_general", [x, y], total, f"{_dot_attributes(dims, _DEFAULT)}, {algorithm}"), out.dtype)
+
+
+_ON_CPU = "DEFAULT F16_F16_F16 BF16_BF16_F32 BF16_BF16_F32_X3 BF16_BF16_F32_X6 F32_F32_F32 F64_F64_F64".split()
+_ELEMENT_TYPES = {"float16": "f16", "bfloat16": "bf16", "tf32": "tf32", "float32": "f32", "float64": "f64"}
+_NUMBERS = ("lhs_component_count", "rhs_component_count", "num_primitive_operations", "allow_imprecise_accumulation")
+_DEFAULT = (c.Precision.DEFAULT, c.Precision.DEFAULT)
 
 
 @lru_cache(maxsize=1024)
@@ -69,7 +95,7 @@ def _convolution(
     padding: Any,
     lhs_dilation: tuple[int, ...],
     rhs_dilation: tuple[int, ...],
-    dimension_numbers: c.ConvDimensionNumbers,
+    dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
     precision: c.Precisions,
@@ -99,7 +125,9 @@ def _axes(heads: str, spec: Sequence[int]) -> str:
 
 
 def _precision(precision: c.Precisions) -> str:
-    return f"precision_config = [{', '.join(f'#stablehlo<precision {p.name}>' for p in precision)}]"
+    """The attribute; an algorithm, which is not one of the product, is the default."""
+    names = [p.name if isinstance(p, c.Precision) else "DEFAULT" for p in precision]
+    return f"precision_config = [{', '.join(f'#stablehlo<precision {name}>' for name in names)}]"
 
 
 emit.rules[c.dot_general_p] = _dot_general

@@ -1,14 +1,23 @@
-"""Lowering of random bits: plain integer operations, hence the same bits on every device. Keys are their words."""
+"""Lowering of random bits: plain integer operations, hence the same bits on every device; of XLA's generators, and of
+keys, which are their words."""
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from tapeless.lowering import dispatch, emit, physical
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.key_array import KeyArray
-from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.primitives.random import (
+    RandomAlgorithm,
+    random_unwrap_p,
+    random_wrap_p,
+    rng_bit_generator_p,
+    threefry2x32_p,
+)
+from tapeless.tracer.types import ShapedArray, aval_of
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA  # of the key schedule; Salmon et al. 2011, section 3.2
@@ -49,6 +58,27 @@ def _rotated(f: Function, x: Value, bits: int) -> Value:
 
 
 emit.rules[threefry2x32_p] = _threefry2x32
+
+
+def _rng_bit_generator(
+    f: Function, outs: Any, state: Value, *, shape: Any, dtype: Any, algorithm: RandomAlgorithm
+) -> Any:
+    """StableHLO's state is of two words of 64 bits."""
+    words = ShapedArray((2,), np.dtype("uint64"))
+    halves = ShapedArray((2, 2), np.dtype("uint32"))
+    narrow = state.aval.dtype != words.dtype
+    if narrow:
+        state = f.op("bitcast_convert", [f.op("reshape", [state], halves)], words)
+    name = algorithm.name.removeprefix("RNG_")
+    after, bits = f.ops(
+        "rng_bit_generator", [state], [words, outs[1]], f"rng_algorithm = #stablehlo<rng_algorithm {name}>"
+    )
+    if narrow:
+        after = f.op("reshape", [f.op("bitcast_convert", [after], halves)], outs[0])
+    return after, bits
+
+
+emit.rules[rng_bit_generator_p] = _rng_bit_generator
 
 # What is left of these in memory is nothing: keys are their words.
 for _primitive in (random_wrap_p, random_unwrap_p):

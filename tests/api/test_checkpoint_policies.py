@@ -1,11 +1,15 @@
 """Policies that see the whole program: tl.checkpoint_policies.budget."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.ad_checkpoint import checkpoint_name
 from tests.api.comparing import assert_close
 from tests.messages import raises
 
@@ -150,3 +154,29 @@ def test_unzip_with_a_budget():
 def test_errors(kind, attempt, text):
     with raises(kind, text):
         attempt()
+
+
+def named(x):
+    return tnp.sum(tnp.sin(checkpoint_name(tl.jit(lambda x: checkpoint_name(tnp.sin(x), "attention"))(x), "hidden")))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        P.save_only_these_names("atention", "hidden"),
+        P.save_any_names_but_these("atention"),
+        P.save_anything_except_these_names("atention"),
+        P.save_from_both_policies(P.save_only_these_names("atention"), P.dots_saveable),
+    ],
+)
+def test_misspelt_names_are_warned_of(policy):
+    message = "has the name 'atention' that its policy asks for. Do you mean 'attention'?"
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        tl.grad(tl.checkpoint(named, policy=policy))(X)
+
+
+def test_names_of_other_layers_are_not_warned_of():
+    policy = P.save_only_these_names("attention", "mlp", "hiddenn", "hidden")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tl.grad(tl.checkpoint(named, policy=policy))(X)

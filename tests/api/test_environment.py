@@ -97,3 +97,9 @@ def test_memory_profile(tmp_path: Path):
 def test_profiler_server():
     with raises(ValueError, "stop_server: no server is running."):
         tl.profiler.stop_server()
+
+
+def test_older_names_of_processes():
+    for old, new in (("host_count", 1), ("host_id", 0), ("host_ids", [0])):
+        with pytest.warns(DeprecationWarning, match=f"{old} is an older name of process"):
+            assert getattr(tl, old)() == new

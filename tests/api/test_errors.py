@@ -215,7 +215,7 @@ DOT = "{}: contracted axes differ in size: axis 1 of float64[2,3] has 3, axis 0 
         (lambda x: tl.lax.add(x, B), ValueError, "add: operands differ in shape: float64[2,3] and float64[4,5]. "
                                                  "Broadcast them first."),
         (lambda x: tnp.stack([x, x]) @ np.ones((5, 3, 2)), ValueError,
-         "@: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2) and (5)."),
+         "@: the leading axes of float64[2,2,3] and float64[5,3,2] do not broadcast: (2,) and (5,)."),
         (lambda x: tnp.concatenate(x, tnp.asarray(B)), TypeError,
          "concatenate: the arrays must be one list, concatenate([x, y]), but one is given as axis."),
         (lambda x: tnp.concatenate([x, x], axis=2), ValueError,
@@ -954,3 +954,15 @@ def test_no_frame_of_a_runtime_and_no_assertion_is_seen(mistake):
     assert "jaxlib" not in text.replace("jaxlib/cpp", "")
     assert "AssertionError" not in text
     assert "Jax" not in text and "XLA" not in text and "INVALID_ARGUMENT" not in text
+
+
+def test_known_values_are_shown():
+    shown = []
+    tl.grad(lambda x: shown.append(x) or x)(3.0)
+    tl.vmap(lambda x: shown.append(x) or x)(np.ones((2, 20)))
+    tl.jvp(lambda x: shown.append(x) or x, (np.arange(100.0),), (np.ones(100),))
+    assert [*map(repr, shown)] == [
+        "JVPTracer<~f32[] = 3.>",
+        "BatchTracer<f64[20], axis 0 of [[1., 1., ..., 1., 1.], [1., 1., ..., 1., 1.]]>",
+        "JVPTracer<f64[100] = [ 0., 1., ..., 98., 99.]>",
+    ]

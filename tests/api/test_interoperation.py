@@ -1,8 +1,9 @@
 """Arrays in the hands of other libraries: NumPy's functions, SciPy's optimizers, and those that read arrays.
 
-Each is skipped where it is not installed. Torch's arrays are in tests/lowering/test_array.py.
+Each is skipped where it is not installed. Torch's are in tests/lowering/test_torch.py.
 """
 
+import array
 import copy
 import pickle
 import subprocess
@@ -39,6 +40,14 @@ def test_numpy_joins_and_writes_them():
     assert np.from_dlpack(x).ctypes.data == x.unsafe_buffer_pointer() and not np.asarray(x).flags.writeable
     assert (np.ones((2, 3), np.float32) * x).dtype == np.float32 and isinstance(X + x, tl.Array)
     assert list(range(tnp.asarray(3))) == [0, 1, 2] and f"{tnp.asarray(1.5):.2f}" == "1.50"
+
+
+def test_memory_of_pythons_own():
+    for x in (array.array("i", [1, -2]), memoryview(b"ab"), array.array("d")):
+        np.testing.assert_array_equal(tnp.asarray(x), np.asarray(x))
+    for text in (b"ab", bytearray(b"ab"), "ab"):
+        with pytest.raises(TypeError, match="is not an array, a number or a list of these"):
+            tnp.asarray(text)
 
 
 def test_copies_and_pickles():

@@ -72,10 +72,10 @@ def patches(x, kernel, strides, padding):
 
 
 @pytest.mark.parametrize("words", WORDS, ids=str)
-def test_patches(words):
+def test_patches(words, rng: np.random.Generator):
     """Elements are moved, so that others are as they were beside infinite ones."""
     lhs, rhs, out = words or ("NCHW", "OIHW", "NCHW")
-    image = RNG.normal(size=(2, 3, 7, 5))
+    image = rng.normal(size=(2, 3, 7, 5))
     image[0, 0, 3, 2] = np.inf
     kernel, strides, padding = {"H": 3, "W": 2}, {"H": 2, "W": 1}, {"H": (1, 2), "W": (0, 1)}
     space = [c for c in rhs if c in "HW"]
@@ -92,11 +92,11 @@ def test_patches(words):
 
 
 @pytest.mark.parametrize("words", WORDS, ids=str)
-def test_kernels_that_are_the_same_everywhere(words):
+def test_kernels_that_are_the_same_everywhere(words, rng: np.random.Generator):
     """The local convolution is the other one then; it has its derivatives."""
     lhs, rhs, out = words or ("NCHW", "OIHW", "NCHW")
-    x = RNG.normal(size=[{"N": 2, "C": 3, "H": 5, "W": 4}[c] for c in lhs])
-    kernel = RNG.normal(size=[{"O": 4, "I": 3, "H": 3, "W": 2}[c] for c in rhs])
+    x = rng.normal(size=[{"N": 2, "C": 3, "H": 5, "W": 4}[c] for c in lhs])
+    kernel = rng.normal(size=[{"O": 4, "I": 3, "H": 3, "W": 2}[c] for c in rhs])
     wanted = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=words)
     space = [c for c in rhs if c in "HW"]
     # [o, c, kernel..] -> features c * kernel, at each place
@@ -108,8 +108,8 @@ def test_kernels_that_are_the_same_everywhere(words):
     close(lax.conv_general_dilated_local(x, local, (1, 1), "SAME", filter_shape, dimension_numbers=words), wanted)
 
 
-def test_derivatives_of_local_convolutions():
-    x, kernel = RNG.normal(size=(1, 2, 4)), RNG.normal(size=(3, 4, 3))
+def test_derivatives_of_local_convolutions(rng: np.random.Generator):
+    x, kernel = rng.normal(size=(1, 2, 4)), rng.normal(size=(3, 4, 3))
     tl.testing.check_grads(lambda x, k: lax.conv_general_dilated_local(x, k, (1,), "VALID", (2,)), (x, kernel), 2)
 
 
@@ -137,8 +137,8 @@ def grouped(x, y, sizes):
     return out
 
 
-def test_products_of_groups():
-    x, y = RNG.normal(size=(7, 3)), RNG.normal(size=(4, 3, 5))
+def test_products_of_groups(rng: np.random.Generator):
+    x, y = rng.normal(size=(7, 3)), rng.normal(size=(4, 3, 5))
     product = tl.jit(lax.ragged_dot)
     for sizes in ([2, 0, 3, 2], [1, 1, 1, 1], [0, 0, 0, 0], [7, 0, 0, 0], [5, 5, 0, 0]):
         close(product(x, y, np.array(sizes)), grouped(x, y, np.array(sizes)))
@@ -154,17 +154,17 @@ def numbers(contracted, batch, ragged, groups):
     return lax.RaggedDotDimensionNumbers((contracted, batch), [ragged], groups)
 
 
-def test_groups_of_other_axes():
-    x, y, sizes = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(2, 3, 4, 5)), np.array([[2, 1, 3], [0, 4, 1]])
+def test_groups_of_other_axes(rng: np.random.Generator):
+    x, y, sizes = rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 3, 4, 5)), np.array([[2, 1, 3], [0, 4, 1]])
     found = lax.ragged_dot_general(x, y, sizes, numbers(([2], [2]), ([0], [0]), 1, [1]))
     close(found, [grouped(*each) for each in zip(x, y, sizes)])
-    x, y = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(6, 2, 5))
+    x, y = rng.normal(size=(2, 6, 4)), rng.normal(size=(6, 2, 5))
     found = np.asarray(lax.ragged_dot_general(x, y, sizes, numbers(([1], [0]), ([0], [1]), 1, [])))
     for i, of_batch in enumerate(sizes):
         ends = np.cumsum(of_batch)
         for k, (a, b) in enumerate(zip(ends - of_batch, ends)):
             close(found[k, i], x[i, a:b].T @ y[a:b, i])
-    x, y = RNG.normal(size=(4, 6, 3)), RNG.normal(size=(4, 3, 5))
+    x, y = rng.normal(size=(4, 6, 3)), rng.normal(size=(4, 3, 5))
     close(lax.ragged_dot_general(x, y, sizes[0], numbers(([2], [1]), ([0], [0]), 0, [])), x @ y)
 
 
@@ -182,10 +182,10 @@ def test_groups_that_do_not_fit():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
-def test_upper_halves_of_products(dtype):
+def test_upper_halves_of_products(dtype, rng: np.random.Generator):
     info = np.iinfo(dtype)
     edges = np.array([info.min, info.max, 0, 1, info.max // 2, info.max - 1, info.min + 1], dtype)
-    more = RNG.integers(info.min, info.max, 100, dtype, endpoint=True)
+    more = rng.integers(info.min, info.max, 100, dtype, endpoint=True)
     x, y = (np.concatenate([a, more[::step]]) for a, step in ((np.repeat(edges, 7), 1), (np.tile(edges, 7), -1)))
     wanted = np.array([(int(a) * int(b)) >> info.bits for a, b in zip(x, y)], dtype)
     found = lax.mulhi(x, y)
@@ -213,8 +213,8 @@ def test_functions_at_indices(mode):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_extremes(axis):
-    x = RNG.permutation(21).astype(float).reshape(3, 7)
+def test_extremes(axis, rng: np.random.Generator):
+    x = rng.permutation(21).astype(float).reshape(3, 7)
     x[0, 2] = np.nan
     for k in (0, 1, 3):
         least, places = lax.approx_min_k(x, k, axis)
@@ -289,9 +289,9 @@ def test_keywords_that_have_one_value():
             call()
 
 
-def test_transposed_convolutions_with_padding_of_the_convolution():
+def test_transposed_convolutions_with_padding_of_the_convolution(rng: np.random.Generator):
     """They are its transpose, for pairs, too."""
-    x, kernel, words = RNG.normal(size=(1, 2, 6)), RNG.normal(size=(3, 2, 3)), ("NCH", "OIH", "NCH")
+    x, kernel, words = rng.normal(size=(1, 2, 6)), rng.normal(size=(3, 2, 3)), ("NCH", "OIH", "NCH")
     for padding in ([(1, 1)], [(0, 2)], "VALID"):
         how = {"padding": padding, "dimension_numbers": words}
         y, transposed = tl.vjp(functools.partial(lax.conv_general_dilated, rhs=kernel, window_strides=(1,), **how), x)
@@ -304,3 +304,35 @@ def test_traced_masks_are_index_errors_too():
         with pytest.raises(kind, match=r"the shape of x\[mask\] depends on"):
             tl.jit(lambda x: x[x > 0])(X)
     assert issubclass(tl.errors.TracerBoolConversionError, tl.errors.JAXTypeError)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, tl.jit], ids=["eager", "jit"])
+def test_broadcast_in_dim_transposes_where_dimensions_do_not_increase(way):
+    x = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(way(lambda x: lax.broadcast_in_dim(x, (3, 3), (1, 0)))(tl.numpy.asarray(x)), x.T)
+    y = x[:, :1]
+    found = way(lambda y: lax.broadcast_in_dim(y, (2, 2, 3), (2, 0)))(y)
+    np.testing.assert_array_equal(found, np.broadcast_to(y.T[:, None], (2, 2, 3)))
+    with pytest.raises(ValueError, match="must be different, one per axis"):
+        lax.broadcast_in_dim(x, (3, 3), (1, 1))
+    with pytest.raises(ValueError, match="must be different, one per axis"):
+        lax.broadcast_in_dim(tl.numpy.asarray(x), (3, 3), (0,))
+
+
+def test_values_of_the_program_that_is_traced():
+    assert lax.stage(2.0) == 2.0 and isinstance(lax.stage(2.0), tl.Array)
+    traced = []
+    tl.make_jaxpr(lambda: traced.append(lax.stage(np.ones(3))))()
+    assert isinstance(traced[0], tl.core.Tracer)
+
+
+def test_a_use_keeps_equations():
+    def f(x):
+        lax.dce_sink({"y": lax.sin(x)})
+        return x
+
+    assert [str(eqn.primitive) for eqn in tl.make_jaxpr(f)(1.0).eqns] == ["sin", "dce_sink"]
+    assert tl.jit(tl.grad(f))(1.0) == 1.0
+    np.testing.assert_array_equal(tl.jit(tl.vmap(f))(np.arange(3.0)), np.arange(3.0))
+    with pytest.raises(NotImplementedError, match="prevent_mlir_dce=True is not supported"):
+        lax.dce_sink(1.0, prevent_mlir_dce=True)

@@ -7,22 +7,18 @@ import scipy.linalg
 import tapeless as tl
 from tapeless.lax import linalg
 
-RNG = np.random.default_rng(0)
-BEGINNING = RNG.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def same_numbers():
-    """Draw the same numbers whatever ran before."""
-    RNG.bit_generator.state = BEGINNING
-
-
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
-def random(*shape, dtype="float64"):
-    x = RNG.normal(size=shape)
-    return (x + 1j * RNG.normal(size=shape) if "complex" in dtype else x).astype(dtype)
+@pytest.fixture
+def random(rng):
+    """A function that draws arrays of a shape, by a test's own generator."""
+
+    def draw(*shape, dtype="float64"):
+        x = rng.normal(size=shape)
+        return (x + 1j * rng.normal(size=shape) if "complex" in dtype else x).astype(dtype)
+
+    return draw
 
 
 def close(x, y, dtype="float64"):
@@ -38,7 +34,7 @@ def adjoint(x):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_condensed_forms_are_similar_to_their_matrices(dtype):
+def test_condensed_forms_are_similar_to_their_matrices(dtype, random):
     """Of batches, and also without elements."""
     a = random(2, 4, 4, dtype=dtype)
     form, taus = linalg.hessenberg(a)
@@ -59,7 +55,7 @@ def test_condensed_forms_are_similar_to_their_matrices(dtype):
     assert [x.shape for x in linalg.hessenberg(a[:0])] == [(0, 4, 4), (0, 3)]
 
 
-def test_what_is_not_read_may_be_nan():
+def test_what_is_not_read_may_be_nan(random):
     a = random(4, 4)
     a = a + a.T
     for lower, other in ((True, np.triu), (False, np.tril)):
@@ -86,16 +82,16 @@ def test_eigenvalues_of_schurs_form_have_no_order():
 # ---- reflections -----------------------------------------------------------------------------------------------
 
 
-def reflections(m, k, dtype="float64"):
+def reflections(matrix):
     """Vectors below a diagonal, and factors, by LAPACK; above stands what is not read."""
-    (qr, taus), _ = scipy.linalg.qr(random(m, k, dtype=dtype), mode="raw")
+    (qr, taus), _ = scipy.linalg.qr(matrix, mode="raw")
     return np.asarray(qr), np.asarray(taus)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_products_of_reflections(dtype):
+def test_products_of_reflections(dtype, random):
     for m, n, k in ((4, 4, 4), (5, 3, 2), (3, 1, 0), (1, 1, 1)):
-        a, taus = reflections(m, n, dtype)
+        a, taus = reflections(random(m, n, dtype=dtype))
         whole = scipy.linalg.get_lapack_funcs("ungqr" if "complex" in dtype else "orgqr", (a,))
         close(linalg.householder_product(a, taus[:k]), whole(a, taus[:k])[0] if k else np.eye(m, n), dtype)
         square = np.concatenate([a, np.full((m, m - n), np.nan, dtype)], 1)  # columns without a factor are not read
@@ -109,8 +105,8 @@ def test_products_of_reflections(dtype):
                 close(found, by @ c if left else c @ by, dtype)
 
 
-def test_derivatives_of_reflections():
-    a, taus = reflections(4, 3)
+def test_derivatives_of_reflections(random):
+    a, taus = reflections(random(4, 3))
     tl.testing.check_grads(linalg.householder_product, (a, taus), 2)
     tl.testing.check_grads(linalg.householder_product, (a, 0 * taus), 1)  # of factors that are 0
     tl.testing.check_grads(lambda a, taus, c: linalg.ormqr(a, taus, c, transpose=True), (a, taus, random(4, 2)), 1)
@@ -118,8 +114,8 @@ def test_derivatives_of_reflections():
     close(batch[1], linalg.householder_product(2 * a, taus))
 
 
-def test_reflections_that_do_not_fit():
-    a, taus = reflections(4, 3)
+def test_reflections_that_do_not_fit(random):
+    a, taus = reflections(random(4, 3))
     cases = [
         (lambda: linalg.householder_product(a.T, taus), r"not more columns than rows: float64\[3,4\]"),
         (lambda: linalg.householder_product(a[:, :2], taus), r"more factors .*: float64\[4,2\] and float64\[3\]"),
@@ -137,7 +133,7 @@ def test_reflections_that_do_not_fit():
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (2, 3, 4), (2, 0), (0, 2)])
-def test_permutations_of_exchanges(shape):
+def test_permutations_of_exchanges(shape, random):
     x = random(*shape)
     _, pivots, permutation = linalg.lu(x)
     found = linalg.lu_pivots_to_permutation(pivots, shape[-2])
@@ -155,7 +151,7 @@ def test_permutations_that_are_refused():
 
 
 @pytest.mark.parametrize("w", [[0.3, -2.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1e-200, -3.0], [1e200, 0.0, 1.0]])
-def test_updates_of_cholesky_factors(w):
+def test_updates_of_cholesky_factors(w, random):
     w, r = np.array(w), np.linalg.cholesky(np.cov(random(3, 9))).T
     found = np.asarray(linalg.cholesky_update(r, w))
     scale = max(np.abs(w).max(), 1)
@@ -166,14 +162,14 @@ def test_updates_of_cholesky_factors(w):
     close(both[0] / scale, found / scale)
 
 
-def test_derivatives_of_updates():
+def test_derivatives_of_updates(random):
     """Also where there is nothing to rotate, of second order too."""
     r = np.linalg.cholesky(np.cov(random(3, 9))).T
     for w in (random(3), np.zeros(3)):
         tl.testing.check_grads(linalg.cholesky_update, (r, w), 2)
 
 
-def test_symmetric_products():
+def test_symmetric_products(random):
     a, c = random(2, 3, 4), random(2, 3, 3)
     close(linalg.symmetric_product(a, c), a @ adjoint(a))
     wanted = 2 * a @ adjoint(a) - 3 * c
@@ -190,7 +186,7 @@ def test_symmetric_products():
 # ---- tridiagonal systems -------------------------------------------------------------------------------------
 
 
-def test_tridiagonal_systems_under_vmap():
+def test_tridiagonal_systems_under_vmap(random):
     """One matrix and many right sides are one call; matrices of their own are a batch."""
     dl, d, du, b = random(4), random(4) + 4, random(4), random(3, 4, 2)
     found = np.asarray(tl.vmap(linalg.tridiagonal_solve, (None, None, None, 0))(dl, d, du, b))
@@ -219,7 +215,7 @@ def test_singular_tridiagonal_systems():
 # ---- keywords of decompositions ------------------------------------------------------------------------------
 
 
-def test_parts_of_spectra():
+def test_parts_of_spectra(random):
     a = random(2, 4, 3)
     h = a @ adjoint(a)
     v, w = linalg.eigh(h)
@@ -238,7 +234,7 @@ def test_parts_of_spectra():
         linalg.svd(a, subset_by_index=(0, 2))
 
 
-def test_algorithms():
+def test_algorithms(random):
     a = random(4, 3)
     for algorithm in ("DEFAULT", "QR", "DIVIDE_AND_CONQUER"):
         u, s, vh = linalg.svd(a, full_matrices=False, algorithm=linalg.SvdAlgorithm[algorithm])
@@ -252,7 +248,7 @@ def test_algorithms():
         linalg.qr(a, use_magma=True)
 
 
-def test_vectors_as_right_sides():
+def test_vectors_as_right_sides(random):
     """Of triangular systems, on either side."""
     a, b = np.tril(random(2, 3, 3)) + 3 * np.eye(3), random(2, 3)
     close(np.squeeze(a @ linalg.triangular_solve(a, b, left_side=True, lower=True)[..., None], -1), b)
@@ -263,7 +259,7 @@ def test_vectors_as_right_sides():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_polar_decompositions(dtype):
+def test_polar_decompositions(dtype, random):
     for shape in ((4, 4), (5, 3), (1, 1), (3, 0)):
         x = random(*shape, dtype=dtype)
         u, h, steps, converged = linalg.qdwh(x)
@@ -273,7 +269,7 @@ def test_polar_decompositions(dtype):
         assert int(steps) <= 7
 
 
-def test_polar_decompositions_of_parts():
+def test_polar_decompositions_of_parts(random):
     """Rows and columns that do not count are not read, also where their number is traced."""
     x = random(5, 4)
     x[3:], x[:, 2:] = np.nan, np.nan
@@ -287,7 +283,7 @@ def test_polar_decompositions_of_parts():
     assert linalg.qdwh(random(3, 3), max_iterations=2)[2] == 2
 
 
-def test_derivatives_of_polar_decompositions():
+def test_derivatives_of_polar_decompositions(random):
     near = np.eye(3, 2) + random(3, 2) / 10  # far from singular, where third derivatives are large
     tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (near,), 2, rtol=1e-4)
     tl.testing.check_grads(lambda x: linalg.qdwh(x)[:2], (random(3, 2, dtype="complex128"),), 1)

@@ -25,12 +25,12 @@ def test_a_system_by_its_factor():
     np.testing.assert_allclose(tl.jit(solved)(POSITIVE, B), np.linalg.solve(POSITIVE, B), rtol=1e-10)
 
 
-def test_its_derivatives_are_those_of_the_inverse():
+def test_its_derivatives_are_those_of_the_inverse(rng: np.random.Generator):
     inverse = np.linalg.inv(POSITIVE)
     gradient = tl.grad(lambda a: solved(a, B).sum())(POSITIVE)
     wanted = -np.outer(inverse @ np.ones(3), inverse @ B.sum(1))
     np.testing.assert_allclose(gradient, (wanted + wanted.T) / 2, rtol=1e-9)
-    t = RNG.normal(size=(3, 3))
+    t = rng.normal(size=(3, 3))
     t = t + t.T
     pushed = tl.jvp(lambda a: solved(a, B), (POSITIVE,), (t,))[1]
     np.testing.assert_allclose(pushed, -inverse @ t @ inverse @ B, rtol=1e-9)
@@ -47,9 +47,9 @@ def test_gradient_of_a_log_determinant():
     np.testing.assert_allclose(hessian, wanted, rtol=1e-8, atol=1e-12)
 
 
-def test_complex_factor_and_its_derivative():
-    c = A + 1j * RNG.normal(size=(3, 3))
-    x, t = c @ c.conj().T, RNG.normal(size=(3, 3)) + 1j * RNG.normal(size=(3, 3))
+def test_complex_factor_and_its_derivative(rng: np.random.Generator):
+    c = A + 1j * rng.normal(size=(3, 3))
+    x, t = c @ c.conj().T, rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
     t = t + t.conj().T
     np.testing.assert_allclose(lax.linalg.cholesky(x), np.linalg.cholesky(x), rtol=1e-10, atol=1e-12)
     central = (np.linalg.cholesky(x + 1e-6 * t) - np.linalg.cholesky(x - 1e-6 * t)) / 2e-6
@@ -59,8 +59,8 @@ def test_complex_factor_and_its_derivative():
 @pytest.mark.parametrize("left_side", [True, False])
 @pytest.mark.parametrize("conjugate_a", [True, False])
 @pytest.mark.parametrize("transpose_a", [True, False])
-def test_complex_systems(left_side, transpose_a, conjugate_a):
-    c = np.triu(A + 1j * RNG.normal(size=(3, 3)))
+def test_complex_systems(left_side, transpose_a, conjugate_a, rng: np.random.Generator):
+    c = np.triu(A + 1j * rng.normal(size=(3, 3)))
     b = (B if left_side else B.T) + 0j
     op = c.T if transpose_a else c
     op = op.conj() if conjugate_a else op

@@ -13,7 +13,7 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tapeless.tracer import dtypes
 from tapeless.tracer.types import aval_of
-from tests.messages import WIDTHS, raises
+from tests.messages import WIDTHS, raises, text_of
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
 
@@ -247,7 +247,7 @@ ONES = tnp.ones(3)
 def test_errors_name_the_numpy_array(f, array):
     with pytest.raises(TypeError) as raised:
         f()
-    assert str(raised.value).endswith(NAMED.format(array))
+    assert text_of(raised.value).endswith(NAMED.format(array))
     with tl.config.scope(numpy_bits=32):
         f()
 
@@ -256,7 +256,7 @@ def test_errors_about_arguments_that_were_numpys():
     for f in (lambda x, w: lax.dot(x, w), lambda x, w: lax.fori_loop(0, 2, lambda i, c: c @ w, x)):
         with pytest.raises(TypeError) as raised:
             tl.jit(f)(ONES, M)
-        assert str(raised.value).endswith(WIDTHS)
+        assert text_of(raised.value).endswith(WIDTHS)
         with tl.config.scope(numpy_bits=32):
             assert tl.jit(f)(ONES, M).dtype == np.float32
 
@@ -265,4 +265,4 @@ def test_other_errors_say_nothing_of_it():
     for f in (lambda: lax.add(ONES, ONES.astype(int)), lambda: lax.add(V, N), lambda: lax.add(ONES, V[:2] > 0)):
         with pytest.raises((TypeError, ValueError)) as raised:
             f()
-        assert "numpy_bits" not in str(raised.value)
+        assert "numpy_bits" not in text_of(raised.value)

@@ -45,7 +45,7 @@ def test_rank_promotion():
         return tnp.asarray(x) + tnp.asarray(y)
 
     message = (
-        "operands of shapes (2,3) and (3) differ in their numbers of axes, and config.numpy_rank_promotion is "
+        "operands of shapes (2,3) and (3,) differ in their numbers of axes, and config.numpy_rank_promotion is "
         "'raise'.\n"
         "  Reshape them to one number of axes, or set it to 'allow'."
     )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.ecosystem.running import WITH_JAX, WITH_TAPELESS, results
+from tests.ecosystem.running import WITH_JAX, WITH_TAPELESS, compare_both, results
 
 pytest.importorskip("optax")
 
@@ -15,3 +15,8 @@ def test_optimizers():
     for name, expected in theirs.items():
         # Sums may be taken in another order; what an optimizer divides by magnifies that.
         np.testing.assert_allclose(ours[name], expected, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_names():
+    """All of them, by one program for the transformations."""
+    compare_both("optax_names.py")

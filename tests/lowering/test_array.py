@@ -488,15 +488,6 @@ def test_unknown_dlpack_devices():
         from_dlpack(Elsewhere(np.ones(3)))
 
 
-def test_torch():
-    torch = pytest.importorskip("torch")
-    for dtype in (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64):
-        t = torch.arange(6).reshape(2, 3).to(dtype)
-        assert torch.equal(torch.from_dlpack(from_dlpack(t)), t)
-        assert torch.equal(torch.from_dlpack(from_dlpack(t.T)), t.T)
-        assert torch.equal(torch.from_dlpack(device_put(t)), t)
-
-
 # ---- what jaxlib leaves to us
 
 

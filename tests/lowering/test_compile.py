@@ -1,15 +1,17 @@
 """Compiling, calling, donating, and what is said when it goes wrong."""
 
 import gc
+import re
 import threading
 
 import numpy as np
 import pytest
 
 from tapeless.lowering import compile as compiling
-from tapeless.lowering import devices
+from tapeless.lowering import devices, uninterrupted
 from tapeless.lowering.array import DeviceArray, device_put
 from tapeless.lowering.compile import DEFAULTS, Executable, clean_message, compile_module, compile_options
+from tapeless.tracer.config import config
 from tapeless.tracer.types import ShapedArray
 
 F64 = ShapedArray((3,), "float64")
@@ -273,3 +275,14 @@ func.func public @main(%a: tensor<3xf64>) -> tensor<3xf64> {
 def test_callbacks():
     program = compiled(CALLBACK, callbacks=[lambda x: (np.sin(x),)])
     assert np.allclose(np.asarray(program(device_put(np.arange(3.0)))[0]), np.sin(np.arange(3.0)))
+
+
+def test_long_compilations_are_told_of(monkeypatch, caplog):
+    monkeypatch.setattr(uninterrupted, "LATE", 0.0)
+    compiled(unary("stablehlo.sine %a"))
+    (told,) = caplog.messages
+    text = r"compiling a module for CpuDevice\(id=0\) since \d\d:\d\d:\d\d \(config.progress = False: not to be told\)"
+    assert re.fullmatch(text, told)
+    with config.scope(progress=False):
+        compiled(unary("stablehlo.sine %a"))
+    assert caplog.messages == [told]

@@ -40,6 +40,7 @@ RANGES = [
     call(2, 9, 3),
 ]
 RANGES += [call(np.float32(3)), call(3, 10, step=4, dtype=np.uint8), call(1, 5, 0), call(0, 1, 0.1), call(10, stop=12)]
+RANGES += [call(5, 1, -1, dtype=np.uint16), call(9, -1, -4, dtype=np.uint8)]
 SPACED = [
     call(0, 1),
     call(2, 8, 4),

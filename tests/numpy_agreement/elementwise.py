@@ -143,7 +143,7 @@ OF_TWO = {
         ["left_shift", "bitwise_left_shift", "right_shift", "bitwise_right_shift"], binary("iu", second=(0, 7))
     ),
     **dict.fromkeys(["equal", "not_equal"], binary()),
-    **dict.fromkeys(["less", "less_equal", "greater", "greater_equal"], binary("biuf")),
+    **dict.fromkeys(["less", "less_equal", "greater", "greater_equal"], binary("biufc")),
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor"], binary()),
     **dict.fromkeys(["arctan2", "atan2"], binary("biuf", **EXACT)),
     "logaddexp": binary("biuf", **EXACT),
@@ -240,6 +240,10 @@ WITH_OPTIONS = {
     "piecewise": Row(
         [call(x, [x < 0, x > 4], [lambda x: -x, lambda x: x * 2]) for x in (numbers(d, (6,)) for d in of_kinds("if"))]
         + [call(np.array([1.0, -2, 7], np.float32), [np.array([True, False, True])], [3, 4])]
+        + [
+            call(numbers("int32", (3,)), np.array([True, False, True]), [3, lambda x: x]),
+            call(np.int32(3), True, [1, 2]),
+        ]
     ),
     "unwrap": Row(
         [call(numbers(d, (8,), -20, 20)) for d in of_kinds("f")]

@@ -133,7 +133,10 @@ CALCULUS = {
     "gradient": Row(
         [call(numbers(d, (4, 3))) for d in of_kinds("iufc")]
         + [call(V), call(V, 2.0), call(A, 1, 0.5), call(A, axis=-1), call(A, 2, axis=0)]
-        + [call(A, axis=(1, 0)), call(V[:2]), call(V[:1]), call(A, edge_order=1)],
+        + [call(A, axis=(1, 0)), call(V[:2]), call(V[:1]), call(A, edge_order=1)]
+        + [call(A, edge_order=2), call(V, 0.5, edge_order=2), call(V[:2], edge_order=2)]
+        + [call(V, V**2, edge_order=n) for n in (1, 2)]
+        + [call(A, np.arange(A.shape[0]) ** 1.5, 2.0), call(A, V[:1])],
         inexact=True,
     ),
     "trapezoid": Row(

@@ -44,6 +44,7 @@ def sums(neutral: int, kinds: str = "biufc", low: float = -9, high: float = 9, *
         call(ints, dtype=np.float32),
         call(ints, 0, dtype=np.int16),
         call(x, (0, 1), np.float64),
+        call(ints, 0, bool),
         call(x[:0], 0),
         call(x[:0], initial=neutral + 1),
     ]

@@ -3,7 +3,14 @@
 import numpy as np
 
 from tapeless.interpreters.rematerialization import save_all, save_none
-from tapeless.tracer.primitives.checkpoint import checkpoint_p, materialize_p, move_p, name_p, optimization_barrier_p
+from tapeless.tracer.primitives.checkpoint import (
+    checkpoint_p,
+    dce_sink_p,
+    materialize_p,
+    move_p,
+    name_p,
+    optimization_barrier_p,
+)
 from tapeless.tracer.primitives.elementwise import mul, sin
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
@@ -48,6 +55,8 @@ ROWS = [
     ),
     Sample(materialize_p, (f32(3, 4),), lambda x: x, linear_in=(0,), dtypes=("float16", "int32", "bool")),
     Sample(optimization_barrier_p, (f32(3), f32(2, 4)), lambda x, y: (x, y), dtypes=("bfloat16", "int32", "bool")),
+    Sample(dce_sink_p, (f32(3, 4),), lambda x: (), dtypes=("float16", "int32", "bool")),
+    Sample(dce_sink_p, (keys(3),), lambda x: (), label="keys"),
     Sample(name_p, (keys(3),), lambda x, name: x, {"name": "hidden"}, label="keys"),
     Sample(move_p, (keys(3),), lambda x, src, dst: x, {"src": "device", "dst": "pinned_host"}, label="keys"),
     Sample(optimization_barrier_p, (keys(3), f32(2, 4)), lambda x, y: (x, y), label="keys"),

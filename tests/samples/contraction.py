@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.primitives import contraction as c
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers
 from tests.samples.sample import Sample, f32
 
 NUMBERS = ("float16", "bfloat16", "float64", "complex64", "complex128", "int32", "uint8")
@@ -123,7 +124,7 @@ def convolution(
         "padding": padding,
         "lhs_dilation": lhs_dilation,
         "rhs_dilation": rhs_dilation,
-        "dimension_numbers": c.ConvDimensionNumbers(*(specs or plain)),
+        "dimension_numbers": ConvDimensionNumbers(*(specs or plain)),
         "feature_group_count": groups[0],
         "batch_group_count": groups[1],
         "precision": PRECISION,

@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer.primitives.random import random_unwrap_p, random_wrap_p, threefry2x32_p
+from tapeless.tracer.primitives.random import (
+    RandomAlgorithm,
+    random_unwrap_p,
+    random_wrap_p,
+    rng_bit_generator_p,
+    threefry2x32_p,
+)
 from tests.samples.sample import RECORD, Sample, keys
 
 _KEY = tuple(np.array(word, np.uint32) for word in (0x13198A2E, 0x03707344))
@@ -29,6 +35,15 @@ def _threefry2x32(*words: Any) -> tuple[int, int]:
     return (x0 + schedule[2]) % 2**32, (x1 + schedule[0] + 5) % 2**32
 
 
+def generator(state: Any, *, shape: tuple[int, ...], dtype: Any, algorithm: Any) -> tuple[Any, Any]:
+    """Threefry of a counter, two words of 32 bits each; state and results as XLA has them."""
+    key, counter = (int(x) for x in np.ascontiguousarray(state).view(np.uint64))
+    (n,), halves = shape, [key % 2**32, key >> 32]
+    blocks = [_threefry2x32(*halves, (counter + i) % 2**32, (counter + i) >> 32) for i in range(-(-n // 2))]
+    after = np.array([key, (counter + len(blocks)) % 2**64], np.uint64).view(state.dtype)
+    return after, np.array(blocks, np.uint32).reshape(-1)[:n].astype(dtype)
+
+
 def words(*shape: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).integers(0, 2**32, shape, np.uint32)
 
@@ -46,6 +61,17 @@ ROWS = [
     ),
     Sample(threefry2x32_p, (words(5), words(5, seed=1), _KEY[0], words(5, seed=2)), threefry2x32, label="several-keys"),
     Sample(threefry2x32_p, (*_KEY, words(0), words(0)), threefry2x32, label="empty"),
+    *(
+        Sample(
+            rng_bit_generator_p,
+            (state,),
+            generator,
+            {"shape": (n,), "dtype": np.dtype(np.uint32), "algorithm": RandomAlgorithm.RNG_THREE_FRY},
+            bad=(((words(3),), {"shape": (2,), "dtype": np.dtype(np.uint32), "algorithm": 1}, TypeError),),
+            label=label,
+        )
+        for label, state, n in (("32", words(4), 7), ("64", words(4).view(np.uint64), 4))
+    ),
     Sample(
         random_wrap_p,
         (words(3, 2),),

@@ -100,7 +100,7 @@ def test_bad_input_is_refused():
     for name in ("beta", "betaln", "poch", "comb"):
         with pytest.raises(TypeError, match=name):
             getattr(special, name)(z, z)
-        with pytest.raises(ValueError, match=rf"{name}: shapes \(2\) and \(3\) do not broadcast"):
+        with pytest.raises(ValueError, match=rf"{name}: shapes \(2,\) and \(3,\) do not broadcast"):
             getattr(special, name)(np.ones(2), np.ones(3))
     with pytest.raises(NotImplementedError, match="factorial: exact=True"):
         special.factorial(3, exact=True)

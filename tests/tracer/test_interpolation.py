@@ -7,18 +7,17 @@ import tapeless as tl
 from tapeless.scipy.cluster.vq import vq
 from tapeless.scipy.ndimage import map_coordinates
 
-RNG = np.random.default_rng(0)
 MODES = {
     m: {"constant": "grid-constant", "wrap": "grid-wrap"}.get(m, m)
     for m in "nearest mirror reflect constant wrap".split()
 }
 
 
-def test_values():
+def test_values(rng: np.random.Generator):
     nd = pytest.importorskip("scipy.ndimage")
-    places = RNG.uniform(-6, 10, (2, 3, 20))
+    places = rng.uniform(-6, 10, (2, 3, 20))
     places[0, 0, :2] = [1, 3]
-    xs = RNG.normal(size=(4, 5)), RNG.integers(-9, 9, (4, 5)), RNG.normal(size=(1, 5))
+    xs = rng.normal(size=(4, 5)), rng.integers(-9, 9, (4, 5)), rng.normal(size=(1, 5))
     cases = [(x, o, m) for x in xs for o in (0, 1) for m in MODES]
     every = tl.jit(lambda: [map_coordinates(x, list(places), o, m, cval=3) for x, o, m in cases])()
     for found, (x, o, m) in zip(every, cases, strict=True):
@@ -34,14 +33,14 @@ def test_halves_are_rounded_away_from_zero():
     assert map_coordinates(x, [np.array([0.5, 1.5, -0.5])], 0, cval=9).tolist() == [2, 3, 9]
 
 
-def test_derivatives():
-    args = RNG.normal(size=(4, 5)), np.array([0.3, 2.2]), np.array([1.7, -0.3])
+def test_derivatives(rng: np.random.Generator):
+    args = rng.normal(size=(4, 5)), np.array([0.3, 2.2]), np.array([1.7, -0.3])
     tl.testing.check_grads(tl.jit(lambda x, i, j: map_coordinates(x, (i, j), 1, "mirror")), args, 1)
 
 
-def test_nearest_points():
+def test_nearest_points(rng: np.random.Generator):
     theirs = pytest.importorskip("scipy.cluster.vq")
-    x, codes = RNG.normal(size=(7, 2)), RNG.normal(size=(3, 2))
+    x, codes = rng.normal(size=(7, 2)), rng.normal(size=(3, 2))
     for given in ((x, codes), (x[:, 0], codes[:, 0])):
         for found, right in zip(vq(*given), theirs.vq(*given), strict=True):
             np.testing.assert_allclose(found, right, rtol=1e-12)

@@ -85,7 +85,11 @@ def test_form_is_kept():
 def test_wrapping_words():
     key = random.key(8)
     assert words(random.wrap_key_data(random.key_data(key))) == words(key)
-    assert random.wrap_key_data(np.zeros((4, 2), np.uint32)).shape == (4,)
+    assert random.wrap_key_data(np.zeros((4, 2), np.uint32), dtype=key.dtype).shape == (4,)
+    with pytest.raises(TypeError, match="dtype must be key<fry>, the dtype of keys, not 'uint32'"):
+        random.wrap_key_data(random.key_data(key), dtype="uint32")
+    with pytest.raises(ValueError, match="give impl or dtype, not both"):
+        random.wrap_key_data(random.key_data(key), impl="threefry2x32", dtype=key.dtype)
 
 
 def test_clone_is_the_same_key():

@@ -42,10 +42,10 @@ def test_representations():
     same(Rotation.from_mrp(right.as_mrp()), right)
 
 
-def test_products_and_means():
+def test_products_and_means(rng: np.random.Generator):
     theirs = pytest.importorskip("scipy.spatial.transform")
     ours, right = Rotation.from_quat(QUAT), theirs.Rotation.from_quat(QUAT)
-    vectors, weights = RNG.normal(size=(6, 3)), np.arange(1.0, 7)
+    vectors, weights = rng.normal(size=(6, 3)), np.arange(1.0, 7)
     same(ours * Rotation.from_quat(QUAT[::-1]), right * theirs.Rotation.from_quat(QUAT[::-1]))
     same(ours.inv(), right.inv())
     for inverse in (False, True):
@@ -62,10 +62,10 @@ def test_products_and_means():
 
 
 @pytest.mark.parametrize("case", [str.lower, str.upper])
-def test_angles(case: Any):
+def test_angles(case: Any, rng: np.random.Generator):
     theirs = pytest.importorskip("scipy.spatial.transform")
     sequences = [case("".join(p)) for p in itertools.product("xyz", repeat=3) if p[0] != p[1] != p[2]]
-    angles = RNG.normal(size=(4, 3))
+    angles = rng.normal(size=(4, 3))
     locked = {True: [[0.3, 0.0, 0.4], [0.3, np.pi, 0.4]], False: [[0.3, np.pi / 2, 0.4], [0.3, -np.pi / 2, 0.4]]}
     quats = [theirs.Rotation.from_euler(s, locked[s[0] == s[2]]).as_quat() for s in sequences]
 

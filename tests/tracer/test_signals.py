@@ -10,7 +10,6 @@ import pytest
 import tapeless as tl
 from tapeless.scipy import signal
 
-RNG = np.random.default_rng(0)
 MODES = "full", "same", "valid"
 
 
@@ -20,10 +19,10 @@ def close(found: Any, right: Any, tolerance: float = 1e-9) -> None:
 
 
 @pytest.mark.parametrize("unit", [0, 1j], ids=["real", "complex"])
-def test_convolutions(unit: complex):
+def test_convolutions(unit: complex, rng: np.random.Generator):
     ss = pytest.importorskip("scipy.signal")
     shapes = [((4,), (3,)), ((2,), (5,)), ((4, 4), (2, 3)), ((2, 2), (3, 4)), ((3, 2, 2), (2, 2, 2))]
-    pairs = [[RNG.normal(size=s) + unit * RNG.normal(size=s) for s in two] for two in shapes]
+    pairs = [[rng.normal(size=s) + unit * rng.normal(size=s) for s in two] for two in shapes]
     cases: list[tuple[str, Any, dict[str, Any]]] = []
     for pair in pairs:
         cases += [(f, pair, {"mode": m}) for f in ("convolve", "correlate", "fftconvolve") for m in MODES]
@@ -35,9 +34,9 @@ def test_convolutions(unit: complex):
         close(found, getattr(ss, f)(*pair, **options))
 
 
-def test_axes_and_numbers():
+def test_axes_and_numbers(rng: np.random.Generator):
     ss = pytest.importorskip("scipy.signal")
-    x, y = RNG.normal(size=(3, 6)), RNG.normal(size=(3, 4))
+    x, y = rng.normal(size=(3, 6)), rng.normal(size=(3, 4))
     close(signal.fftconvolve(x, y, axes=1), ss.fftconvolve(x, y, axes=1))
     close(signal.fftconvolve(x, y[:1], "same", axes=[-1]), ss.fftconvolve(x, y[:1], "same", axes=[-1]))
     close(signal.convolve(x, y, method="fft"), ss.convolve(x, y))
@@ -45,9 +44,9 @@ def test_axes_and_numbers():
     assert float(signal.convolve(2.0, 3.0)) == 6
 
 
-def test_trends():
+def test_trends(rng: np.random.Generator):
     ss = pytest.importorskip("scipy.signal")
-    x = RNG.normal(size=(3, 20))
+    x = rng.normal(size=(3, 20))
     for kind, bp in (("linear", 0), ("linear", [5, 12]), ("linear", [1, 19]), ("constant", 0)):
         close(signal.detrend(x, type=kind, bp=bp), ss.detrend(x, type=kind, bp=bp))
         close(signal.detrend(x.T, 0, kind, bp), ss.detrend(x.T, 0, kind, bp))
@@ -69,9 +68,9 @@ EDGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("unit", [0, 1j], ids=["real", "complex"])
-def test_spectra(unit: complex):
+def test_spectra(unit: complex, rng: np.random.Generator):
     ss = pytest.importorskip("scipy.signal")
-    x, y = RNG.normal(size=(2, 60)) + unit, RNG.normal(size=(2, 60))
+    x, y = rng.normal(size=(2, 60)) + unit, rng.normal(size=(2, 60))
     cases: list[tuple[str, Any, dict[str, Any]]] = []
     for cut, edge in zip(CUTS, EDGES, strict=True):
         xs = [v.T if cut.get("axis") == 0 else v for v in (x * np.exp(unit * np.arange(60)), y)]
@@ -98,9 +97,9 @@ def test_windows():
             close(signal.stft(x, window=name, nperseg=n, noverlap=0, boundary=None)[2], right, 1e-6)
 
 
-def test_the_way_back():
+def test_the_way_back(rng: np.random.Generator):
     ss = pytest.importorskip("scipy.signal")
-    x = RNG.normal(size=(2, 60))
+    x = rng.normal(size=(2, 60))
     for cut in (
         CUTS[0],
         {"nperseg": 15, "noverlap": 9, "nfft": 32},
@@ -116,8 +115,8 @@ def test_the_way_back():
     close(times, np.arange(back.shape[1]) / 2)
 
 
-def test_derivatives():
-    x, y = RNG.normal(size=12), RNG.normal(size=5)
+def test_derivatives(rng: np.random.Generator):
+    x, y = rng.normal(size=12), rng.normal(size=5)
     tl.testing.check_grads(tl.jit(lambda x, y: signal.csd(x, y, nperseg=4)[1].real), (x, y), 1, rtol=1e-4)
     tl.testing.check_grads(tl.jit(lambda x: signal.istft(signal.stft(x, nperseg=4)[2], nperseg=4)[1]), (x,), 1)
     tl.testing.check_grads(tl.jit(lambda x, y: (signal.correlate(x, y), signal.fftconvolve(x, y))), (x, y), 1)

@@ -32,14 +32,9 @@ def exponential(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Compose exp with a formula: a density of its logarithm."""
 
     def of_logarithm(*operands: Any) -> Any:
-        return exp(formula(*operands))
+        return tnp.exp(formula(*operands))
 
     return of_logarithm
-
-
-def exp(x: Any) -> Any:
-    """The exponential function, nan of nan chosen by a scalar, too: XLA for the CPU writes nothing there in float32."""
-    return only(x == x, tnp.exp(x))
 
 
 def standardized(x: Any, loc: Any, scale: Any, valid: Any = True) -> Any:

@@ -9,7 +9,6 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import (
     clipped,
     evaluated,
-    exp,
     exponential,
     log1m_exp,
     on_support,
@@ -71,7 +70,7 @@ def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
 
 
 def _sf(x: Any, loc: Any, scale: Any) -> Any:
-    return exp(_logsf(x, loc, scale))
+    return tnp.exp(_logsf(x, loc, scale))
 
 
 def _logsf(x: Any, loc: Any, scale: Any) -> Any:

@@ -8,7 +8,6 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import (
     evaluated,
-    exp,
     exponential,
     log1m_exp,
     on_support,
@@ -57,15 +56,15 @@ def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
     y = standardized(x, loc, scale)
-    return on_support(y, tnp.isfinite(y), -np.inf, 0, lambda y: -y - exp(-y)) - tnp.log(scale)
+    return on_support(y, tnp.isfinite(y), -np.inf, 0, lambda y: -y - tnp.exp(-y)) - tnp.log(scale)
 
 
 def _cdf(x: Any, loc: Any, scale: Any) -> Any:
-    return exp(_logcdf(x, loc, scale))
+    return tnp.exp(_logcdf(x, loc, scale))
 
 
 def _logcdf(x: Any, loc: Any, scale: Any) -> Any:
-    return -exp(-standardized(x, loc, scale))
+    return -tnp.exp(-standardized(x, loc, scale))
 
 
 def _sf(x: Any, loc: Any, scale: Any) -> Any:
@@ -76,7 +75,7 @@ def _logsf(x: Any, loc: Any, scale: Any) -> Any:
     """log(1 - exp(-t)) with t = exp(-y), which is -y - t/2 where t is small."""
     y = -standardized(x, loc, scale)
     small = y < -20
-    return tnp.where(small, y - 0.5 * exp(tnp.where(small, y, 0)), log1m_exp(exp(tnp.where(small, 0, y))))
+    return tnp.where(small, y - 0.5 * tnp.exp(tnp.where(small, y, 0)), log1m_exp(tnp.exp(tnp.where(small, 0, y))))
 
 
 def _ppf(p: Any, loc: Any, scale: Any) -> Any:

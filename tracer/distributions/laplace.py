@@ -5,7 +5,7 @@ from typing import Any
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.distributions.evaluation import evaluated, exp, exponential, standardized
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, standardized
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -31,7 +31,7 @@ def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
 
 def _cdf(x: Any, loc: Any, scale: Any) -> Any:
     y = standardized(x, loc, scale)
-    tail = 0.5 * exp(-tnp.abs(y))
+    tail = 0.5 * tnp.exp(-tnp.abs(y))
     return tnp.where(y > 0, 1 - tail, tail)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.distributions.evaluation import evaluated, exp, exponential, only, quantile, standardized
+from tapeless.tracer.distributions.evaluation import evaluated, exponential, only, quantile, standardized
 from tapeless.tracer.special import expit, logit
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
@@ -42,7 +42,7 @@ def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def _logpdf(x: Any, loc: Any, scale: Any) -> Any:
     y = tnp.abs(standardized(x, loc, scale))
-    return -y - 2 * tnp.log1p(exp(-y)) - tnp.log(scale)
+    return -y - 2 * tnp.log1p(tnp.exp(-y)) - tnp.log(scale)
 
 
 def _cdf(x: Any, loc: Any, scale: Any) -> Any:

@@ -9,7 +9,6 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.distributions.evaluation import (
     clipped,
     evaluated,
-    exp,
     exponential,
     log1m_exp,
     on_support,
@@ -71,7 +70,7 @@ def _logcdf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 def _sf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return exp(_logsf(x, b, loc, scale))
+    return tnp.exp(_logsf(x, b, loc, scale))
 
 
 def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
@@ -79,7 +78,7 @@ def _logsf(x: Any, b: Any, loc: Any, scale: Any) -> Any:
 
 
 def _ppf(q: Any, b: Any, loc: Any, scale: Any) -> Any:
-    return only((scale > 0) & (b > 0), loc + scale * quantile(q, lambda q: exp(-tnp.log1p(-q) / b)))
+    return only((scale > 0) & (b > 0), loc + scale * quantile(q, lambda q: tnp.exp(-tnp.log1p(-q) / b)))
 
 
 _pdf = exponential(_logpdf)

@@ -4,9 +4,12 @@ Dtypes follow JAX's rules (weak types, a default width); see promotion.py. Impor
 methods of arrays.
 """
 
+import typing as _typing
+
 import numpy as _np
 
 from tapeless.tracer.array import Array
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.numpy.arithmetic import (
     abs,
@@ -53,21 +56,6 @@ from tapeless.tracer.numpy.arithmetic import (
     true_divide,
     trunc,
 )
-from tapeless.tracer.numpy.bit_packing import (
-    packbits,
-    unpackbits,
-)
-from tapeless.tracer.numpy.calculus import (
-    convolve,
-    correlate,
-    diff,
-    ediff1d,
-    gradient,
-    interp,
-    piecewise,
-    trapezoid,
-    unwrap,
-)
 from tapeless.tracer.numpy.constants import e, euler_gamma, inf, nan, newaxis, pi
 from tapeless.tracer.numpy.contraction import (
     cross,
@@ -82,7 +70,6 @@ from tapeless.tracer.numpy.contraction import (
     vecdot,
     vecmat,
 )
-from tapeless.tracer.numpy.covariance import corrcoef, cov
 from tapeless.tracer.numpy.creation import (
     arange,
     array,
@@ -146,7 +133,6 @@ from tapeless.tracer.numpy.elementary import (
     tan,
     tanh,
 )
-from tapeless.tracer.numpy.files import fromfile, fromiter, fromstring, load, save, savez
 from tapeless.tracer.numpy.floats import (
     copysign,
     frexp,
@@ -155,29 +141,6 @@ from tapeless.tracer.numpy.floats import (
     nextafter,
     signbit,
     spacing,
-)
-from tapeless.tracer.numpy.grids import (
-    bartlett,
-    blackman,
-    c_,
-    hamming,
-    hanning,
-    index_exp,
-    ix_,
-    kaiser,
-    mgrid,
-    ogrid,
-    put_along_axis,
-    r_,
-    ravel_multi_index,
-    s_,
-    unravel_index,
-)
-from tapeless.tracer.numpy.histograms import (
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
 )
 from tapeless.tracer.numpy.indexing import (
     take,
@@ -259,30 +222,6 @@ from tapeless.tracer.numpy.matrices import (
     triu_indices,
     triu_indices_from,
     vander,
-)
-from tapeless.tracer.numpy.padding import (
-    pad,
-)
-from tapeless.tracer.numpy.polynomials import (
-    poly,
-    polyadd,
-    polyder,
-    polydiv,
-    polyfit,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    roots,
-)
-from tapeless.tracer.numpy.print_options import array_repr, array_str, get_printoptions, printoptions, set_printoptions
-from tapeless.tracer.numpy.quantiles import (
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
 )
 from tapeless.tracer.numpy.reductions import (
     all,
@@ -385,18 +324,6 @@ from tapeless.tracer.numpy.selection import (
     place,
     put,
 )
-from tapeless.tracer.numpy.sets import (
-    intersect1d,
-    isin,
-    setdiff1d,
-    setxor1d,
-    union1d,
-    unique,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
 from tapeless.tracer.numpy.shaping import (
     atleast_1d,
     atleast_2d,
@@ -457,6 +384,110 @@ _make_ufuncs(globals())
 
 iterable = _np.iterable
 ComplexWarning = _np.exceptions.ComplexWarning
+
+if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
+    from tapeless.tracer.numpy.bit_packing import (
+        packbits,
+        unpackbits,
+    )
+    from tapeless.tracer.numpy.calculus import (
+        convolve,
+        correlate,
+        diff,
+        ediff1d,
+        gradient,
+        interp,
+        piecewise,
+        trapezoid,
+        unwrap,
+    )
+    from tapeless.tracer.numpy.covariance import corrcoef, cov
+    from tapeless.tracer.numpy.files import fromfile, fromiter, fromstring, load, save, savez
+    from tapeless.tracer.numpy.grids import (
+        bartlett,
+        blackman,
+        c_,
+        hamming,
+        hanning,
+        index_exp,
+        ix_,
+        kaiser,
+        mgrid,
+        ogrid,
+        put_along_axis,
+        r_,
+        ravel_multi_index,
+        s_,
+        unravel_index,
+    )
+    from tapeless.tracer.numpy.histograms import (
+        histogram,
+        histogram2d,
+        histogram_bin_edges,
+        histogramdd,
+    )
+    from tapeless.tracer.numpy.padding import (
+        pad,
+    )
+    from tapeless.tracer.numpy.polynomials import (
+        poly,
+        polyadd,
+        polyder,
+        polydiv,
+        polyfit,
+        polyint,
+        polymul,
+        polysub,
+        polyval,
+        roots,
+    )
+    from tapeless.tracer.numpy.print_options import (
+        array_repr,
+        array_str,
+        get_printoptions,
+        printoptions,
+        set_printoptions,
+    )
+    from tapeless.tracer.numpy.quantiles import (
+        median,
+        nanmedian,
+        nanpercentile,
+        nanquantile,
+        percentile,
+        quantile,
+    )
+    from tapeless.tracer.numpy.sets import (
+        intersect1d,
+        isin,
+        setdiff1d,
+        setxor1d,
+        union1d,
+        unique,
+        unique_all,
+        unique_counts,
+        unique_inverse,
+        unique_values,
+    )
+else:
+    _LATE = {
+        "bit_packing": "packbits unpackbits",
+        "calculus": "convolve correlate diff ediff1d gradient interp piecewise trapezoid unwrap",
+        "covariance": "corrcoef cov",
+        "files": "fromfile fromiter fromstring load save savez",
+        "grids": (
+            "bartlett blackman c_ hamming hanning index_exp ix_ kaiser mgrid ogrid put_along_axis r_ "
+            "ravel_multi_index s_ unravel_index"
+        ),
+        "histograms": "histogram histogram2d histogram_bin_edges histogramdd",
+        "padding": "pad",
+        "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
+        "print_options": "array_repr array_str get_printoptions printoptions set_printoptions",
+        "quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+        "sets": (
+            "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values"
+        ),
+    }
+    __getattr__ = _imported_late(globals(), {f"tracer.numpy.{module}": names for module, names in _LATE.items()})
 
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",

@@ -28,7 +28,7 @@ from tapeless.tracer.numpy import (
 )
 from tapeless.tracer.numpy.at import At
 from tapeless.tracer.numpy.scalar_types import astype
-from tapeless.tracer.numpy.views import view
+from tapeless.tracer.numpy.views import byteswap, view
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.types import by_protocol, conversion_hint, is_arraylike, is_masked
 
@@ -187,6 +187,7 @@ _FUNCTIONS: dict[str, Method] = {
     "argmin": reductions.argmin,
     "argpartition": sorting.argpartition,
     "argsort": sorting.argsort,
+    "byteswap": byteswap,
     "astype": astype,
     "clip": arithmetic.clip,
     "choose": selection.choose,

@@ -6,7 +6,7 @@ counts as an array of positions of its own. Where a mask says it and y is one nu
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy import arithmetic
 from tapeless.tracer.numpy.at_apply import applied, times_named
-from tapeless.tracer.numpy.index_plan import Cut, IndexPlan, index_dtype, plan_index, window_axes
-from tapeless.tracer.numpy.indexing import Mode, index_vectors, read
+from tapeless.tracer.numpy.index_plan import Cut, IndexPlan, WindowError, index_dtype, plan_index, window_axes
+from tapeless.tracer.numpy.indexing import Mode, index_vectors, read, windows
 from tapeless.tracer.numpy.logic import choose_between
 from tapeless.tracer.numpy.promotion import as_array, cast, check_fits, check_operands, format_shape, stretched
 from tapeless.tracer.primitives import elementwise as lax
@@ -24,14 +24,15 @@ from tapeless.tracer.primitives.indexing import GatherScatterMode, ScatterDimens
 from tapeless.tracer.primitives.shape import expand_dims, full, reshape, rev
 from tapeless.tracer.types import aval_of, by_protocol
 
-Scatter = Callable[..., Array]
-Combine = Callable[[Any, Any], Any]
+Scatter: TypeAlias = Callable[..., Array]
+Combine: TypeAlias = Callable[[Any, Any], Any]
 
 
 class At:
     """`x.at`: see `tapeless.Array.at`."""
 
     __slots__ = ("array",)
+    array: Array
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -63,6 +64,8 @@ class AtIndexer:
     """
 
     __slots__ = ("array", "index")
+    array: Array
+    index: Any
 
     def __init__(self, array: Array, index: Any) -> None:
         self.array, self.index = array, index
@@ -81,9 +84,19 @@ class AtIndexer:
     ) -> Array:
         """The part itself."""
         x = self.array
-        plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
         default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
-        return read(x, plan, positions, default if mode is None else mode, fill_value)
+        how = default if mode is None else mode
+        try:
+            plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
+        except WindowError:
+            return self._by_places(how).get(mode=how, fill_value=fill_value)
+        return read(x, plan, positions, how, fill_value)
+
+    def _by_places(self, mode: Mode) -> "AtIndexer":
+        """The same part of the array in one row, by numbers of elements: for an index that has windows."""
+        x, kind = self.array, GatherScatterMode.from_any(mode)
+        moved = kind is not GatherScatterMode.FILL_OR_DROP
+        return AtIndexer(reshape(x, (x.size,)), windows().places(x.aval, self.index, moved))
 
     def set(self, values: ArrayLike, **options: Any) -> Array:
         """Return the array with the part replaced by `values`; where positions repeat, one value wins."""
@@ -145,7 +158,10 @@ class AtIndexer:
 
     def _times(self, shape: tuple[int, ...], mode: Mode = None, wrap_negative_indices: bool = True) -> Any:
         """Count how often the index names each element; None if it names none twice."""
-        plan, positions = plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
+        try:
+            plan, positions = plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
+        except WindowError:
+            return self._by_places(mode)._times(shape, mode)
         if math.prod(plan.block) < 2:
             return None
         if plan.exact:
@@ -174,7 +190,12 @@ class AtIndexer:
         y = _values(name, x, values)
         if _is_mask(self.index) and not y.shape:
             return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
-        plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
+        try:
+            plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
+        except WindowError:
+            row = self._by_places(mode)
+            how = GatherScatterMode.from_any(mode)
+            return reshape(row._write(name, values, scatter, combine, mode=how), x.shape)
         _check_values(name, plan.shape, y)
         if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
             if unique_indices is None:

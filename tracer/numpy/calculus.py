@@ -1,6 +1,7 @@
 """Numerical calculus and signals: differences, gradients, integrals, interpolation, convolution."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,31 +74,57 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: in
     """Derivatives of a sampled function along axes: central differences, one-sided at the ends.
 
     Args:
-      varargs: distance of samples, one for all axes or one for each; numbers.
+      varargs: for all axes or for each, the distance of samples, a number, or their coordinates, a vector.
+      edge_order: 1, or 2 for the derivative at the ends of the parabola through three samples.
     Returns: an array for each axis, alone if there is one.
-    Raises: ValueError if an axis is out of range or has less than 2 samples; NotImplementedError for distances that are
-      no numbers, or neither one nor one for each axis, and for another edge_order than 1.
+    Raises: ValueError if an axis is out of range or has less than edge_order + 1 samples, if there are neither one nor
+      as many distances as axes, for coordinates that are not one for each sample, and for another edge_order.
     """
     x = inexact("gradient", array_operand("gradient", f))
     axes = [canonical_axis(i, x.ndim) for i in (range(x.ndim) if axis is None else np.atleast_1d(axis).tolist())]
     steps = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
-    if len(steps) != len(axes) or any(np.ndim(s) for s in steps):
-        raise NotImplementedError("gradient: give one distance for all axes, or one for each; they must be numbers.")
-    if edge_order not in (None, 1):
-        raise NotImplementedError("gradient: only edge_order=1.")
-    found = [_gradient(x, cast(s, x.dtype), axis=i) for s, i in zip(steps, axes, strict=True)]
+    order = 1 if edge_order is None else edge_order
+    if len(steps) != len(axes) or order not in (1, 2):
+        raise ValueError(
+            f"gradient: {len(varargs)} distances for {len(axes)} axes, edge_order {order}: give one distance for all "
+            "axes, or one for each, and an edge_order of 1 or 2."
+        )
+    found = [
+        _gradient(x, _distances(x, s, i, order), axis=i, edge_order=order) for s, i in zip(steps, axes, strict=True)
+    ]
     return found[0] if len(found) == 1 else found
 
 
+def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
+    """The distance of samples along an axis, a number; or those of given coordinates, in an array like the slopes."""
+    n, number, given = x.shape[axis], given, array_operand("gradient", given)
+    if n <= edge_order:
+        raise ValueError(f"gradient: at least {edge_order + 1} samples are needed along axis {axis} of {x.aval}.")
+    if not given.ndim:
+        return cast(promoted_inexact_dtypes("gradient", x, number)[1], x.dtype)  # as exact as x
+    if given.shape != (n,):
+        raise ValueError(f"gradient: {n} coordinates are needed along axis {axis} of {x.aval}, not {given.aval}.")
+    shape = (*x.shape[:axis], n - 1, *x.shape[axis + 1 :])
+    return broadcast_in_dim(cast(_diff(given, n=1, axis=0), x.dtype), shape, (axis,))
+
+
 @core.compound
-def _gradient(x: Array, step: Any, *, axis: int) -> Array:
-    n = x.shape[axis]
-    if n < 2:
-        raise ValueError(f"gradient: at least 2 samples are needed along axis {axis} of {x.aval}.")
-    step_of = _diff(x, n=1, axis=axis)
-    first, last = slice_in_dim(step_of, 0, 1, axis=axis), slice_in_dim(step_of, n - 2, n - 1, axis=axis)
-    middle = lax.sub(slice_in_dim(x, 2, None, axis=axis), slice_in_dim(x, 0, n - 2, axis=axis))
-    return lax.div(concatenate([first, lax.div(middle, 2.0), last], axis), step)
+def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
+    part = partial(slice_in_dim, axis=axis)
+    slopes = lax.div(_diff(x, n=1, axis=axis), step)
+    bends = _diff(slopes, n=1, axis=axis)
+    if step.shape:  # the mean of two slopes, weighted by the distance on the other side
+        before, after = part(step, 0, -1), part(step, 1, None)
+        share = lax.div(before, lax.add(before, after))
+        middle = lax.add(part(slopes, 0, -1), lax.mul(share, bends))
+    else:
+        share = full(bends.shape, 0.5, x.dtype)
+        middle = lax.div(lax.div(lax.sub(part(x, 2, None), part(x, 0, -2)), 2.0), step)
+    first, last = part(slopes, 0, 1), part(slopes, -1, None)
+    if edge_order == 2:
+        first = lax.sub(first, lax.mul(part(share, 0, 1), part(bends, 0, 1)))
+        last = lax.add(last, lax.mul(lax.sub(1.0, part(share, -1, None)), part(bends, -1, None)))
+    return concatenate([first, middle, last], axis)
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
@@ -263,10 +290,14 @@ def _correlate(x: Array, y: Array, *, padding: tuple[int, int], options: tuple[A
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
     """Apply to each element the function (or number) of the last condition that is true; one more is the default.
 
+    Args:
+      condlist: conditions in a list, or along the first axis of an array; or one alone.
     Raises: ValueError if there are neither as many functions as conditions nor one more.
     """
     v = array_operand("piecewise", x)
-    conditions = list(condlist) if isinstance(condlist, (list, tuple)) else [condlist]
+    listed = isinstance(condlist, (list, tuple))
+    one = not listed and (np.ndim(condlist) == 0 or (np.shape(condlist) == v.shape and len(funclist) <= 2))
+    conditions = [condlist] if one else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
             f"piecewise: {len(conditions)} conditions and {len(funclist)} functions; one more is the default."

@@ -66,7 +66,7 @@ def array(
         found = _from_value(object, dtype, copy)
     elif is_masked(object):
         raise TypeError(f"array: {type(object).__name__} is not an array here.{conversion_hint(object)}")
-    elif hasattr(object, "__array__") or isinstance(object, memoryview):
+    elif hasattr(object, "__array__") or _is_buffer(object):
         found = _from_value(np.asarray(object), dtype, copy)
     else:
         raise TypeError(
@@ -74,6 +74,17 @@ def array(
         )
     found = found if found.ndim >= ndmin else expand_dims(found, tuple(range(ndmin - found.ndim)))
     return core.placed(found, device)
+
+
+def _is_buffer(x: Any) -> bool:
+    """Tell whether x shares its memory by the buffer protocol, as `memoryview` and `array.array` do, and is no text."""
+    if isinstance(x, (bytes, bytearray)):
+        return False
+    try:
+        memoryview(x)
+    except TypeError:
+        return False
+    return True
 
 
 def asarray(
@@ -296,6 +307,8 @@ def _plain(v: Any) -> int | float | complex:
 @core.compound
 def _arange(*, size: int, start: Any, step: Any, dtype: np.dtype[Any]) -> Array:
     counted = broadcasted_iota(dtype, (size,), 0)
+    if step < 0 and dtypes.kind(dtype) == "u":  # whose steps down are subtracted
+        return lax.sub(converted(start, dtype), lax.mul(counted, converted(-step, dtype)))
     counted = counted if step == 1 else lax.mul(counted, converted(step, dtype))
     return counted if start == 0 else lax.add(counted, converted(start, dtype))
 

@@ -16,7 +16,7 @@ from tapeless.tracer.numpy.joining import concatenate, stack
 from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_operands, concrete, promoted_all
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, static_ints
+from tapeless.tracer.primitives.shape import broadcasted_iota, expand_dims, full, reshape, static_ints
 from tapeless.tracer.types import aval_of, by_protocol
 
 s_, index_exp = np.s_, np.index_exp
@@ -73,7 +73,7 @@ class Concatenator:
     """`r_[0:3, 7, x]`: ranges, numbers and arrays joined, along the first axis, or for `c_` the last, as columns.
 
     A text before them, "axis,ndim,place" or a part of it, says along which axis, with how many axes at least, and which
-    one of these the axes of what has fewer begin at. NumPy's texts for matrices, "r" and "c", are refused.
+    one of these the axes of what has fewer begin at. "r" makes a row of a vector, with two axes, and "c" a column.
     """
 
     def __init__(self, axis: int, ndim: int, place: int) -> None:
@@ -81,19 +81,19 @@ class Concatenator:
 
     def __getitem__(self, index: Any) -> Array:
         items = list(index) if isinstance(index, tuple) else [index]
-        axis, ndim, place = self.given
-        if items and isinstance(items[0], str):
-            axis, ndim, place = _directive(items.pop(0), self.given)
+        text = items.pop(0) if items and isinstance(items[0], str) else ""
+        axis, ndim, place = self.given if text in ("", "r", "c") else _directive(text, self.given)
         if not items:
             raise ValueError("r_: there is nothing to join.")
-        return concatenate([_with_axes(_range(x) if isinstance(x, slice) else x, ndim, place) for x in items], axis)
+        found = concatenate([_with_axes(_range(x) if isinstance(x, slice) else x, ndim, place) for x in items], axis)
+        return expand_dims(found, ("rc".index(text),)) if text in ("r", "c") and found.ndim == 1 else found
 
 
 def _directive(text: str, given: tuple[int, int, int]) -> tuple[int, int, int]:
     try:
         found = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise NotImplementedError(f"r_: {text!r} makes a matrix in NumPy, or means nothing; use 'axis,ndim'.") from None
+        raise ValueError(f"r_: {text!r} is neither 'r', 'c' nor 'axis,ndim,place', integers.") from None
     axis, ndim, place = (*found[:3], *given[len(found) :])
     return axis, ndim, place
 

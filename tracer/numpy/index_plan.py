@@ -145,7 +145,7 @@ def without_booleans(ndim: int, index: Any) -> tuple[tuple[int, ...], tuple[Any,
     """
     given = index if isinstance(index, tuple) else (index,)
     masks = [_is_boolean(item) and not np.ndim(item) for item in given]
-    lengths = [0 if m else _axes_used(item) for m, item in zip(masks, given, strict=True)]
+    lengths = [0 if m else axes_used(item) for m, item in zip(masks, given, strict=True)]
     used, at, new = sum(lengths), 0, list[int]()
     items = list[Any]()
     for item, n, mask in zip(given, lengths, masks, strict=True):
@@ -161,11 +161,16 @@ def _is_boolean(item: Any) -> bool:
     return isinstance(item, bool) or getattr(item, "dtype", None) == np.bool_
 
 
-def _axes_used(item: Any) -> int:
+def axes_used(item: Any) -> int:
+    """Count the axes of the array that an item of an index is for."""
     if item is None or item is Ellipsis:
         return 0
     item = np.asarray(item) if isinstance(item, (list, tuple)) else item
     return np.ndim(item) if _is_boolean(item) else 1
+
+
+class WindowError(TypeError):
+    """A window is among the items of an index: see dynamic_windows.py, which takes it out."""
 
 
 class _MaskPosition(NamedTuple):
@@ -185,6 +190,8 @@ def _read(item: Any) -> list[Any]:
     elif kind is bool:
         item = np.asarray(item)
     elif isinstance(item, np.generic) or not isinstance(item, (Array, np.ndarray)):
+        if hasattr(item, "window_of"):
+            raise WindowError("a window with a traced start cannot stand here: use lax.dynamic_slice.")
         item = _number(item)
     if isinstance(item, int):
         return [item]

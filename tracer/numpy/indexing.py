@@ -4,6 +4,7 @@ A known integer is a slice and a reshape; while nothing is traced it is an opera
 is one program. Positions that are traced and outside of the array are moved to its ends, as in JAX.
 """
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tapeless.tracer.numpy.index_plan import (
     Cut,
     IndexPlan,
     SingleBooleanError,
+    WindowError,
     from_the_front,
     index_dtype,
     inside,
@@ -29,7 +31,7 @@ from tapeless.tracer.numpy.promotion import array_operand, check_no_out, check_o
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, dynamic_slice, gather
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.shape import concatenate, expand_dims, full_like, reshape, reshape_p, rev, slice_p
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
 from tapeless.tracer.types import by_protocol
 
@@ -51,7 +53,14 @@ def getitem(x: Array, index: Any) -> Array:
         axes, index = without_booleans(x.ndim, index)
         x = expand_dims(x, axes)
         plan, positions = plan_index(x.aval, index)
+    except WindowError:
+        return getitem(*windows().without_windows(x, index))
     return read(x, plan, positions)
+
+
+def windows() -> Any:
+    """The module of windows in indices, which an index with one has loaded."""
+    return importlib.import_module("tapeless.tracer.numpy.dynamic_windows")
 
 
 def _row(x: Array, i: int) -> Array:
@@ -242,6 +251,8 @@ def take_along_axis(
 def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMode, fill: Any, wrap: bool) -> Array:
     """A gather with every other axis a batch axis; axes of length 1 in x are read whole."""
     shape = _along_shape(x, positions, axis)
+    if 0 in shape:
+        return full(shape, 0, x.dtype)
     positions = stretched(from_the_front(positions, x.shape[axis], wrap), shape)
     batch = tuple(d for d in range(x.ndim) if (d != axis and x.shape[d] != 1) or (d != axis and shape[d] == 1))
     single = tuple(d for d in range(x.ndim) if d not in batch)

@@ -249,8 +249,8 @@ def repeat(
       ConcretizationTypeError if they are traced and there is no total_repeat_length.
     """
     x = array_operand("repeat", a)
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
+    if axis is None or not x.ndim:
+        x, axis = reshape(x, (x.size,)), axis or 0
     axis = canonical_axis(axis, x.ndim)
     n = x.shape[axis]
     if total_repeat_length is not None:

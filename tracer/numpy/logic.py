@@ -1,5 +1,6 @@
 """Truth, elementwise: comparisons, logical and bitwise operations, tests of floats, choice and closeness."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.reduction import reduce_and
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.types import aval_of, by_protocol
+from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
 
 # ---- comparisons ---------------------------------------------------------------------------------------------
 
@@ -44,23 +45,40 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 < x2, elementwise."""
-    return apply2("less", lax.lt_p, x1, x2)
+    """x1 < x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    return _compared("less", lax.lt_p, lax.lt, x1, x2)
 
 
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 <= x2, elementwise."""
-    return apply2("less_equal", lax.le_p, x1, x2)
+    """x1 <= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    return _compared("less_equal", lax.le_p, lax.lt, x1, x2)
 
 
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 > x2, elementwise."""
-    return apply2("greater", lax.gt_p, x1, x2)
+    """x1 > x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    return _compared("greater", lax.gt_p, lax.gt, x1, x2)
 
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 >= x2, elementwise."""
-    return apply2("greater_equal", lax.ge_p, x1, x2)
+    """x1 >= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    return _compared("greater_equal", lax.ge_p, lax.gt, x1, x2)
+
+
+def _compared(
+    name: str, compare: Primitive, strictly: Callable[[Any, Any], Array], x1: ArrayLike, x2: ArrayLike
+) -> Array:
+    if any(dtypes.is_complex(aval_of(x).dtype) for x in (x1, x2) if is_arraylike(x)):
+        return _compared_by_parts(*promoted(name, x1, x2), compare=compare, strictly=strictly)
+    return apply2(name, compare, x1, x2)
+
+
+@core.compound
+def _compared_by_parts(x: Any, y: Any, *, compare: Primitive, strictly: Callable[[Any, Any], Array]) -> Array:
+    """Compare imaginary parts where the real ones are equal; false beside a nan, as NumPy has it."""
+    (a, b), (c, d) = ((lax.real(v), lax.imag(v)) for v in (x, y))
+    known = bits.bitwise_and(lax.eq(b, b), lax.eq(d, d))
+    by_imaginary = bits.bitwise_and(lax.eq(a, c), compare.bind(b, d)[0])
+    return bits.bitwise_or(bits.bitwise_and(strictly(a, c), known), by_imaginary)
 
 
 # ---- logical: operands are true where they are not 0 ---------------------------------------------------------

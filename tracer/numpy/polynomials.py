@@ -26,7 +26,7 @@ from tapeless.tracer.numpy.promotion import (
     stretched,
 )
 from tapeless.tracer.numpy.reductions import argmax
-from tapeless.tracer.numpy.shaping import atleast_1d, matrix_transpose
+from tapeless.tracer.numpy.shaping import atleast_1d, broadcast_to, matrix_transpose
 from tapeless.tracer.numpy.sorting import argsort
 from tapeless.tracer.numpy.systems import inv, lstsq
 from tapeless.tracer.primitives import elementwise as lax
@@ -61,10 +61,14 @@ def _polyval(p: Array, x: Any) -> Array:
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials, vectors of coefficients with the highest power first."""
+    """The sum of two polynomials: coefficients along the first axis, with the highest power first.
+
+    Raises: ValueError if the one of lower degree does not broadcast to the other axes of the other.
+    """
     x, y = (atleast_1d(v) for v in promoted_dtypes("polyadd", a1, a2))
-    short, long = sorted((x, y), key=lambda v: v.shape[0])
-    missing = full((long.shape[0] - short.shape[0],), 0, long.dtype)
+    short, long = sorted((x, y), key=lambda v: (v.shape[0], v.ndim))
+    short = broadcast_to(short, (short.shape[0], *long.shape[1:]))
+    missing = full((long.shape[0] - short.shape[0], *long.shape[1:]), 0, long.dtype)
     return lax.add(long, concatenate([missing, short]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
@@ -210,7 +210,11 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     x, y = by_protocol(x), by_protocol(y)
     check_operands(name, x, y)
     check_ranks(name, x, y)
-    return _promoted(name, x, y)
+    try:
+        return _promoted(name, x, y)
+    except (TypeError, ValueError) as error:
+        source.name_line(error)
+        raise
 
 
 def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
@@ -302,8 +306,8 @@ def broadcasts_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def format_shape(shape: tuple[int, ...]) -> str:
-    """`(3,4)`."""
-    return f"({','.join(map(str, shape))})"
+    """`(3,4)`; `(7,)`."""
+    return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
 def stretched(x: Any, shape: tuple[int, ...]) -> Any:

@@ -45,13 +45,14 @@ def sum(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Sum over axes. Booleans and narrow integers are summed in the default integer.
+    """Sum over axes. Booleans and narrow integers are summed in the default integer; as dtype=bool by "or".
 
     Raises: TypeError for lists, ValueError for an axis that is out of range or named twice.
     """
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
-    return reduced("sum", x, axis, keepdims, reduction.reduce_sum, 0, where, initial, add_arrays)
+    add = reduction.reduce_or if dtypes.is_bool(x.dtype) else reduction.reduce_sum
+    return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
 def prod(
@@ -64,10 +65,11 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Product over axes. Booleans and narrow integers are multiplied in the default integer."""
+    """Product over axes. Booleans and narrow integers are multiplied in the default integer; as dtype=bool by "and"."""
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
-    return reduced("prod", x, axis, keepdims, reduction.reduce_prod, 1, where, initial, multiply)
+    multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else reduction.reduce_prod
+    return reduced("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -306,7 +308,7 @@ def _running(
     if axis is None and x.ndim != 1:
         raise ValueError(f"{name}: axis is needed for an array of {x.ndim} axes: {x.aval}.")
     at = checked_axes(name, x, 0 if axis is None else axis)[0]
-    found = primitive(x, at)
+    found = _accumulate(primitive, x, at)
     if not include_initial:
         return found
     shape = [1 if d == at else n for d, n in enumerate(x.shape)]
@@ -317,7 +319,14 @@ def _cumulative(name: str, a: ArrayLike, axis: int | None, dtype: Any, primitive
     x = _strong(_accumulated(name, a, dtype, promote_integers=False))
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
-    return primitive(x, canonical_axis(axis, x.aval.ndim))
+    return _accumulate(primitive, x, canonical_axis(axis, x.aval.ndim))
+
+
+def _accumulate(primitive: Any, x: Array, axis: int) -> Array:
+    """Sums or products along an axis; those of booleans are the largest, or the smallest, so far."""
+    if dtypes.is_bool(x.dtype):
+        primitive = reduction.cummax if primitive is reduction.cumsum else reduction.cummin
+    return primitive(x, axis)
 
 
 # ---- nan is skipped ------------------------------------------------------------------------------------------

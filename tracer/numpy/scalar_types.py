@@ -140,8 +140,8 @@ def result_type(*args: Any) -> np.dtype[Any]:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
-    """The dtype that two dtypes have in common."""
-    return dtypes.result_type(dtypes.canonical(a), dtypes.canonical(b))[0]
+    """The dtype that two dtypes have in common; Python's int, float and complex only raise the kind of the other."""
+    return dtypes.result_type(*(x if x in (int, float, complex) else dtypes.canonical(x) for x in (a, b)))[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:

@@ -22,8 +22,10 @@ from tapeless.tracer.numpy.logic import choose_between, truth
 from tapeless.tracer.numpy.promotion import (
     array_operand,
     as_array,
+    cast,
     check_operands,
     concrete,
+    fitted,
     operand,
     promoted_dtypes,
 )
@@ -228,12 +230,22 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
         found = np.nonzero(concrete("nonzero", a, _SIZE_HELP))
         return tuple(as_array(i.astype(dtypes.default_dtype("i"))) for i in found)
     fill_value = 0 if fill_value is None else fill_value
-    fills = tuple(map(operator.index, (fill_value,) * x.ndim if np.ndim(fill_value) == 0 else fill_value))
-    return tuple(_nonzero(truth("nonzero", x), size=int(size), fills=fills, dtype=dtypes.default_dtype("i")))
+    dtype = dtypes.default_dtype("i")
+    fills = [_fill(v, dtype) for v in ((fill_value,) * x.ndim if np.ndim(fill_value) == 0 else fill_value)]
+    return tuple(_nonzero(truth("nonzero", x), *fills, size=int(size), dtype=dtype))
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A position to fill up with, which may be traced."""
+    if not isinstance(value, Array):
+        return np.asarray(fitted(operator.index(value), dtype))
+    if not dtypes.is_integer(value.dtype):
+        raise TypeError(f"nonzero: fill_value must be an integer, not {value.aval}.")
+    return cast(value, dtype)
 
 
 @core.compound
-def _nonzero(mask: Array, *, size: int, fills: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+def _nonzero(mask: Array, *fills: Any, size: int, dtype: np.dtype[Any]) -> tuple[Array, ...]:
     """The k-th true element is where the running count first exceeds k."""
     flat = reshape(mask, (mask.size,))
     if not mask.size or not size:

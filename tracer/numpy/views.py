@@ -11,7 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
+from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape, rev
 
 
 def view(x: Array, dtype: Any = None) -> Array:
@@ -28,6 +28,19 @@ def view(x: Array, dtype: Any = None) -> Array:
     if not x.ndim:
         return reshape(view(reshape(x, (1,)), wanted), ())
     return _from_bits(_cast_bits(_as_bits(x), _stored_as(wanted)), wanted)
+
+
+def byteswap(x: Array) -> Array:
+    """x with the bytes of every element in the other order; of complex numbers, those of each part.
+
+    Raises: TypeError for types that take less than a byte, and for keys.
+    """
+    size = _stored_as(x.dtype).itemsize
+    if (size == 1 and dtypes.bits_of(x.dtype) >= 8) or dtypes.is_bool(x.dtype):
+        return x
+    octets = view(reshape(x, (x.size,)), np.uint8)
+    swapped = rev(reshape(octets, (octets.size // size, size)), (1,))
+    return reshape(view(reshape(swapped, octets.shape), x.dtype), x.shape)
 
 
 def _check_sizes(x: Array, wanted: np.dtype[Any]) -> None:

@@ -1,8 +1,9 @@
-"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barriers."""
+"""Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barriers, and
+a use that keeps a value from being dropped."""
 
 from typing import Any
 
-from tapeless.tracer import linear_vars
+from tapeless.tracer import linear_vars, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
@@ -85,3 +86,21 @@ def _mark_barrier(linear_in: tuple[bool, ...]) -> tuple[dict[str, Any], tuple[bo
 
 
 linear_vars.rules[optimization_barrier_p] = _mark_barrier
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Use the arrays of a pytree, for nothing: dead code elimination leaves their equations in programs.
+
+    XLA, which is handed them, may still find that no result needs them.
+    Raises: NotImplementedError for `prevent_mlir_dce`, a call that XLA could not drop.
+    """
+    if prevent_mlir_dce:
+        raise NotImplementedError(f"dce_sink: prevent_mlir_dce={prevent_mlir_dce!r} is not supported, only False.")
+    pytree.tree_map(dce_sink_p.bind, val)
+
+
+def _dce_sink_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
+    return ()
+
+
+dce_sink_p = Primitive("dce_sink", _dce_sink_type, effect="debug", takes_keys=True)

@@ -3,9 +3,10 @@
 Both are linear in each operand, take a precision, and may accumulate in another dtype than they are given.
 """
 
+import importlib
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
+from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
 from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
@@ -32,7 +34,7 @@ class Precision(Enum):
     __hash__ = object.__hash__  # that of Enum is written in Python, and every look-up of a product's type asks it
 
 
-Precisions = tuple[Precision, Precision]
+Precisions = tuple[Any, Any]  # of Precision, or one DotAlgorithmPreset twice
 _PRECISIONS = {
     None: Precision.DEFAULT, "default": Precision.DEFAULT, "high": Precision.HIGH, "highest": Precision.HIGHEST,
     "fastest": Precision.DEFAULT, "bfloat16": Precision.DEFAULT, "tensorfloat32": Precision.HIGH,
@@ -41,11 +43,28 @@ _PRECISIONS = {
 
 
 def canonical_precision(precision: Any) -> Precisions:
-    """One precision for each operand, from a Precision, its name, None, or a pair of these. Raises: ValueError."""
+    """One precision for each operand, from a Precision, its name, None, or a pair of these; or from an algorithm.
+
+    Raises: ValueError for anything else.
+    """
+    if precision is None:
+        precision = config.default_matmul_precision
+    preset = _algorithm(precision)
+    if preset is not None:
+        one = Precision.DEFAULT if preset.name == "DEFAULT" else preset
+        return one, one
     pair = tuple(precision) if isinstance(precision, (tuple, list)) else (precision, precision)
     if len(pair) != 2:
         raise ValueError(f"precision is one for both operands or a pair, not {precision!r}.")
     return _one_precision(pair[0]), _one_precision(pair[1])
+
+
+def _algorithm(precision: Any) -> Any:
+    """The DotAlgorithmPreset that a precision, its name or a DotAlgorithm is; None of others."""
+    if isinstance(precision, str) and precision.isupper():
+        algorithms = importlib.import_module("tapeless.tracer.primitives.dot_algorithms")  # which few programs need
+        precision = getattr(algorithms.DotAlgorithmPreset, precision, precision)
+    return getattr(precision, "preset", None)
 
 
 def _one_precision(precision: Any) -> Precision:
@@ -58,6 +77,16 @@ def _one_precision(precision: Any) -> Precision:
     except (KeyError, TypeError):
         names = ", ".join(repr(name) for name in _PRECISIONS if name)
         raise ValueError(f"precision {precision!r} is none of Precision's members, None, {names}.") from None
+
+
+def _of_convolution(precision: Any) -> Precisions:
+    """A precision of convolutions, which have no algorithms. Raises: ValueError if one is given."""
+    found = canonical_precision(precision)
+    if not isinstance(found[0], Precision):
+        if precision is not None:
+            raise ValueError(f"conv_general_dilated: {precision} is an algorithm of dot_general, not of convolutions.")
+        return Precision.DEFAULT, Precision.DEFAULT
+    return found
 
 
 # ---- dot -----------------------------------------------------------------------------------------------------
@@ -78,7 +107,8 @@ def dot_general(
       lhs: [b.., m.., k..] in any axis order.
       rhs: [b.., n.., k..], dtype of lhs.
       dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
-      precision: Precision or its name, or a pair of these; if None, `config.default_matmul_precision`.
+      precision: Precision or its name, or a pair of these; or DotAlgorithmPreset, which counts for floating point; if
+        None, `config.default_matmul_precision`.
       preferred_element_type: dtype of the sum and the result; that of lhs if None.
     Returns: [b.., m.., n..].
     Raises: TypeError if dtypes, contracted sizes or batch sizes differ; ValueError if contracted or batch axes are not
@@ -216,56 +246,6 @@ dot_general_p = Primitive("dot_general", _dot_general_type)
 # ---- convolution ---------------------------------------------------------------------------------------------
 
 
-class ConvDimensionNumbers(NamedTuple):
-    """The roles of axes: (batch, feature, space..) of lhs and out, (out feature, in feature, space..) of rhs."""
-
-    lhs_spec: tuple[int, ...]
-    rhs_spec: tuple[int, ...]
-    out_spec: tuple[int, ...]
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any = None
-) -> ConvDimensionNumbers:
-    """The axes that a convolution's dimension numbers name.
-
-    Args:
-      dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC"), of the letters N, C for lhs and out, O, I
-        for rhs, and the same further letters, one per axis of space, in each; or None for NCHW.., OIHW.., NCHW...
-    Raises: ValueError if ranks differ or are less than 2, or the strings are not so.
-    """
-    rank = len(lhs_shape)
-    if rank != len(rhs_shape) or rank < 2:
-        raise ValueError(
-            f"convolution: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have one rank, at least 2."
-        )
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if dimension_numbers is None:
-        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
-    return _named_dimensions(tuple(map(tuple, dimension_numbers)), rank)
-
-
-def _named_dimensions(specs: Any, rank: int) -> ConvDimensionNumbers:
-    if len(specs) != 3 or any(len(spec) != rank or len(set(spec)) != rank for spec in specs):
-        raise ValueError(
-            f"convolution: dimension numbers {_joined(specs)} must be three words of {rank} distinct letters."
-        )
-    heads = ("NC", "OI", "NC")
-    space = [a for a in specs[1] if a not in "OI"]  # the order of the axes of space is that of rhs
-    for spec, head in zip(specs, heads):
-        if set(spec) != {*head, *space}:
-            raise ValueError(
-                f"convolution: dimension numbers {_joined(specs)} must have N and C in the first and last, O and I in "
-                "the second, and the same other letters in each."
-            )
-    return ConvDimensionNumbers(*[tuple(map(spec.index, [*head, *space])) for spec, head in zip(specs, heads)])
-
-
-def _joined(specs: Any) -> tuple[str, ...]:
-    return tuple("".join(map(str, spec)) for spec in specs)
-
-
 def conv_general_dilated(
     lhs: ArrayLike,
     rhs: ArrayLike,
@@ -316,7 +296,7 @@ def conv_general_dilated(
         dimension_numbers=numbers,
         feature_group_count=int(feature_group_count),
         batch_group_count=int(batch_group_count),
-        precision=canonical_precision(precision),
+        precision=_of_convolution(precision),
         preferred_element_type=None if preferred_element_type is None else dtypes.canonical(preferred_element_type),
     )[0]
 

@@ -1,7 +1,7 @@
-"""Dimension numbers of gather and scatter: the axes of operand, indices and windows; and their constraints."""
+"""Dimension numbers, which say what axes are for: of gather, scatter and convolutions; and their constraints."""
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -119,3 +119,56 @@ def scatter_faults(
         yield "updates and indices must agree in the axes that are not the window's"
     if any(k > n and i not in d.inserted_window_dims for i, (k, n) in enumerate(zip(sizes, x.shape))):
         yield "a window must be no larger than the operand"
+
+
+# ---- convolutions --------------------------------------------------------------------------------------------
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """The roles of axes: (batch, feature, space..) of lhs and out, (out feature, in feature, space..) of rhs."""
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+def conv_dimension_numbers(
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any = None
+) -> ConvDimensionNumbers:
+    """The axes that a convolution's dimension numbers name.
+
+    Args:
+      dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC"), of the letters N, C for lhs and out, O, I
+        for rhs, and the same further letters, one per axis of space, in each; or None for NCHW.., OIHW.., NCHW...
+    Raises: ValueError if ranks differ or are less than 2, or the strings are not so.
+    """
+    rank = len(lhs_shape)
+    if rank != len(rhs_shape) or rank < 2:
+        raise ValueError(
+            f"convolution: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)} must have one rank, at least 2."
+        )
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if dimension_numbers is None:
+        return ConvDimensionNumbers(*[tuple(range(rank))] * 3)
+    return _named_dimensions(tuple(map(tuple, dimension_numbers)), rank)
+
+
+def _named_dimensions(specs: Any, rank: int) -> ConvDimensionNumbers:
+    if len(specs) != 3 or any(len(spec) != rank or len(set(spec)) != rank for spec in specs):
+        raise ValueError(
+            f"convolution: dimension numbers {_joined(specs)} must be three words of {rank} distinct letters."
+        )
+    heads = ("NC", "OI", "NC")
+    space = [a for a in specs[1] if a not in "OI"]  # the order of the axes of space is that of rhs
+    for spec, head in zip(specs, heads):
+        if set(spec) != {*head, *space}:
+            raise ValueError(
+                f"convolution: dimension numbers {_joined(specs)} must have N and C in the first and last, O and I in "
+                "the second, and the same other letters in each."
+            )
+    return ConvDimensionNumbers(*[tuple(map(spec.index, [*head, *space])) for spec, head in zip(specs, heads)])
+
+
+def _joined(specs: Any) -> tuple[str, ...]:
+    return tuple("".join(map(str, spec)) for spec in specs)

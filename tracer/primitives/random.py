@@ -4,12 +4,19 @@ A generator without state: bits are a function of a key and a position, so any p
 by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
 """
 
+import enum
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import not_supported
 from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.primitives.kinds import joint_type
+from tapeless.tracer.primitives.shape import static_shape
 from tapeless.tracer.types import ShapedArray, keys_of_words, physical
 
 
@@ -36,6 +43,60 @@ def _threefry2x32_type(*words: ShapedArray) -> tuple[ShapedArray, ...]:
 
 threefry2x32_p = Primitive("threefry2x32", _threefry2x32_type)
 
+
+# ---- XLA's generators ----------------------------------------------------------------------------------------
+
+
+class RandomAlgorithm(enum.IntEnum):
+    """Generators of `rng_bit_generator`: the platform's own, Threefry-2x32, Philox-4x32."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_BITS = tuple(np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
+
+
+def rng_bit_generator(
+    key: ArrayLike,
+    shape: Sequence[int],
+    dtype: Any = np.uint32,
+    algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: None = None,
+) -> tuple[Array, Array]:
+    """Random bits of XLA's generators, and the state after them. Most programs want `tapeless.random`.
+
+    Args:
+      key: the state, a key and a counter: uint32[4] or uint64[2].
+      dtype: uint8, uint16, uint32 or uint64.
+      algorithm: RNG_DEFAULT is Philox on CPU; other platforms may have others.
+    Returns: the next state, in the form of `key`, and bits of `shape` and `dtype`.
+    Raises: TypeError if the state or the dtype is another, naming it; NotImplementedError for a sharding.
+    Source: StableHLO spec, rng_bit_generator; Salmon et al. 2011.
+    """
+    if out_sharding is not None:
+        raise not_supported("rng_bit_generator", "out_sharding", out_sharding)
+    sizes, of = static_shape(shape, "rng_bit_generator"), dtypes.canonical(dtype)
+    state, bits = rng_bit_generator_p.bind(key, shape=sizes, dtype=of, algorithm=RandomAlgorithm(algorithm))
+    return state, bits
+
+
+def _rng_bit_generator_type(
+    key: ShapedArray, *, shape: tuple[int, ...], dtype: Any, algorithm: RandomAlgorithm
+) -> tuple[ShapedArray, ...]:
+    if (key.shape, key.dtype) not in (((4,), np.uint32), ((2,), np.uint64)):
+        raise TypeError(f"rng_bit_generator: the state must be uint32[4] or uint64[2], not {key}.")
+    if dtype not in _BITS:
+        raise TypeError(f"rng_bit_generator: bits are of {', '.join(map(str, _BITS))}, not of {dtype}.")
+    return key.strong(), ShapedArray(shape, dtype)
+
+
+rng_bit_generator_p = Primitive("rng_bit_generator", _rng_bit_generator_type)
 
 # ---- keys ----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,15 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.errors import ConcretizationTypeError, not_supported
 from tapeless.tracer.primitives.elementwise import convert_element_type
-from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, converted, matched, ndim, shape_of
+from tapeless.tracer.primitives.operands import (
+    argsort,
+    canonical_axes,
+    canonical_axis,
+    converted,
+    matched,
+    ndim,
+    shape_of,
+)
 from tapeless.tracer.types import ShapedArray, aval_of
 from tapeless.tracer.widths import mismatch
 
@@ -55,21 +63,25 @@ def broadcast_in_dim(
     Args:
       operand: [...] of any dtype.
       shape: shape of the result.
-      broadcast_dimensions: strictly increasing, one per axis of operand.
-    Raises: ValueError if an axis of operand has neither length 1 nor that of the result; both are named.
+      broadcast_dimensions: one per axis of operand, all different; where they do not increase, operand is transposed.
+    Raises: ValueError if an axis of operand has neither length 1 nor that of the result, both are named; or if there is
+      not one dimension per axis.
     Source: StableHLO spec, broadcast_in_dim.
     """
     if out_sharding is not None:
         raise not_supported("broadcast_in_dim", "out_sharding", out_sharding)
     shape, dims = static_shape(shape, "broadcast_in_dim"), tuple(broadcast_dimensions)
-    if shape_of(operand) == shape and isinstance(operand, Array):
+    increasing = tuple(sorted(dims))
+    if dims != increasing and len(dims) == ndim(operand):
+        return broadcast_in_dim(transpose(operand, argsort(dims)), shape, increasing)
+    if shape_of(operand) == shape and isinstance(operand, Array) and dims == tuple(range(len(shape))):
         return operand
     return broadcast_in_dim_p.bind(operand, shape=shape, dims=dims)[0]
 
 
 def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> tuple[ShapedArray, ...]:
     if len(dims) != x.ndim or any(a >= b for a, b in pairwise(dims)):
-        raise ValueError(f"broadcast_in_dim: dims {dims} must be increasing, one per axis of {x}.")
+        raise ValueError(f"broadcast_in_dim: dims {dims} must be different, one per axis of {x}.")
     for size, d in zip(x.shape, dims):
         if not 0 <= d < len(shape) or size not in (1, shape[d]):
             raise ValueError(f"broadcast_in_dim: {x} does not broadcast to {shape} along {dims}.")

@@ -31,7 +31,19 @@ def term_text(t: Term, out: str = "out", operands: Sequence[str] | None = None) 
     return f"{out}[{_access(t.out, names)}] += {' '.join(parts)}"
 
 
+def read_text(f: Read) -> str:
+    """Print a read with default names: `a[i + 1,j]`."""
+    return _factor(f, _TermNames(None))
+
+
+def affine_text(a: Affine) -> str:
+    """Print an index with default names: `2i - j + 3`."""
+    return _affine(a, _TermNames(None))
+
+
 class _TermNames:
+    """Names of operands, and of variables: letters that no operand is called by."""
+
     def __init__(self, operands: Sequence[str] | None) -> None:
         self._operands = operands
 
@@ -39,7 +51,8 @@ class _TermNames:
         return self._operands[k] if self._operands is not None else _nth(_letters(string.ascii_lowercase), k)
 
     def variable(self, v: Variable) -> str:
-        return _nth(_letters(_LETTERS), v)
+        taken = self._operands or ()
+        return _nth((name for name in _letters(_LETTERS) if name not in taken), v)
 
 
 def _nth(names: Iterator[str], k: int) -> str:

@@ -6,7 +6,7 @@ substituted leaves its range as a bracket unless that is implied. Left out, know
 together imply. What is not solved stays a bracket, so that a term means the same before and after.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -167,11 +167,21 @@ class _Solution:
         if index.gcd > 1:
             return _Rewriting((NotNegative(index.divided(index.gcd)),))
         if len(index.variables) != 1 or index.symbols:
-            return None
+            return self._leading_digits(index)
         ((v, c),) = index.variables
         if c < 0:
             return _Rewriting((), (), ((v, index.constant + 1),))
         return _Rewriting((), ((v, Affine(-index.constant, ((v, 1),))),), ((v, self.sizes[v] + index.constant),))
+
+    def _leading_digits(self, index: Affine) -> _Rewriting | None:
+        """Leave out digits that do not decide: m·H + L >= 0 with 0 <= L < m is H >= 0."""
+        for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}):
+            multiples, rest = index.split(m)
+            low, high = rest.bounds(self.sizes)
+            r = index.constant % m
+            if low + r >= 0 and high + r < m and not rest.is_constant:
+                return _Rewriting((NotNegative(multiples + index.constant // m),))
+        return None
 
     def _lookup(self, bracket: Lookup) -> _Rewriting | None:
         if bracket.limits is None:
@@ -228,6 +238,8 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
     if isinstance(a, Lookup) and isinstance(b, Lookup):
         same = (a.operand, a.access, a.limits) == (b.operand, b.access, b.limits)
         return (a, IsZero(a.index - b.index)) if same else None
+    if isinstance(a, IsZero) or isinstance(b, IsZero):
+        return _with_equality(a, b) if isinstance(a, IsZero) else _with_equality(b, a)
     if not isinstance(a, NotNegative) or not isinstance(b, NotNegative):
         return None
     if (difference := a.index - b.index).is_constant:
@@ -235,6 +247,64 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
     if (total := a.index + b.index).is_constant and total.constant <= 0:
         return (IsZero(a.index),) if total.constant == 0 else (FALSE,)
     return None
+
+
+def _with_equality(equality: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
+    """Join [a = 0] and an inequality of a alone, or of -a."""
+    if isinstance(b, NotNegative):
+        for rest in (b.index - equality.index, b.index + equality.index):
+            if rest.is_constant:
+                return (equality,) if rest.constant >= 0 else (FALSE,)
+    return None
+
+
+# ---- ranges --------------------------------------------------------------------------------------------------
+
+
+def inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Term:
+    """Restrict a term to what is inside of its arrays: of operands of these shapes, and of the result."""
+    if 0 in t.sizes:
+        return t
+    looked_up = [b for b in t.brackets if isinstance(b, Lookup)]
+    reads = [*[(f.access, shapes[f.operand]) for f in t.factors], *[(b.access, shapes[b.operand]) for b in looked_up]]
+    more = list[Bracket]()
+    for access, sizes in ((t.out, shape), *reads):
+        for a, n in zip(access, sizes, strict=True):
+            more += [NotNegative(index) for index in (a, n - 1 - a) if not _holds(index, t)]
+    return term(t.out, t.sizes, t.factors, (*t.brackets, *more), t.coefficient) if more else t
+
+
+def is_inside(t: Term, a: Affine, n: int) -> bool:
+    """Tell whether an index is known to be from 0 to n - 1 where the brackets of a term hold."""
+    return 0 in t.sizes or all(_holds(index, t) for index in (a, n - 1 - a))
+
+
+def _holds(index: Affine, t: Term) -> bool:
+    """Tell whether an index is known not to be negative where the brackets of a term hold."""
+    if _least(index, t.brackets, t.sizes) >= 0:
+        return True
+    return solved(term(t.out, t.sizes, t.factors, (*t.brackets, NotNegative(-index - 1)), t.coefficient)) is None
+
+
+MOST_BRACKETS = 3  # that a bound is a combination of
+
+
+def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int = MOST_BRACKETS) -> int:
+    """Bound an index from below where brackets hold; the search ends at 0.
+
+    With a bracket [b >= 0] and a positive k, a is at least a - k b: of k with which a variable drops out.
+    """
+    least = a.bounds(sizes)[0]
+    for n, b in enumerate(brackets if depth else ()):
+        if isinstance(b, Lookup):
+            continue
+        rest = (*brackets[:n], *brackets[n + 1 :])
+        for v, c in b.index.variables:
+            k = a.coefficient(v)
+            if least < 0 and k and (isinstance(b, IsZero) or (k > 0) == (c > 0)):
+                without = abs(c) * a - (k if c > 0 else -k) * b.index
+                least = max(least, -(-_least(without, rest, sizes, depth - 1) // abs(c)))
+    return least
 
 
 # ---- composition, transposition, sums ------------------------------------------------------------------------
@@ -308,3 +378,15 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
                     joint = solved(rest)
                     yield [*[x for x in terms if x not in found.values()], *([] if joint is None else [joint])]
                     return
+
+
+def write_apart(a: Term, b: Term) -> bool:
+    """Tell whether no element of the result is written by both."""
+    n = len(a.sizes)
+
+    def rename(index: Affine) -> Affine:
+        return Affine(index.constant, tuple([(v + n, c) for v, c in index.variables]), index.symbols)
+
+    meeting = [IsZero(x - rename(y)) for x, y in zip(a.out, b.out)]
+    brackets = [*meeting, *a.brackets, *[with_indices(bracket, rename) for bracket in b.brackets]]
+    return solved(term(a.out, (*a.sizes, *b.sizes), (), brackets)) is None

@@ -1,5 +1,5 @@
 """Iterative solvers under the names of `scipy.sparse.linalg`."""
 
-from tapeless.iterative.krylov import bicgstab, cg, gmres
+from tapeless.scipy.iterative.krylov import bicgstab, cg, gmres
 
 __all__ = ["bicgstab", "cg", "gmres"]

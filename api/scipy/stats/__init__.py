@@ -2,8 +2,8 @@
 
 import typing as _typing
 
-from tapeless.late_names import imported_late as _imported_late
 from tapeless.tracer.kernel_density import gaussian_kde
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.ranks import mode, rankdata, sem
 
 __all__ = [
@@ -43,4 +43,4 @@ if _typing.TYPE_CHECKING:
     )
 else:
     _here = ("gaussian_kde", "mode", "rankdata", "sem")
-    __getattr__ = _imported_late(globals(), dict.fromkeys((n for n in __all__ if n not in _here), ""))
+    __getattr__ = _imported_late(globals(), {"": " ".join(n for n in __all__ if n not in _here)})

@@ -292,8 +292,8 @@ def _comparison(bracket: Callable[[Affine, Affine], Bracket], true: Affine, fals
     return _pairwise(pieces)
 
 
-for _primitive in comparisons:
-    _rules[_primitive] = _comparison(comparisons[_primitive], _TRUE, _FALSE)
+for _primitive, _bracket in comparisons.items():
+    _rules[_primitive] = _comparison(_bracket, _TRUE, _FALSE)
 _rules[e.ne_p] = _comparison(comparisons[e.eq_p], _FALSE, _TRUE)
 
 

@@ -14,16 +14,21 @@ networks are left after a glance. Source: Bernstein et al. 2020, for the rewriti
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
-from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
+from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of, cost_of_exact
 from tapeless.interpreters.simplifications.fusion.promising import roots
-from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, statement
-from tapeless.interpreters.simplify import Writer
+from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, may_compose, statement
+from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives.contraction import canonical_precision
+from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced
+from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.terms.solve import merged
-from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up
+from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term
+from tapeless.tracer.types import ShapedArray
 
 # Caps: what is larger is left alone.
 READERS = 4  # of one value
@@ -40,7 +45,8 @@ def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
 
 class _Fusion:
     def __init__(self, jaxpr: Jaxpr) -> None:
-        self._jaxpr, self._linear = jaxpr, any(jaxpr.linear_in)
+        self._jaxpr = jaxpr
+        self._linear = any(jaxpr.linear_in) and all(v.linear for v in jaxpr.outvars)
         self._made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
         self._read_by: dict[Var, list[Equation]] = {}  # values to look at
         self._kept = set(jaxpr.outvars)
@@ -116,7 +122,7 @@ class _Fusion:
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
         shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
-        return cost_of(found.terms, shapes, v.aval.shape)
+        return (cost_of_exact if found.exact else cost_of)(found.terms, shapes, v.aval.shape)
 
     def _dearest(self, v: Var) -> tuple[int, int, int]:
         cost = self._cost(v, self._now[v]) if v in self._now else None
@@ -163,6 +169,8 @@ class _Fusion:
         reader, producer = self._now[r], self._now[v]
         if any(self._number(v) in looked_up(t) for t in reader.terms):
             return None
+        if not may_compose(reader.terms, self._number(v), producer.terms):
+            return None
         if None not in (reader.precision, producer.precision) and reader.precision != producer.precision:
             return None
         if r.aval.dtype != v.aval.dtype and not licence.is_unrounded(producer.terms, v.aval.dtype):
@@ -173,13 +181,13 @@ class _Fusion:
         joint = () if found is None else merged(found)
         if found is None or len(joint) > TERMS or any(len(t.factors) > FACTORS for t in joint):
             return None
-        if _cancel(found, joint) and not licence.may_cancel(self._linear, r.aval.dtype):
+        if _cancel(found, joint) and not licence.may_cancel(self._linear or r.linear, r.aval.dtype):
             return None
-        return Statement(joint, reader.precision or producer.precision)
+        return Statement(joint, reader.precision or producer.precision, reader.exact or producer.exact)
 
     def _may_tear(self, v: Var, producer: Statement) -> bool:
         literals = [k for k in _reads(producer) if type(self._atoms[k]) is Literal]
-        return licence.may_be_torn(producer.terms, literals, self._linear, v.aval.dtype)
+        return licence.may_be_torn(producer.terms, literals, self._linear or v.linear, v.aval.dtype)
 
     # what was gained
 
@@ -221,11 +229,38 @@ class _Fusion:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
                 w.place, aval = eqn.source, eqn.outvars[0].aval
-                atom = lowered(w, found.terms, lambda k: w.now(self._atoms[k]), aval, found.precision)
+                write = _exactly if found.exact else lowered
+                atom = write(w, found.terms, lambda k: w.now(self._atoms[k]), aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue
             w.keep(w.renamed(eqn))
         return w.finish()
+
+
+def _exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
+    """Write the sum of terms as an `ein`; factors of another dtype are converted."""
+    others = {f.operand for t in terms for f in t.factors if atoms(f.operand).aval.dtype != aval.dtype}
+    first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first that is converted
+    converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
+    numbers = sorted({k for t in converted for k in operands_of(t)})
+    given = [atoms(k) if k < first else _converted(w, atoms(k - first), aval) for k in numbers]
+    found = reduced(
+        [t.with_operands(numbers.index) for t in converted], [x.aval for x in given], aval.shape, aval.dtype
+    )
+    if not found.terms:
+        return filled(w, 0, aval)
+    params = found.params(aval.shape, aval.dtype, precision or canonical_precision(None))
+    return w.write(ein_p, *[given[k] for k in found.operands], **params)
+
+
+def _with_factors(t: Term, number: Callable[[int], int]) -> Term:
+    """Renumber the operands of factors alone."""
+    factors = [f._replace(operand=number(f.operand)) for f in t.factors]
+    return term(t.out, t.sizes, factors, t.brackets, t.coefficient)
+
+
+def _converted(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
+    return w.write(convert_element_type_p, x, dtype=aval.dtype, weak_type=False)
 
 
 class _Queue:

@@ -12,9 +12,8 @@ from itertools import combinations
 from typing import Any
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.solve import solved
-from tapeless.tracer.terms.term import IsZero, Sum, Term, term, variables_of, with_indices
+from tapeless.tracer.terms.solve import write_apart
+from tapeless.tracer.terms.term import Sum, Term, Use, variables_of
 
 RANGE = 1e30  # what a float must be able to hold: with less, like 65504 of float16, partial sums are soon infinite
 
@@ -27,15 +26,24 @@ def sums_in_any_order(dtype: Any) -> bool:
 
 def only_moves(terms: Sum) -> bool:
     """Tell whether each element of a value is one of another, so that it may be converted before as after."""
-    return all(len(t.factors) <= 1 and t.coefficient == 1 and not summed(t) for t in terms)
+    return all(len(t.factors) <= 1 and t.coefficient == 1 and not summed(t) and not _divides(t) for t in terms)
 
 
 def is_unrounded(terms: Sum, dtype: Any) -> bool:
     """Tell whether each element of a value is one of another or its negative, so that converting commutes with it."""
     signs = (1, -1) if dtypes.is_inexact(dtype) else (1,)
-    if any(len(t.factors) > 1 or t.coefficient not in signs or summed(t) for t in terms):
+    if any(len(t.factors) > 1 or t.coefficient not in signs or summed(t) or _divides(t) for t in terms):
         return False
-    return all(_are_apart(a, b) for a, b in combinations(terms, 2))
+    return are_apart(terms)
+
+
+def are_apart(terms: Sequence[Term]) -> bool:
+    """Tell whether no element of a value is written by two terms."""
+    return all(write_apart(a, b) for a, b in combinations(terms, 2))
+
+
+def _divides(t: Term) -> bool:
+    return any(f.use is Use.DIVIDED for f in t.factors)
 
 
 def summed(t: Term) -> set[int]:
@@ -52,21 +60,9 @@ def may_be_torn(terms: Sum, literals: Sequence[int], linear: bool, dtype: Any) -
     if linear or not dtypes.is_inexact(dtype):
         return True
     exact = [t for t in terms if sum(f.operand not in literals for f in t.factors) < 2]
-    return all(_are_apart(a, b) for a, b in combinations(exact, 2))
+    return are_apart(exact)
 
 
 def may_cancel(linear: bool, dtype: Any) -> bool:
     """Tell whether x + y - x may be y: of floats it is the part of y that is not lost, as in compensated sums."""
     return linear or not dtypes.is_inexact(dtype)
-
-
-def _are_apart(a: Term, b: Term) -> bool:
-    """Tell whether no element of the result is written by both."""
-    n = len(a.sizes)
-
-    def rename(index: Affine) -> Affine:
-        return Affine(index.constant, tuple([(v + n, c) for v, c in index.variables]), index.symbols)
-
-    meeting = [IsZero(x - rename(y)) for x, y in zip(a.out, b.out)]
-    brackets = [*meeting, *a.brackets, *[with_indices(bracket, rename) for bracket in b.brackets]]
-    return solved(term(a.out, (*a.sizes, *b.sizes), (), brackets)) is None

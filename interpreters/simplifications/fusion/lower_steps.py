@@ -98,7 +98,7 @@ def _vectors(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) ->
     """The index vectors, in the last axis."""
     found = [_values(w, p, x) for p, x in zip(known, positions, strict=True)]
     if len({x.aval.dtype for x in found}) > 1:
-        found = [_wide(w, x) for x in found]
+        found = [wide(w, x) for x in found]
     columns = [w.write(s.reshape_p, x, shape=(*x.aval.shape, 1)) for x in found]
     return columns[0] if len(columns) == 1 else w.write(s.concatenate_p, *columns, dimension=positions[0].aval.ndim)
 
@@ -107,14 +107,14 @@ def _values(w: Writer, p: Position, x: Atom) -> Atom:
     """The values of a variable: exact, also of narrow types."""
     if p.limits is None and not p.first and p.sign == 1:
         return x
-    x = _wide(w, x)
+    x = wide(w, x)
     if p.limits is not None:
         x = w.write(e.clamp_p, literal(p.limits[0], x.aval), x, literal(p.limits[1], x.aval))
     x = w.write(e.sub_p, x, literal(p.first, x.aval)) if p.first else x
     return x if p.sign == 1 else w.write(e.neg_p, x)
 
 
-def _wide(w: Writer, x: Atom) -> Atom:
+def wide(w: Writer, x: Atom) -> Atom:
     """Positions as int64; what that does not hold is outside of every array, above."""
     if x.aval.dtype == np.uint64:
         x = w.write(e.min_p, x, literal(_LARGEST, x.aval))

@@ -113,12 +113,32 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
 def cost_of(terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape) -> ContractionCost | None:
     """The cost of a sum of terms; None if one of them has no plan."""
     found = [planned(t, of_factors, shape) for t, of_factors in zip(terms, shapes, strict=True)]
-    total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
-    for plan in found:
-        if plan is None:
-            return None
-        total = total.plus(plan.cost)
+    costs = [None if plan is None else plan.cost for plan in found]
+    return None if None in costs else _total([cost for cost in costs if cost is not None], shape)
+
+
+@lru_cache(maxsize=4096)
+def cost_of_exact(terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape) -> ContractionCost:
+    """The cost of a sum of terms that `ein` computes: by their plans, or else by the variables of factors alone."""
+    plans = [planned(t, of_factors, shape) for t, of_factors in zip(terms, shapes, strict=True)]
+    return _total([_estimated(t, shape) if p is None else p.cost for t, p in zip(terms, plans)], shape)
+
+
+def _total(costs: Sequence[ContractionCost], shape: Shape) -> ContractionCost:
+    total = ContractionCost(max(len(costs) - 1, 0) * prod(shape), 0 if costs else prod(shape), 0)
+    for cost in costs:
+        total = total.plus(cost)
     return total
+
+
+def _estimated(t: Term, shape: Shape) -> ContractionCost:
+    """Count as if brackets were no work, but for variables that arrays hold the values of."""
+    given = {v: frozenset(u for a in b.access for u in variables_of(a)) for b in t.brackets if isinstance(b, Lookup)
+             for v in variables_of(b.index)}  # fmt: skip
+    labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
+    kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))
+    _, cost = _ordered(labels, kept, t.sizes)
+    return cost.plus(ContractionCost(0, prod(shape), 0))
 
 
 # ---- where the result is written -----------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from enum import Enum
 
 from tapeless.interpreters.simplifications.fusion.affine_values import comparisons
+from tapeless.interpreters.simplifications.fusion.licence import summed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.rules import Rules
@@ -32,7 +34,7 @@ kinds = Rules(
     "rule(eqn, kind of each operand) -> kind of the result, or None",
     absent="its result is not worth following",
 )
-_BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p))
+_BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p, ein_p))
 
 
 def roots(jaxpr: Jaxpr) -> list[Equation]:
@@ -55,7 +57,7 @@ def roots(jaxpr: Jaxpr) -> list[Equation]:
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:
     """Tell whether an equation, of which some operand has a kind, is a root."""
-    if eqn.primitive in _SUMS or eqn.primitive is cumsum_p:
+    if eqn.primitive in _SUMS or eqn.primitive is cumsum_p or eqn.primitive is ein_p:
         return True
     if eqn.primitive is gather_p:
         return given[0] in (Kind.SPREAD, Kind.SUM, Kind.RUNNING)
@@ -104,6 +106,11 @@ def _of_concatenation(eqn: Equation, given: Kinds) -> Kind | None:
     return Kind.SPREAD if Kind.SPREAD in given else None
 
 
+def _of_ein(eqn: Equation, given: Kinds) -> Kind:
+    is_sum = any(summed(t) for t in eqn.params["terms"])
+    return Kind.SUM if is_sum else Kind.SPREAD
+
+
 def _of_conjunction(eqn: Equation, given: Kinds) -> Kind | None:
     return Kind.MASK if all(kind is Kind.MASK for kind in given) else None
 
@@ -122,7 +129,7 @@ for _primitive in (s.transpose_p, s.reshape_p, s.rev_p, s.slice_p, e.neg_p):
     kinds[_primitive] = _same
 for _primitive in (e.add_p, e.sub_p):
     kinds[_primitive] = _of_sum
-for _primitive in comparisons:
+for _primitive, _ in comparisons.items():
     kinds[_primitive] = _of_comparison
 for _primitive in _SUMS:
     kinds[_primitive] = lambda eqn, given: Kind.SUM
@@ -130,4 +137,4 @@ kinds[cumsum_p], kinds[gather_p], kinds[scatter_add_p] = lambda eqn, given: Kind
 kinds[s.iota_p] = lambda eqn, given: Kind.INDEX
 kinds[s.broadcast_in_dim_p], kinds[s.pad_p], kinds[s.concatenate_p] = _of_broadcast, _of_pad, _of_concatenation
 kinds[e.mul_p], kinds[e.convert_element_type_p], kinds[e.select_n_p] = _of_product, _of_conversion, _of_choice
-kinds[and_p] = _of_conjunction
+kinds[and_p], kinds[ein_p] = _of_conjunction, _of_ein

@@ -16,26 +16,31 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
-from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.contraction import Precision, dot_general_p
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.indexing import gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p, reduce_sum_p
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import composed, solved
-from tapeless.tracer.terms.term import Bracket, Sum, Term, term
+from tapeless.tracer.terms.term import Bracket, Sum, Term, Use, term
 
 _JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # zeros in them are left out
 _MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
 FOLLOWED = frozenset((
     e.neg_p, e.add_p, e.sub_p, e.mul_p, e.square_p, e.convert_element_type_p, e.select_n_p,
-    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p, cumsum_p, gather_p,
+    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p, cumsum_p, gather_p, ein_p,
 ))  # fmt: skip
 
 
 class Statement(NamedTuple):
-    """A value as a sum of terms over numbered operands, and the precision of its contractions, if any is given."""
+    """A value as a sum of terms over numbered operands, and the precision of its contractions, if any is given.
+
+    exact: terms are not evaluated where their brackets fail, as those of `ein`.
+    """
 
     terms: Sum
     precision: Any = None
+    exact: bool = False
 
 
 def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], int]) -> Statement | None:
@@ -58,13 +63,15 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
     if any(_vanishes(eqn.invars[f.operand], definition) for t in found for f in t.factors):
         return None  # that a product is 0 is best seen where it is written
     terms = [after for t in found if (after := _known(eqn, t, definition, number)) is not None]
-    return Statement(tuple(terms), eqn.params.get("precision"))
+    return Statement(tuple(terms), eqn.params.get("precision"), eqn.primitive is ein_p)
 
 
 def _permitted(eqn: Equation) -> bool:
     (out,) = [v.aval for v in eqn.outvars]
     if dtypes.is_bool(out.dtype) or not sums_in_any_order(out.dtype) or eqn.params.get("preferred_element_type"):
         return False
+    if eqn.primitive is dot_general_p and not isinstance(eqn.params["precision"][0], Precision):
+        return False  # an algorithm is of one product
     return not any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
 
 
@@ -124,6 +131,13 @@ def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Br
 def _reading(t: Term, operand: int) -> Iterator[int]:
     """The factors that read an operand."""
     return (k for k, f in enumerate(t.factors) if f.operand == operand)
+
+
+def may_compose(reader: Sum, operand: int, producer: Sum) -> bool:
+    """Tell whether terms may take the place of an operand: none divides by it, or conjugates a quotient."""
+    uses = {f.use for t in reader for f in t.factors if f.operand == operand}
+    divides = any(f.use is Use.DIVIDED for t in producer for f in t.factors)
+    return Use.DIVIDED not in uses and not (divides and Use.CONJUGATED in uses)
 
 
 def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:

@@ -10,29 +10,26 @@ No linear operation is added. Of known values, masks are combined and coefficien
 """
 
 from collections.abc import Collection, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_
+from typing import NamedTuple
 
+from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
+from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplifications.masks import regions
-from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, MaskWriter, is_finite_nonzero
-from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region, mask_of
+from tapeless.interpreters.simplifications.masks.coefficients import Coefficients, is_finite_nonzero
+from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
+from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
+from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.interpreters.simplify import in_order
-from tapeless.tracer import core
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.rules import Rules, Table
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.terms.term import Sum, Use
 
-elsewhere: Table[float] = Table(
-    "mask fillers",
-    "the number that its nonlinear operand becomes where the product is not read: 0, for divisors 1",
-    absent="it does not multiply a linear operand",
-)
-of_several = Rules(
-    "mask regions of several results",
-    "rule(writer, eqn, region of each result) -> region where its one operand matters",
-    absent="it has one result (`mask regions`), or its operand matters everywhere",
-)
 inside = Rules(
     "masks inside",
     "rule(sinking, eqn, region of each result) -> the equation with masks sunk into its programs, or the same; "
@@ -57,7 +54,7 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    if not chooses(jaxpr) or _is_mixed(jaxpr):
+    if not chooses(jaxpr) or _is_mixed(jaxpr) or _compares(jaxpr):
         return jaxpr
     return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run()
 
@@ -69,6 +66,15 @@ def _is_mixed(jaxpr: Jaxpr) -> bool:
     primals: the equation would depend on its own results.
     """
     return any(len({v.linear for v in eqn.outvars}) > 1 for eqn in jaxpr.eqns)
+
+
+def _compares(jaxpr: Jaxpr) -> bool:
+    """Tell whether truth values or integers of a program are made of linear values, as in solvers of cotangents.
+
+    It is not linear in what it reads, and what a mask were to leave out may be what the mask is computed from.
+    """
+    made = (*jaxpr.invars, *[v for eqn in jaxpr.eqns if eqn.linear for v in eqn.outvars])
+    return any(v.linear and dtypes.kind(v.aval.dtype) in "biu" for v in made)
 
 
 def chooses(jaxpr: Jaxpr) -> bool:
@@ -125,12 +131,12 @@ class Sinking:
 
     def _ask(self, eqn: Equation) -> None:
         """Add the regions where the linear operands of an equation are read, from those of its results."""
+        self.w.place = eqn.source
         out = [self.where.get(v, NOWHERE) for v in eqn.outvars]
         if eqn.primitive in inside and (any(out) or _chooses_by(eqn)):
-            self.w.place = eqn.source
             self._programs[eqn], found = inside[eqn.primitive](self, eqn, out)
         else:
-            found = [self._of_operand(eqn, k, out) if x.linear else None for k, x in enumerate(eqn.invars)]
+            found = [region_of_operand(self.w, eqn, out, k) if x.linear else None for k, x in enumerate(eqn.invars)]
         for x, region in zip(eqn.invars, found, strict=True):
             self._read(x, region)
 
@@ -140,13 +146,7 @@ class Sinking:
 
     def of_operand(self, eqn: Equation, k: int) -> Region | None:
         """Compute the region where operand `k` of an equation is read."""
-        return self._of_operand(eqn, k, [self.where.get(v, NOWHERE) for v in eqn.outvars])
-
-    def _of_operand(self, eqn: Equation, k: int, out: Sequence[Region | None]) -> Region | None:
-        if eqn.primitive in of_several:
-            return of_several[eqn.primitive](self.w, eqn, out)
-        rule = regions.rules.get(eqn.primitive)
-        return None if rule is None or len(out) != 1 else rule(self.w, eqn, out[0], k)
+        return region_of_operand(self.w, eqn, [self.where.get(v, NOWHERE) for v in eqn.outvars], k)
 
     def is_finite(self, x: Atom) -> bool:
         """Tell whether a linear operand is known to be finite before anything is written: some inputs are."""
@@ -159,34 +159,29 @@ class Sinking:
         if eqn in self._programs and self._programs[eqn] is not eqn:
             self.w.changed = True
             now = self.w.renamed(self._programs[eqn])
-        elif eqn.primitive in elsewhere:
-            now = self._masked(eqn, now)
-        elif self._noting and eqn.primitive in regions.rules:
+        elif (product := _product(eqn)) is not None:
+            now = self._masked(eqn, product, now)
+        elif self._noting:
             self._pass_on(eqn, now)
         only = self._only(eqn)
         if only is None or not self.w.replace(eqn, self.w.now(only)):
             self.w.keep(now)
 
-    def _masked(self, eqn: Equation, renamed: Equation) -> Equation:
+    def _masked(self, eqn: Equation, product: "_Product", renamed: Equation) -> Equation:
         """A product, with masks on its coefficient; notes outside of which masks it is 0."""
-        other = elsewhere[eqn.primitive]
-        k = next((k for k, x in enumerate(eqn.invars) if not x.linear), None)
-        if k is None:  # bilinear: it is not for this pass to say
-            return renamed
-        x, coefficient, region = eqn.invars[1 - k], renamed.invars[k], self.of_operand(eqn, k)
-        now = self.coefficients.masked(coefficient, region, other)
-        if self._noting:
-            self._note(eqn, x, now, other)
+        k = product.coefficient
+        coefficient = renamed.invars[k]
+        now = self.coefficients.masked(coefficient, self.of_operand(eqn, k), product.elsewhere)
+        if self._noting and product.is_elementwise:
+            self._note(eqn, eqn.invars[1 - k], now, product.elsewhere)
         if now is coefficient:
             return renamed
         self.w.changed = True
         return renamed.replace(invars=[now if i == k else y for i, y in enumerate(renamed.invars)])
 
     def _note(self, eqn: Equation, x: Atom, coefficient: Atom, other: float) -> None:
-        """Transfer function of mul and div: the masks outside of which the product is zero, or finite."""
+        """Transfer function of products: the masks outside of which one is zero, or finite."""
         out = eqn.outvars[0]
-        if eqn.primitive not in (e.mul_p, e.div_p):
-            return
         zero, finite = self._zero.get(x, frozenset()), self._finite.get(x, frozenset())
         if not _fits(x, eqn):
             zero = frozenset()
@@ -200,12 +195,14 @@ class Sinking:
         self._zero[out], self._finite[out] = (held & zero) | fine if other == 0 else held & zero, fine
 
     def _pass_on(self, eqn: Equation, now: Equation) -> None:
-        """Transfer function of linear elementwise and moving operations."""
-        out, linear = eqn.outvars[0], [x for x in eqn.invars if x.linear]
+        """Transfer function of linear operations that multiply nothing: those that move and add elements."""
+        out, linear, row = eqn.outvars[0], [x for x in eqn.invars if x.linear], index_row(eqn)
+        if row is None or len(eqn.outvars) != 1 or not _adds(row):
+            return
         finite = [self._finite.get(x, frozenset()) for x in linear]
         if all(f is None for f in finite):
             self._finite[out] = None
-        if eqn.primitive not in _same_shape or not all(_fits(x, eqn) for x in linear):
+        if not is_elementwise(row.results[0]) or not all(_fits(x, eqn) for x in linear):
             return
         if all(is_zero(self.w, x) for x in now.invars if not x.linear):
             self._zero[out] = _common([self._zero.get(x, frozenset()) for x in linear])
@@ -231,6 +228,39 @@ class Sinking:
         return left[0] if len(left) == 1 else None
 
 
+class _Product(NamedTuple):
+    """A product of a linear operand and another, its coefficient, which becomes `elsewhere` where it is not read."""
+
+    coefficient: int
+    elsewhere: float
+    is_elementwise: bool
+
+
+def _product(eqn: Equation) -> _Product | None:
+    """Look up which of two operands is the coefficient of the other, which is linear; None if there is no such."""
+    if len(eqn.invars) != 2 or eqn.invars[0].linear == eqn.invars[1].linear:
+        return None
+    row = index_row(eqn)
+    if row is None or row.combination is not Combination.TERMS or len(row.results) != 1:
+        return None
+    return _product_of(row.results[0], 1 if eqn.invars[0].linear else 0)
+
+
+@lru_cache(maxsize=4096)
+def _product_of(terms: Sum, k: int) -> _Product | None:
+    # Of windows, which have brackets, a coefficient is read nearly everywhere: its mask is a reduction for little.
+    uses = {f.operand: f.use for f in terms[0].factors} if len(terms) == 1 and not terms[0].brackets else {}
+    return _Product(k, 1.0 if uses[k] is Use.DIVIDED else 0.0, is_elementwise(terms)) if len(uses) == 2 else None
+
+
+@lru_cache(maxsize=4096)
+def _adds(row: IndexRow) -> bool:
+    """Tell whether a row does nothing but move and add elements, and apply functions that are linear in each."""
+    if row.combination is Combination.TERMS:
+        return all(len(t.factors) == 1 for terms in row.results for t in terms)
+    return row.combination is Combination.POINTWISE or row.operation == "last"
+
+
 def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
     return reduce(and_, groups)
 
@@ -240,5 +270,4 @@ def _fits(x: Atom, eqn: Equation) -> bool:
     return x.aval.shape == eqn.outvars[0].aval.shape
 
 
-_same_shape = frozenset((e.neg_p, e.add_p, e.sub_p, e.convert_element_type_p, e.real_p, e.imag_p, e.conj_p))
 _chooses = core.program_cache()

@@ -1,57 +1,25 @@
 """Coefficients of linear operations, masked: select(mask, a, 0) for `a`, and the arrays of masks."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial, reduce
-from typing import Any
 
 import numpy as np
 
+from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.masks import regions
-from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Mask, Region
+from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
+from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, movement
+from tapeless.interpreters.simplifications.masks.operand_regions import region_of_operand
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Alternative, Region
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, rev_p, transpose_p
-from tapeless.tracer.rules import Rules
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
 NESTED = 8  # masks around one coefficient that are looked for
-_MOVES = frozenset((broadcast_in_dim_p, reshape_p, transpose_p, rev_p))
 EXPANDED = 16  # alternatives that a mask is expanded to
-
-of_truth = Rules(
-    "masks moved",
-    "rule(writer, mask, *other operands, **params) -> the mask moved as the primitive moves its operand",
-    absent="the primitive itself is applied to the mask",
-)
-
-
-class MaskWriter(Writer):
-    """A writer of known values that writes no equation twice, by value numbering: equal masks are one variable."""
-
-    def __init__(self, jaxpr: Jaxpr) -> None:
-        super().__init__(jaxpr)
-        self._numbered: dict[Any, Atom] = {}
-
-    def keep(self, eqn: Equation) -> None:
-        super().keep(eqn)
-        if not eqn.linear and len(eqn.outvars) == 1:
-            self._numbered.setdefault(_number(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
-
-    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
-        key = _number(primitive, operands, params)
-        if key not in self._numbered:
-            self._numbered[key] = super().write(primitive, *operands, **params)
-        return self._numbered[key]
-
-
-def _number(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
-    """Make a key that equations share which compute the same; signs of zeros count."""
-    values = [x if type(x) is Var else (x.aval, np.asarray(x.value).tobytes()) for x in operands]
-    return primitive, *values, frozenset(params.items())
 
 
 class Coefficients:
@@ -63,8 +31,8 @@ class Coefficients:
     def __init__(self, writer: MaskWriter) -> None:
         self._w = writer
         self._found: dict[tuple[Atom, Region, float], Atom] = {}
-        self._unmoved: dict[Mask, Mask] = {}
         self._literals: dict[Mask, Region | None] = {}
+        self._expansions: dict[Region, Region | None] = {}
         self.implied: Mapping[Atom, Sequence[Atom]] = {}
 
     # ---- coefficients ------------------------------------------------------------------------------------------
@@ -91,7 +59,7 @@ class Coefficients:
     def _spread(self, eqn: Equation, x: Atom, region: Region, other: float) -> Atom:
         """Mask the operand of a broadcast instead: it is read where any of its copies is."""
         (small,) = eqn.invars
-        chosen = self.masked(small, regions.rules[broadcast_in_dim_p](self._w, eqn, region, 0), other)
+        chosen = self.masked(small, region_of_operand(self._w, eqn, [region], 0), other)
         return x if chosen is small else self._w.write(broadcast_in_dim_p, chosen, **eqn.params)
 
     def _chosen(self, x: Atom, region: Region, other: float) -> Atom:
@@ -100,20 +68,20 @@ class Coefficients:
             (mask,) = region[0]
             cases = [x if k == mask.case else filler for k in range(mask.cases)]
             return self._w.write(e.select_n_p, mask.which, *cases)
-        return self._w.write(e.select_n_p, self._array(region), filler, x)
+        return self._w.write(e.select_n_p, self._w.array(region), filler, x)
 
     def _without_wider(self, x: Atom, region: Region, other: float) -> Atom:
         """Undo choices of a coefficient by masks that hold all over a region."""
         for _ in range(NESTED):
             eqn = self._w.made_by(x, e.select_n_p)
             kept = [k for k, case in enumerate(eqn.invars[1:]) if number(self._w, case) != other] if eqn else []
-            if eqn is None or len(kept) != 1 or not self.covers(regions.of(regions.mask_of(eqn, kept[0])), region):
+            if eqn is None or len(kept) != 1 or not self.covers(regions.of(mask_of(eqn, kept[0])), region):
                 return x
             x = eqn.invars[1 + kept[0]]
         return x
 
     def _is_masked(self, x: Atom, region: Region, other: float) -> bool:
-        """Tell whether a coefficient is `other` outside a region of masks without moves."""
+        """Tell whether a coefficient is `other` outside a region of masks without views."""
         outside = self._support(x, other, NESTED)
         return outside is not None and self._covers(region, outside)
 
@@ -131,15 +99,14 @@ class Coefficients:
         if eqn is None or not depth:
             return None
         if eqn.primitive is broadcast_in_dim_p:
-            inner = self._support(eqn.invars[0], other, depth - 1)
-            return regions.moved(inner, lambda mask: mask.moved(broadcast_in_dim_p, **eqn.params))
+            return _read(self._support(eqn.invars[0], other, depth - 1), eqn)
         if eqn.primitive is not e.select_n_p:
             return None
         total: Region | None = NOWHERE
         for k, case in enumerate(eqn.invars[1:]):
             inner = self._support(case, other, depth - 1)
             if inner != NOWHERE:
-                total = regions.either(total, regions.both(regions.of(regions.mask_of(eqn, k)), inner))
+                total = regions.either(total, regions.both(regions.of(mask_of(eqn, k)), inner))
         return total
 
     # ---- what masks imply --------------------------------------------------------------------------------------
@@ -166,6 +133,11 @@ class Coefficients:
 
     def _expanded(self, region: Region) -> Region | None:
         """Write a region of plain masks in the masks that these are conjunctions, disjunctions and negations of."""
+        if region not in self._expansions:
+            self._expansions[region] = self._expand(region)
+        return self._expansions[region]
+
+    def _expand(self, region: Region) -> Region | None:
         found: Region | None = NOWHERE
         for alternative in region:
             each: Region | None = None
@@ -184,7 +156,7 @@ class Coefficients:
     def _made_of(self, mask: Mask) -> Region | None:
         """Expand a mask by the equation that computes its predicate; itself if that is no logic, or is too much."""
         if mask.which.aval.dtype != bool:
-            return self._literal(Mask(self._truth(mask), 1, 2))
+            return self._literal(Mask(self._w.truth(mask), 1, 2))
         eqn = self._w.definition(mask.which)
         if eqn is None or eqn.primitive not in (and_p, or_p, not_p):
             return regions.of(mask)
@@ -212,14 +184,13 @@ class Coefficients:
         for alternative in region:
             each: Region | None = None
             for mask in alternative:
-                inner = self._of_inputs(mask._replace(moves=()), NESTED)
-                moved = regions.moved(inner, lambda m, mask=mask: m._replace(moves=(*m.moves, *mask.moves)))
-                each = regions.both(each, moved)
+                inner = self._of_inputs(mask._replace(views=()), NESTED)
+                each = regions.both(each, regions.viewed(inner, mask.views))
             found = regions.either(found, each)
         return found
 
     def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
-        """Expand a mask without moves by the equations that compute its predicate: logic, moves, comparisons."""
+        """Expand a mask without views by the equations that compute its predicate: logic, moves, comparisons."""
         eqn = self._w.definition(mask.which)
         if eqn is None or not depth:
             return regions.of(mask)
@@ -232,9 +203,8 @@ class Coefficients:
         if primitive is e.eq_p and mask.case == 1 and type(eqn.invars[1]) is Literal:
             case = int(eqn.invars[1].value) if x.aval.dtype.kind in "iu" else -1
             return self._of_inputs(Mask(x, case, 0), depth - 1) if case >= 0 else regions.of(mask)
-        if primitive in _MOVES or (primitive is reduce_or_p and mask.case == 1):
-            inner = self._of_inputs(mask._replace(which=x), depth - 1)
-            return regions.moved(inner, lambda m: m.moved(primitive, **eqn.params))
+        if movement(eqn) is not None or (primitive is reduce_or_p and x.aval.dtype == bool and mask.case == 1):
+            return _read(self._of_inputs(mask._replace(which=x), depth - 1), eqn)
         return regions.of(mask)
 
     # ---- masks as arrays ---------------------------------------------------------------------------------------
@@ -242,50 +212,24 @@ class Coefficients:
     def array(self, region: Region) -> Atom | None:
         """Write a region as a boolean array; None if it is everywhere, or nowhere."""
         plain = self.plain(region)
-        return self._array(plain) if plain else None
-
-    def _array(self, region: Region) -> Atom:
-        return self._folded(or_p, [self._folded(and_p, list(map(self._truth, a))) for a in region])
-
-    def _folded(self, primitive: Primitive, xs: Sequence[Atom]) -> Atom:
-        return reduce(lambda total, x: self._w.write(primitive, total, x), xs)
+        return self._w.array(plain) if plain else None
 
     def plain(self, region: Region) -> Region | None:
-        """Apply the moves of masks, and leave out masks that hold everywhere, and alternatives that hold nowhere."""
+        """Write the views of masks, and leave out masks that hold everywhere, and alternatives that hold nowhere."""
         found: list[Alternative] = []
         for alternative in region:
-            masks = list(map(self._plain, alternative))
+            masks = list(map(self._w.plain, alternative))
             if False not in masks:
                 found.append(tuple(dict.fromkeys(m for m in masks if type(m) is Mask)))
         return None if () in found else tuple(dict.fromkeys(found))
 
-    def _plain(self, mask: Mask) -> Mask | bool:
-        """A mask without moves; whether it holds, if that is known everywhere."""
-        if mask not in self._unmoved:
-            x, case, cases = mask.which, mask.case, mask.cases
-            if any(m.primitive in of_truth for m in mask.moves):
-                x, case, cases = self._truth(mask._replace(moves=())), 1, 2
-            self._unmoved[mask] = Mask(self._moved(mask, x), case, cases)
-        found = self._unmoved[mask]
-        known = number(self._w, found.which)
-        return found if known is None else bool(known == found.case)
 
-    def _truth(self, mask: Mask) -> Atom:
-        """Write a mask without moves as a boolean array."""
-        which, case = mask.which, mask.case
-        if which.aval.dtype == bool:
-            return which if case else self._w.write(not_p, which)
-        return self._w.write(e.eq_p, which, literal(case, which.aval))
-
-    def _moved(self, mask: Mask, x: Atom) -> Atom:
-        for primitive, params, others in mask.moves:
-            write = of_truth[primitive] if primitive in of_truth else partial(_applied, primitive)
-            x = write(self._w, x, *others, **dict(params))
-        return x
-
-
-def _applied(primitive: Primitive, w: Writer, x: Atom, *others: Atom, **params: Any) -> Atom:
-    return w.write(primitive, x, *others, **params)
+def _read(region: Region | None, eqn: Equation) -> Region | None:
+    """Read a region of the operand of what moves elements, or of `reduce_or`, as the result does."""
+    row, shape = index_row(eqn), eqn.outvars[0].aval.shape
+    if row is None:
+        return None
+    return regions.moved(region, lambda mask: mask.read(row.results[0][0], shape))
 
 
 def is_finite_nonzero(w: Writer, x: Atom) -> bool:

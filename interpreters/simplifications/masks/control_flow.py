@@ -12,15 +12,14 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.masks import analysis, regions
 from tapeless.interpreters.simplifications.masks.analysis import Sinking
-from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Mask, Region
+from tapeless.interpreters.simplifications.masks.mask import Mask
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
-from tapeless.tracer.primitives.reduction import reduce_or_p
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
 
 Out = Sequence[Region | None]
@@ -137,13 +136,6 @@ def _outside(region: Region | None, meaning: Callable[[Mask], Region | None]) ->
     return total
 
 
-def _after(region: Region | None, mask: Mask) -> Region | None:
-    """A region, moved as a mask was inside; everywhere, if that takes values of the inside, as indices are."""
-    if any(type(x) is Var for move in mask.moves for x in move.others):
-        return None
-    return regions.moved(region, lambda outer: outer._replace(moves=(*outer.moves, *mask.moves)))
-
-
 def _operand(given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
     """Translate a mask of a body to the caller, if it is an input of the body: one of the operands `given`."""
     x = given.get(mask.which)
@@ -191,7 +183,7 @@ def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tup
         return None
     total: Region | None = NOWHERE
     for mask, region in zip(taken, found):
-        here = mask.moved(broadcast_in_dim_p, shape=shape, dims=()) if shape else mask
+        here = mask.repeated(shape, ()) if shape else mask
         total = regions.either(total, regions.both(regions.of(here), region))
     return total
 
@@ -213,7 +205,7 @@ def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list
     table: dict[Atom, Region | None] = {t: region for t, region in zip(within.truths, out) if t is not None}
 
     def meaning(mask: Mask) -> Region | None:
-        return _after(table[mask.which] if mask.which in table else _operand(given, mask), mask)
+        return regions.viewed(table[mask.which] if mask.which in table else _operand(given, mask), mask.views)
 
     return [_outside(region, meaning) for region in within.where]
 
@@ -266,7 +258,7 @@ def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container
     """Check the loop invariant: the region demanded of carry i at entry is within the mask assumed at exit."""
     region = within.where[n_consts + i]
     truths = [within.truths[j] for j in (_alike_in_shape(jaxpr, i) if i in joint else [i])]
-    return region is not None and all(any(m.which in truths and not m.moves for m in a) for a in region)
+    return region is not None and all(any(m.which in truths and not m.views for m in a) for a in region)
 
 
 def _alike_in_shape(jaxpr: Jaxpr, i: int) -> list[int]:
@@ -278,7 +270,7 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
     """Join the regions where carry i, or another result of its shape, is read in any step."""
     total: Region | None = NOWHERE
     for j in _alike_in_shape(jaxpr, i):
-        every = out[j] if j < n_carry else regions.moved(out[j], lambda m: m.moved(reduce_or_p, axes=(0,)))
+        every = out[j] if j < n_carry else regions.moved(out[j], Mask.anywhere_along_first_axis)
         total = regions.either(total, every)
     return total
 
@@ -303,15 +295,15 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
         return _operand(elements, mask)
 
     def once(mask: Mask) -> Region | None:
-        any_step = regions.moved(of_each(mask), lambda m: m.moved(reduce_or_p, axes=(0,)))
-        return _after(of_all(mask) or any_step, mask)
+        any_step = regions.moved(of_each(mask), Mask.anywhere_along_first_axis)
+        return regions.viewed(of_all(mask) or any_step, mask.views)
 
     def repeated(shape: tuple[int, ...]) -> Callable[[Mask], Region | None]:
         def of_step(mask: Mask) -> Region | None:
             if (each := of_each(mask)) is not None:
-                return None if mask.moves else each
-            repeat = {"shape": (length, *shape), "dims": tuple(range(1, len(shape) + 1))}
-            return regions.moved(_after(of_all(mask), mask), lambda m: m.moved(broadcast_in_dim_p, **repeat))
+                return None if mask.views else each
+            every = (length, *shape), range(1, len(shape) + 1)
+            return regions.moved(regions.viewed(of_all(mask), mask.views), lambda m: m.repeated(*every))
 
         return of_step
 

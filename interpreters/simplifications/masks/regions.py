@@ -1,73 +1,26 @@
 """Regions where a value is read, symbolically: a disjunction of conjunctions of masks.
 
-A mask is a choice of a `select_n`, seen through the operations that lie between the choice and the value: these are
-applied to the mask once a coefficient asks for it, and not before.
+Masks are moved through the operations that lie between a choice and a value as terms (`mask.py`), which are written as
+arrays once a coefficient asks for one, and not before.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, combinations
-from typing import Any, NamedTuple
 
-from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Literal
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.rules import Rules
+from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask, MaskView
 
 ALTERNATIVES = 4  # more of them are joined into what they have in common
 TOGETHER = 6  # masks of one alternative; others are left out: a larger region is as right
-
-
-class Move(NamedTuple):
-    """A primitive that is applied to a mask, and to other operands after it."""
-
-    primitive: Primitive
-    params: tuple[tuple[str, Any], ...]
-    others: tuple[Atom, ...] = ()
-
-
-class Mask(NamedTuple):
-    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then moved as arrays are.
-
-    `cases` is 0 if it is compared with a number and is no index.
-    """
-
-    which: Atom
-    case: int
-    cases: int
-    moves: tuple[Move, ...] = ()
-
-    def moved(self, primitive: Primitive, *others: Atom, **params: Any) -> "Mask":
-        """Apply one more primitive to the mask; two broadcasts are one, so that moves do not add up."""
-        if primitive is broadcast_in_dim_p and self.moves and self.moves[-1].primitive is broadcast_in_dim_p:
-            (inner, axes), dims = [dict(self.moves[-1].params)[name] for name in ("shape", "dims")], params["dims"]
-            if all(n == params["shape"][d] for n, d in zip(inner, dims)):
-                base, params = self._replace(moves=self.moves[:-1]), {**params, "dims": tuple([dims[a] for a in axes])}
-                return base.moved(primitive, **params)
-        return self._replace(moves=(*self.moves, Move(primitive, tuple(sorted(params.items())), others)))
-
 
 # Tuples without duplicates, so that programs come out the same every time.
 Alternative = tuple[Mask, ...]
 Region = tuple[Alternative, ...]  # None stands for everywhere
 NOWHERE: Region = ()
 
-rules = Rules(
-    "mask regions",
-    "rule(writer, eqn, region where its result matters, k) -> region where operand k does; None: everywhere",
-    absent="its operands matter everywhere",
-)
-
 
 def of(mask: Mask) -> Region:
     """Make the region of one mask."""
     return ((mask,),)
-
-
-def mask_of(eqn: Equation, case: int) -> Mask:
-    """Make the mask of one case of a select_n, in the shape of its result."""
-    which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
-    mask = Mask(which, case, len(eqn.invars) - 1)
-    return mask if which.aval.shape == shape else mask.moved(broadcast_in_dim_p, shape=shape, dims=())
 
 
 def both(region: Region | None, other: Region | None) -> Region | None:
@@ -105,9 +58,6 @@ def covers(region: Region, part: Iterable[Alternative]) -> bool:
     return all(any(set(a) <= set(b) for a in region) for b in part)
 
 
-NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
-
-
 def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region | None:
     """Move every mask of a region; `move` gives None for a mask that cannot be moved, which then holds everywhere."""
     if region is None:
@@ -115,6 +65,13 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
     each = {mask: move(mask) for mask in dict.fromkeys(chain.from_iterable(region))}
     alternatives = [_distinct(m for mask in a if (m := each[mask]) is not None) for a in region]
     return _bounded([a for a in alternatives if NEVER not in a])
+
+
+def viewed(region: Region | None, views: Sequence[MaskView]) -> Region | None:
+    """Read every mask of a region by some views, one after another."""
+    for view in views:
+        region = moved(region, lambda mask, view=view: mask.read(view.term, view.shape))
+    return region
 
 
 def _distinct(masks: Iterable[Mask]) -> Alternative:

@@ -6,13 +6,13 @@ they were of all; other functions along the axes that they treat index by index,
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination, IndexRow
+from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
@@ -35,11 +35,12 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
+from tapeless.tracer.primitives.ein import ein_p, reduced
 from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_slice_p
 from tapeless.tracer.primitives.operands import argsort
-from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.solve import solved
-from tapeless.tracer.terms.term import Lookup, Sum, Term
+from tapeless.tracer.terms.affine import Access, Affine, variables
+from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, term
 from tapeless.tracer.types import ShapedArray
 
 VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they do nothing but read
@@ -80,6 +81,8 @@ def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
         return _reduced(eqn, view, row.results[0])
     if eqn.primitive is dot_general_p:
         return _contracted(eqn, view, row.results[0])
+    if eqn.primitive is ein_p:
+        return None if view.has_windows else _summed(eqn, view, row.results[0])
     return _elementwise(eqn, view, row) or _batched(eqn, view, row.results[0], starts)
 
 
@@ -155,23 +158,10 @@ def _elementwise(eqn: Equation, view: View, row: IndexRow) -> ResultPart | None:
     """The function of the same views; what has parameters for axes is none."""
     if row.combination is not Combination.POINTWISE and any(isinstance(p, tuple) for p in eqn.params.values()):
         return None
-    if not _is_elementwise(row.results[0]):
+    if not is_elementwise(row.results[0]):
         return None
     views = {k: view if x.aval.shape else _SCALAR for k, x in enumerate(eqn.invars)}
     return ResultPart(views, lambda w, *xs: w.write(eqn.primitive, *xs, **eqn.params))
-
-
-@lru_cache(maxsize=4096)
-def _is_elementwise(terms: Sum) -> bool:
-    """Tell whether each element is made of those at its place, and of scalars."""
-    return bool(terms) and all(_is_at_one_place(t) for t in terms)
-
-
-def _is_at_one_place(t: Term) -> bool:
-    lookups = [b for b in t.brackets if isinstance(b, Lookup) and b.index.is_constant]
-    reads = [*[f.access for f in t.factors], *[b.access for b in lookups]]
-    known = len(lookups) == len(t.brackets) and t.out == variables(t.sizes)
-    return known and all(access in (t.out, ()) for access in reads)
 
 
 def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
@@ -204,6 +194,53 @@ def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
         return spread(w, w.write(dot_general_p, x, y, **params), (*batch, *free), view.shape)
 
     return ResultPart({0: x, 1: y}, write)
+
+
+def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
+    """The terms that write into the view, over the parts of operands that they read."""
+    reader = term(variables(view.shape), view.shape, [Read(0, view.access)])
+    composed_terms = [after for t in terms if (after := composed(reader, 0, t)) is not None]
+    aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
+    read = reduced(composed_terms, [x.aval for x in eqn.invars], view.shape, aval.dtype)
+    given = [eqn.invars[k].aval for k in read.operands]
+    hulls = [_hulls(read.terms, k, x.shape) for k, x in enumerate(given)]
+    parts = [x.update(shape=tuple([size for _, size in hull])) for x, hull in zip(given, hulls)]
+    starts = [[low for low, _ in hull] for hull in hulls]
+    found = reduced([_from_starts(t, starts) for t in read.terms], parts, view.shape, aval.dtype)
+    views = {read.operands[k]: View(_moved_by(variables(parts[k].shape), starts[k]), parts[k].shape)
+             for k in found.operands}  # fmt: skip
+
+    def write(w: Writer, *xs: Atom) -> Atom:
+        if not found.terms:
+            return filled(w, 0, aval)
+        return w.write(ein_p, *xs, **found.params(view.shape, aval.dtype, precision))
+
+    return ResultPart(views, write)
+
+
+def _hulls(terms: Sum, operand: int, shape: Shape) -> list[tuple[int, int]]:
+    """Find where the part of an operand that terms read begins, and its size, along each axis."""
+    reads = [(t, access) for t in terms for k, access in _reads(t) if k == operand]
+    found = list[tuple[int, int]]()
+    for d, n in enumerate(shape):
+        ends = [access[d].bounds(t.sizes) for t, access in reads]
+        low, high = max(min(low for low, _ in ends), 0), min(max(high for _, high in ends), n - 1)
+        found.append((low, high - low + 1))
+    return found
+
+
+def _from_starts(t: Term, starts: Sequence[Sequence[int]]) -> Term:
+    """Read operands that begin at these starts."""
+    factors = [f._replace(access=_moved_by(f.access, [-n for n in starts[f.operand]])) for f in t.factors]
+    brackets = [
+        replace(b, access=_moved_by(b.access, [-n for n in starts[b.operand]])) if isinstance(b, Lookup) else b
+        for b in t.brackets
+    ]
+    return term(t.out, t.sizes, factors, brackets, t.coefficient)
+
+
+def _moved_by(access: Access, by: Sequence[int]) -> Access:
+    return tuple([a + n for a, n in zip(access, by, strict=True)])
 
 
 # ---- indices -------------------------------------------------------------------------------------------------

@@ -484,7 +484,9 @@ def test_mistakes_of_donation_leave_nothing_on_stderr(capfd):
     total = tl.jit(lambda x, y: x + y, donate_argnums=0)
     x, y = tnp.ones(3), tnp.ones(3)
     total(x, y)
-    for call in (lambda: total(x, y), lambda: total(x, 2.0), lambda: total.lower(y, y).compile()(x, y)):
+    double = tl.jit(lambda x: 2 * x)
+    calls = lambda: total(x, y), lambda: total(x, 2.0), lambda: total.lower(y, y).compile()(x, y), lambda: double(x)
+    for call in (*calls, lambda: x + 1, lambda: tnp.sin(x)):
         with pytest.raises(RuntimeError, match="argument 0 has been deleted or donated"):
             call()
     with pytest.raises(ValueError, match="arguments 0 and 1 are one array"):
@@ -519,6 +521,7 @@ def test_stages():
     lowered = traced.lower()
     assert lowered.out_info == traced.out_info
     assert "stablehlo.sine" in lowered.as_text() and "module @f" in lowered.as_text()
+    assert lowered.cost_analysis()["flops"] == 2.0
     compiled = lowered.compile()
     close(compiled(X, X), np.sin(X) * X)
     assert compiled.out_info == traced.out_info
@@ -530,6 +533,16 @@ def test_stages():
     memory = compiled.memory_analysis()
     assert (memory.argument_size_in_bytes, memory.output_size_in_bytes, memory.temp_size_in_bytes) == (32, 16, 0)
     assert isinstance(compiled.serialize(), bytes)
+
+
+def test_args_info():
+    f = tl.jit(lambda x, y: x + y["n"], donate_argnums=0)
+    lowered = f.lower(np.float32(1), {"n": 2})
+    for stage in (f.trace(np.float32(1), {"n": 2}), lowered, lowered.compile()):
+        (x, y), kwargs = stage.args_info
+        assert (x.shape, x.dtype, x.donated, y["n"].donated, kwargs) == ((), np.float32, True, False, {})
+        assert isinstance(x, tl.stages.ArgInfo)
+    assert tl.stages.CompilerOptions == dict[str, str | bool]
 
 
 def test_stages_need_types_only():

@@ -101,7 +101,7 @@ def test_eval_shape():
 def test_eval_shape_computes_nothing_and_finds_what_does_not_fit():
     huge = tl.ShapeDtypeStruct((10**6, 10**6), "float64")
     assert tl.eval_shape(lambda x: x @ x.T, huge).size == 10**12
-    with raises(ValueError, "+: shapes (2) and (3) do not broadcast."):
+    with raises(ValueError, "+: shapes (2,) and (3,) do not broadcast."):
         tl.eval_shape(lambda x, y: x + y, tl.ShapeDtypeStruct((2,), "float32"), np.ones(3))
 
 

@@ -9,7 +9,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import enable_x64, lax
 from tests.api.comparing import close, each_way
-from tests.messages import raises, short
+from tests.messages import raises, short, text_of
 
 X, Y = np.array(0.5), np.array(3.0)
 XS = np.array([0.5, 0.7])
@@ -205,7 +205,7 @@ def test_backward_rules_that_do_not_fit(way, misfit, derivative):
     with pytest.raises(TypeError) as caught:
         derivative(way(f))({"a": X, "b": [X, X]}, Y)
     begin = message.removesuffix("...")
-    assert str(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
+    assert text_of(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
 
 
 FWD = "custom_vjp: the forward rule <lambda> of f"
@@ -244,7 +244,7 @@ def test_forward_rules_that_do_not_fit(way, misfit, derivative):
     begin = message.removesuffix("...")
     with pytest.raises(TypeError) as caught:
         derivative(way(f))(X)
-    assert str(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
+    assert text_of(caught.value) == message or (begin != message and str(caught.value).startswith(begin))
 
 
 def test_arguments_that_are_no_arrays():

@@ -107,7 +107,7 @@ def test_rules_are_read_and_not_changed():
 
 
 def test_names_that_are_not_there():
-    for name in ("squeeze_p", "svd_p", "rng_uniform_p"):
+    for name in ("pbroadcast_p", "svd_p", "rng_uniform_p"):
         with pytest.raises(AttributeError, match=name):
             getattr(lax, name)
 

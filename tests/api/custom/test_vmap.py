@@ -397,3 +397,17 @@ def test_error_closures():
     )
     with raises(TypeError, text):
         tl.vmap(lambda x: tl.jvp(lambda z: closing(z)(x), (2.0,), (1.0,)))(X)
+
+
+def test_inside_another_function_with_rules():
+    @tl.custom_vjp
+    @custom_vmap
+    def f(x, y):
+        return tnp.sin(x) * y
+
+    f.def_vmap(lambda axis_size, in_batched, xs, ys: (tnp.cos(xs) * ys, True))
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda xy, ct: (ct * xy[1], ct))
+    assert tl.vmap(f)(np.zeros(3), np.ones(3)).tolist() == [1, 1, 1] and tl.grad(f)(0.0, 5.0) == 5.0
+    for name in ("defjvp", "other"):
+        with pytest.raises(AttributeError, match=f"'custom_vjp' object has no attribute '{name}'"):
+            getattr(f, name)

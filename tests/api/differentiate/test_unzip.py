@@ -402,7 +402,7 @@ multiplies       0       0
 drops            0       0
 work        55,799  27,899
 moved 1,800 scalars, 7,200 bytes
-program size 15, residuals 8,100 bytes"""
+program size 15, residuals 7,200 bytes"""
     )
 
 

@@ -368,3 +368,20 @@ def test_the_lines_are_those_of_jax(printed):
         return sorted(printed())
 
     assert run(tl) == run(jax)
+
+
+# ---- logging -------------------------------------------------------------------------------------------------
+
+
+def test_log(caplog):
+    with caplog.at_level("INFO", logger="tapeless"):
+        tl.jit(lambda x: tl.debug.log("x = {x}", x=x))(F32(2.5))
+        tl.debug.log(ordered=True)("{:.1f}", 1.25)
+        tl.effects_barrier()
+    assert [(r.message, r.levelname, r.filename) for r in caplog.records] == [
+        ("x = 2.5", "INFO", "test_debug.py"),
+        ("1.2", "INFO", "test_debug.py"),
+    ]
+    assert [r.lineno for r in caplog.records] == [test_log.__code__.co_firstlineno + n for n in (2, 3)]
+    with raises(IndexError, "debug.log: '{}' prints value 0, counted from 0, but 0 are given."):
+        tl.debug.log("{}")

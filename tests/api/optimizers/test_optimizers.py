@@ -179,14 +179,14 @@ def formula(name: str, x: Any, grad: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["nesterov", "adamw", "lion", "rmsprop", "adagrad"])
-def test_formulas_in_64_bits(name: str):
+def test_formulas_in_64_bits(name: str, rng: np.random.Generator):
     """What is computed beside the parameters, powers of decays and steps of schedules, is as exact as they are."""
     makers = {
         **{n: getattr(optimizers, n) for n in ("adamw", "lion", "rmsprop", "adagrad")},
         "nesterov": partial(optimizers.sgd, momentum=0.9, nesterov=True),
     }
     optimizer = makers[name](0.1)
-    x = start = tnp.asarray(RNG.normal(size=5))
+    x = start = tnp.asarray(rng.normal(size=5))
     state = optimizer.init(x)
     assert x.dtype == np.float64
     scales = np.arange(1.0, 6.0)

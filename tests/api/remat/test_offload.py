@@ -18,6 +18,7 @@ from tapeless.interpreters.rematerialization import EXCLUDED
 from tapeless.lowering import devices
 from tapeless.tracer.jaxpr import Equation, Jaxpr, eval_jaxpr, subjaxprs
 from tests.api.comparing import assert_close, assert_same
+from tests.messages import text_of
 
 pytestmark = pytest.mark.usefixtures("optimized")  # results are equal bit for bit
 
@@ -349,7 +350,7 @@ def test_memories_that_the_device_has_not():
     with pytest.raises(ValueError) as raised:
         tl.grad(f)(W, X)
     device = devices.current_device()
-    assert message(raised) == (
+    assert text_of(raised.value) == (
         "offload_dot_with_no_batch_dims: cannot offload from 'device' to 'attic', there is no memory 'attic' on "
         f"{device!r}, which has {', '.join(map(repr, device.memory_kinds))}."
     )

@@ -196,11 +196,11 @@ def test_derivatives():
 # ---- special matrices
 
 
-def test_special_matrices():
+def test_special_matrices(rng: np.random.Generator):
     sl = pytest.importorskip("scipy.linalg")
     cases: list[tuple[str, Any]] = []
     for n in (1, 2, 4):
-        x = RNG.normal(size=n)
+        x = rng.normal(size=n)
         cases += [(f, (x,)) for f in ("toeplitz", "hankel", "circulant", "fiedler")]
         cases += [(f, (x,)) for f in ("companion", "fiedler_companion") if n > 1]
         cases += [("leslie", (x, x[1:]))] if n > 1 else []

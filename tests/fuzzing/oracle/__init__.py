@@ -18,6 +18,7 @@ from tests.fuzzing.oracle import (
     shapes,
     sorting,
     special,
+    terms,
     windows,
 )
 from tests.fuzzing.oracle.collectives import evaluate_mapped
@@ -39,6 +40,7 @@ FAMILIES = (
     shapes,
     sorting,
     special,
+    terms,
     windows,
 )
 

@@ -103,6 +103,11 @@ _WORD = np.uint64(2**32 - 1)
 
 @meaning("threefry2x32")
 def _threefry2x32(run: Run, eqn: Any, key0: Values, key1: Values, count0: Values, count1: Values) -> Any:
+    shape = eqn.outvars[0].aval.shape
+    return tuple(np.broadcast_to(words, shape) for words in _threefry(key0, key1, count0, count1))
+
+
+def _threefry(key0: Values, key1: Values, count0: Values, count1: Values) -> tuple[Values, Values]:
     """Twenty rounds; the key is added before the first and after every fourth."""
     keys = np.broadcast_arrays(key0, key1, key0 ^ key1 ^ np.uint64(_PARITY))
     left, right = np.broadcast_arrays(count0, count1)
@@ -115,8 +120,21 @@ def _threefry2x32(run: Run, eqn: Any, key0: Values, key1: Values, count0: Values
             k = r // 4 + 1
             left = (left + keys[k % 3]) & _WORD
             right = (right + keys[(k + 1) % 3] + np.uint64(k)) & _WORD
-    shape = eqn.outvars[0].aval.shape
-    return np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+    return left, right
+
+
+@meaning("rng_bit_generator")
+def _rng_bit_generator(run: Run, eqn: Any, state: Values) -> Any:
+    """Threefry of a counter: the first two words of the state are its key, the others the counter."""
+    assert eqn.params["algorithm"] == 1, "of the generators that XLA has, only Threefry has a meaning here"
+    kind = eqn.invars[0].aval.dtype
+    key, counter = (int(x) for x in np.ascontiguousarray(state.astype(kind)).view(np.uint64))
+    n = -(-eqn.params["shape"][0] // 2)
+    counts = (counter + np.arange(n, dtype=np.uint64)).astype(np.uint64)
+    halves = [np.uint64(key) & _WORD, np.uint64(key) >> np.uint64(32)]
+    left, right = _threefry(*halves, counts & _WORD, counts >> np.uint64(32))
+    after = np.array([key, (counter + n) % 2**64], np.uint64).view(kind)
+    return after.astype(state.dtype), np.stack([left, right], 1).reshape(-1)[: eqn.params["shape"][0]]
 
 
 @meaning("random_wrap")

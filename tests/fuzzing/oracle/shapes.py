@@ -16,6 +16,11 @@ for _name in ("name", "move", "materialize", "optimization_barrier"):
     meanings[_name] = _identity
 
 
+@meaning("dce_sink")
+def _nothing(run: Run, eqn: Any, *xs: Values) -> Any:
+    return ()
+
+
 @meaning("broadcast_in_dim")
 def _broadcast(run: Run, eqn: Any, x: Values) -> Any:
     shape, dims = eqn.params["shape"], eqn.params["dims"]

@@ -18,7 +18,8 @@ T = RNG.normal(size=(3, 3))
 def both_modes(f, x):
     """The gradient of f at x, after comparing it with forward mode; both are finite."""
     gradient = np.asarray(tl.grad(f)(x))
-    t = RNG.normal(size=x.shape) + (1j * RNG.normal(size=x.shape) if np.iscomplexobj(x) else 0)
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if np.iscomplexobj(x) else 0)
     pushed = np.asarray(tl.jvp(f, (x,), (t,))[1])
     assert np.isfinite(gradient).all()
     np.testing.assert_allclose(pushed, np.sum(np.real(gradient * t)), rtol=1e-9, atol=1e-12)
@@ -76,9 +77,9 @@ def polar(a):
 @pytest.mark.parametrize(
     "x", [2 * ONE, TWICE, np.vstack([ONE, T]), np.hstack([ONE, ONE])], ids=["identity", "twice", "m", "n"]
 )
-def test_the_polar_factor_does_not_depend_on_gaps(x):
+def test_the_polar_factor_does_not_depend_on_gaps(x, rng: np.random.Generator):
     """Equal singular values are no kink of it: the derivative is that of differences."""
-    t, h = RNG.normal(size=x.shape), 1e-6
+    t, h = rng.normal(size=x.shape), 1e-6
     ut = tl.jvp(polar, (x,), (t,))[1]
     difference = (np.asarray(polar(x + h * t)) - np.asarray(polar(x - h * t))) / (2 * h)
     np.testing.assert_allclose(ut, difference, atol=1e-8)
@@ -105,9 +106,9 @@ def test_gradients_of_the_product_of_a_singular_matrix():
     np.testing.assert_allclose(both_modes(product, x), T, atol=1e-10)
 
 
-def test_derivatives_of_complex_vectors_do_not_depend_on_their_phases():
-    x = T + 1j * RNG.normal(size=(3, 3))
-    t, h = RNG.normal(size=(3, 3)) + 1j * T, 1e-6
+def test_derivatives_of_complex_vectors_do_not_depend_on_their_phases(rng: np.random.Generator):
+    x = T + 1j * rng.normal(size=(3, 3))
+    t, h = rng.normal(size=(3, 3)) + 1j * T, 1e-6
 
     def projections(a):
         v = linalg.eigh(a)[1]

@@ -264,7 +264,7 @@ def test_one_cheap_primitive():
         ("a", TypeError, "an index must be an integer, a slice, None, ... or an array of them, not 'a' of type str."),
         (np.zeros(2, np.float32), TypeError, "an index must be integer or boolean, not float32[2]."),
         (np.array([0, 9]), IndexError, "index 9 is out of bounds for axis 0 with size 3, of an array of shape (3,4)."),
-        (np.ones(2, bool), IndexError, "a mask of shape (2) does not fit an array of shape (3,4): axis 0 has size 3."),
+        (np.ones(2, bool), IndexError, "a mask of shape (2,) does not fit an array of shape (3,4): axis 0 has size 3."),
     ],
     ids=str,
 )
@@ -287,7 +287,7 @@ def test_traced_bounds_are_refused():
 
 
 def test_values_must_fit():
-    with pytest.raises(ValueError, match=re.escape("values of shape (3) do not broadcast to the part of shape (2)")):
+    with pytest.raises(ValueError, match=re.escape("values of shape (3,) do not broadcast to the part of shape (2,)")):
         tnp.zeros(4).at[:2].set(np.zeros(3, np.float32))
     with pytest.raises(TypeError, match=r"cannot be written"):
         tnp.zeros(4, int).at[0].set(tnp.ones(()))

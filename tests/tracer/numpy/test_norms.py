@@ -26,8 +26,8 @@ def test_vectors(x):
 
 
 @pytest.mark.parametrize("axis", [(0, 1), (2, 0), (-1, -2)])
-def test_matrices(axis):
-    x = RNG.normal(size=(2, 3, 4))
+def test_matrices(axis, rng: np.random.Generator):
+    x = rng.normal(size=(2, 3, 4))
     for ord in MATRIX_ORDERS:
         for keepdims in (False, True):
             wanted = np.linalg.norm(x, ord, axis, keepdims)
@@ -35,8 +35,8 @@ def test_matrices(axis):
     np.testing.assert_allclose(linalg.matrix_norm(x, keepdims=True), np.linalg.matrix_norm(x, keepdims=True))
 
 
-def test_axes():
-    x = RNG.normal(size=(2, 3, 4))
+def test_axes(rng: np.random.Generator):
+    x = rng.normal(size=(2, 3, 4))
     np.testing.assert_allclose(linalg.norm(x), np.linalg.norm(x))
     np.testing.assert_allclose(linalg.norm(x, keepdims=True), np.linalg.norm(x, keepdims=True))
     np.testing.assert_allclose(linalg.norm(x, 1, -2), np.linalg.norm(x, 1, -2))

@@ -78,9 +78,9 @@ def test_compress_extract_and_delete_of_what_is_traced():
     np.testing.assert_array_equal(gradient, 2 * x * mask[:, None])
 
 
-def test_placing_and_choosing_are_differentiable():
-    x, y = RNG.normal(size=(2, 5)).astype(np.float32)
-    mask, t = x > 0, RNG.normal(size=5).astype(np.float32)
+def test_placing_and_choosing_are_differentiable(rng: np.random.Generator):
+    x, y = rng.normal(size=(2, 5)).astype(np.float32)
+    mask, t = x > 0, rng.normal(size=5).astype(np.float32)
 
     def f(x, y):
         put = tnp.put(x, [0, 3, 3], y[:2], "clip", inplace=False)
@@ -106,7 +106,7 @@ def test_negative_indices_that_do_not_wrap():
         np.testing.assert_array_equal(once(x), x)
         twice = f(lambda x, i: x.at[i].apply(tnp.square, mode="drop", wrap_negative_indices=False))
         np.testing.assert_array_equal(twice(x, np.array([2, -1, 2])), [0, 1, 16, 3, 4])
-    with raises(IndexError, "index -1 is out of bounds for axis 0 with size 5, of an array of shape (5)."):
+    with raises(IndexError, "index -1 is out of bounds for axis 0 with size 5, of an array of shape (5,)."):
         x.at[-1].get(wrap_negative_indices=False)
 
 

@@ -1,5 +1,6 @@
 """Shaping, joining, padding, creating and structured matrices against NumPy: one row per call."""
 
+import math
 import re
 
 import hypothesis.extra.numpy as hnp
@@ -368,7 +369,7 @@ def test_integers_that_do_not_fit():
         (
             lambda: tnp.broadcast_to(tnp.ones(3), (2, 4)),
             ValueError,
-            "broadcast_to: shape (3) does not broadcast to (2,4).",
+            "broadcast_to: shape (3,) does not broadcast to (2,4).",
         ),
         (lambda: tnp.array([[1], [1, 2]]), ValueError, "array: the parts of a list differ in shape"),
         (lambda: tnp.array("abc"), TypeError, "array: 'abc' of type str is not an array"),
@@ -431,13 +432,45 @@ def joined(lib):
         r["0,2,0", x, x],
         r["1,3,1", x, x],
         r["0,3,1", m, m],
+        r["r", 1, x],
+        r["c", x, x],
+        r["c", m, m],
     )
     yield from (c[x, x], c[m, m], c[0:3, x], c[np.array([[1, 2, 3]]), 0, 0, np.array([[4, 5, 6]])], r[5])
+    yield from (c["r", x, x], c["c", x, x])
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_arrays_by_ranges():
     for ours, theirs in zip(joined(tnp), joined(np), strict=True):
         np.testing.assert_allclose(ours, theirs)
         assert ours.dtype in (np.float32, np.int32, theirs.dtype)
-    with pytest.raises(NotImplementedError, match="'r' makes a matrix in NumPy"):
-        _ = tnp.r_["r", 1, 2]
+    with pytest.raises(ValueError, match=r"r_: 'rows' is neither 'r', 'c' nor 'axis,ndim,place', integers."):
+        _ = tnp.r_["rows", 1, 2]
+
+
+def filled(row, widths, axis, kwargs):
+    before, after = widths
+    row = row.at[:before].set(kwargs["value"] + axis)
+    return row.at[len(row) - after :].set(-1)
+
+
+def filled_in_place(row, widths, axis, kwargs):
+    row[: widths[0]], row[len(row) - widths[1] :] = kwargs["value"] + axis, -1
+
+
+@pytest.mark.parametrize(("shape", "widths"), [((3,), 2), ((2, 3), ((1, 0), (0, 2))), ((2, 2, 2), 1)])
+def test_margins_by_a_function(shape, widths):
+    x = np.arange(math.prod(shape)).reshape(shape)
+    found = tl.jit(lambda x: tnp.pad(x, widths, filled, value=7))(x)
+    np.testing.assert_array_equal(found, np.pad(x, widths, filled_in_place, value=7))
+    with pytest.raises(ValueError, match=r"made int64\[2\] of int64\[5\]: it must return each vector, filled."):
+        tnp.pad(np.arange(3), 1, lambda *args: np.arange(2))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float32", "float64", "complex64", "bfloat16"])
+def test_bytes_in_the_other_order(dtype):
+    x = np.arange(6).reshape(2, 3).astype(tnp.dtype(dtype))
+    found = tl.jit(lambda x: x.byteswap())(x)
+    np.testing.assert_array_equal(np.asarray(found).view(np.uint8), x.byteswap().view(np.uint8))
+    np.testing.assert_array_equal(found.byteswap(), x)

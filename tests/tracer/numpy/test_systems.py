@@ -59,12 +59,12 @@ def test_decompositions():
     np.testing.assert_allclose(linalg.pinv(indefinite, hermitian=True), np.linalg.inv(indefinite), rtol=1e-8)
 
 
-def test_least_squares_and_tensors():
-    a, b = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 2))
+def test_least_squares_and_tensors(rng: np.random.Generator):
+    a, b = rng.normal(size=(6, 3)), rng.normal(size=(6, 2))
     for right in (b, b[:, 0]):
         for found, wanted in zip(linalg.lstsq(a, right), np.linalg.lstsq(a, right, rcond=None)):
             np.testing.assert_allclose(found, wanted, rtol=1e-9)
-    t = RNG.normal(size=(2, 3, 6))
+    t = rng.normal(size=(2, 3, 6))
     check("tensorinv", t, 2)
     check("tensorsolve", t, t[:, :, 0])
     check("multi_dot", [a[0], a.T, b, b.T, a[:, 0]])
@@ -120,7 +120,8 @@ def parity(p):
 
 
 def of_rank(n, rank):
-    return RNG.normal(size=(n, rank)) @ RNG.normal(size=(rank, n))
+    rng = np.random.default_rng((n, rank))
+    return rng.normal(size=(n, rank)) @ rng.normal(size=(rank, n))
 
 
 SECOND, SECOND_REVERSE = tl.jit(tl.hessian(linalg.det)), tl.jit(tl.jacrev(tl.jacrev(linalg.det)))
@@ -185,9 +186,9 @@ def test_second_derivatives_of_batches_of_determinants():
     np.testing.assert_allclose([found[i, :, :, i] for i in range(4)], wanted, atol=1e-12)
 
 
-def test_the_pseudo_inverse_within_a_rank():
+def test_the_pseudo_inverse_within_a_rank(rng: np.random.Generator):
     """Between matrices of rank 1 its derivative is that of differences."""
-    u, v, du, dv = RNG.normal(size=(4, 3, 1))
+    u, v, du, dv = rng.normal(size=(4, 3, 1))
 
     def outer(h):
         return (u + h * du) @ (v + h * dv).T
@@ -205,7 +206,7 @@ def test_errors():
     message = "solve: the right side must be [.., n, m], or [n], with n = 3: float64[3,3] and float64[2,3]."
     with raises(ValueError, message):
         linalg.solve(square, wide)
-    message = "solve: the leading axes of float64[2,4,4] and float64[3,4,1] do not broadcast: (2) and (3)."
+    message = "solve: the leading axes of float64[2,4,4] and float64[3,4,1] do not broadcast: (2,) and (3,)."
     with raises(ValueError, message):
         linalg.solve(A, np.ones((3, 4, 1)))
     with raises(ValueError, "eigh: the matrix must be square, [.., n, n]: float64[2,3]."):

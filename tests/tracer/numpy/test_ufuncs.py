@@ -115,8 +115,8 @@ def test_at_against_numpy():
         agree(ours, theirs, 1e-5)
 
 
-def test_derivatives_in_both_modes():
-    t = RNG.normal(size=X.shape).astype(np.float32)
+def test_derivatives_in_both_modes(rng: np.random.Generator):
+    t = rng.normal(size=X.shape).astype(np.float32)
 
     def f(x):
         parts = [tnp.hypot.reduce(x), tnp.logaddexp.accumulate(x, 1), tnp.multiply.reduceat(x, [0, 2, 1], 1)]

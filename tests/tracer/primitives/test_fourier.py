@@ -8,7 +8,6 @@ import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
-RNG = np.random.default_rng(3)
 LENGTHS = [
     (1,),
     (2,),
@@ -29,8 +28,9 @@ LENGTHS = [
 
 def operand(kind: str, lengths: tuple[int, ...], batch: tuple[int, ...], dtype: str) -> np.ndarray:
     shape = (*batch, *lengths) if kind != "IRFFT" else (*batch, *lengths[:-1], lengths[-1] // 2 + 1)
-    real = RNG.normal(size=shape).astype(dtype)
-    return real if kind == "RFFT" else (real + 1j * RNG.normal(size=shape)).astype(np.result_type(dtype, np.complex64))
+    rng = np.random.default_rng(3)
+    real = rng.normal(size=shape).astype(dtype)
+    return real if kind == "RFFT" else (real + 1j * rng.normal(size=shape)).astype(np.result_type(dtype, np.complex64))
 
 
 @pytest.mark.parametrize("kind", [*lax.FftType.__members__])
@@ -83,9 +83,9 @@ def test_no_axes():
     np.testing.assert_array_equal(lax.fft(x, "fft", ()), x)
 
 
-def test_bins_that_are_their_own_conjugates_are_real():
+def test_bins_that_are_their_own_conjugates_are_real(rng: np.random.Generator):
     """Imaginary parts of bins 0 and n / 2 are not read, and have no derivative."""
-    x = RNG.normal(size=(2, 3)) + 1j * RNG.normal(size=(2, 3))
+    x = rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3))
     real = x.copy()
     real[:, [0, -1]] = real[:, [0, -1]].real
     np.testing.assert_allclose(lax.fft(x, "irfft", (4,)), lax.fft(real, "irfft", (4,)), rtol=1e-15)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapeless as tl
 from tapeless.tracer import pytree
 from tapeless.tracer.pytree import LEAF, DictKey, FlattenedIndexKey, GetAttrKey, Partial, SequenceKey, keystr
 
@@ -570,3 +571,33 @@ def test_prefixes_agree_with_jax(prefix: Any, full: Any):
             pytree.tree_broadcast(prefix, full)
     else:
         assert pytree.tree_broadcast(prefix, full) == expected
+
+
+# ---- the registry as an object -------------------------------------------------------------------------------
+
+
+def test_default_registry():
+    registry = tl.tree_util.default_registry
+    tree = {"a": [1, Point(2, None)]}
+    assert registry.flatten(tree) == pytree.flatten(tree)
+    assert registry.flatten_with_path(tree) == pytree.flatten_with_path(tree)
+    stops = registry.flatten_with_path(tree, lambda path, part: len(path) == 1)
+    assert stops[0] == [((DictKey("a"),), tree["a"])]
+    assert registry.flatten_one_level(tree) == ((tree["a"],), ("a",)) and registry.flatten_one_level(1) is None
+    assert registry.flatten_one_level_with_keys([3]) == (((SequenceKey(0), 3),), None)
+    assert registry.flatten_one_level_with_keys(3) is None
+    assert [registry.is_node(cls) for cls in (dict, Point, type(None), int)] == [True, True, True, False]
+
+    class Own:
+        x = 1
+
+    registry.register_node(Own, lambda own: ((own.x,), None), lambda aux, children: Own())
+    assert registry.flatten(Own())[0] == [1]
+
+    @dataclasses.dataclass
+    class Two:
+        x: int
+        y: int
+
+    registry.register_dataclass_node(Two, ["x"], ["y"])
+    assert registry.flatten(Two(1, 2))[0] == [1]

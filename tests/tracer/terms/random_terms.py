@@ -48,9 +48,9 @@ def holds(b: Bracket, at: Sequence[int], given: Sequence[Any]) -> bool:
     return index == (min(max(found, b.limits[0]), b.limits[1]) if b.limits else found)
 
 
-def looped(terms: Sum, given: Sequence[Any], shape: Sequence[int] = OUT, conjugate: Any = np.conj) -> Any:
+def looped(terms: Sum, given: Sequence[Any], shape: Sequence[int] = OUT, dtype: Any = np.float64) -> Any:
     """The sum of `terms`, product by product. Brackets without lookups come first, and guard what these read."""
-    out = np.zeros(shape)
+    out = np.zeros(shape, dtype)
     for t in terms:
         brackets = sorted(t.brackets, key=lambda b: isinstance(b, Lookup))
         for at in product(*map(range, t.sizes)):
@@ -58,6 +58,7 @@ def looped(terms: Sum, given: Sequence[Any], shape: Sequence[int] = OUT, conjuga
                 value = t.coefficient
                 for f in t.factors:
                     x = element(given[f.operand], f.access, at, given)
+                    x = np.conj(x) if f.use is Use.CONJUGATED else x
                     value = value / x if f.use is Use.DIVIDED else value * x
                 index = tuple(value_of(a, at, given) for a in t.out)
                 assert all(0 <= i < n for i, n in zip(index, shape)), f"{index} is outside of {shape}"

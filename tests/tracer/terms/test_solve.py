@@ -178,6 +178,13 @@ def test_an_inequality_of_one_variable_is_a_range():
     assert (found.sizes, term_text(found)) == ((5,), "out[i + 3] += a[i + 3]")
 
 
+def test_a_digit_that_does_not_decide():
+    """2 i + j >= 4 with j < 2 is i >= 2."""
+    found = reading((4, 2), (i, j), NotNegative(2 * i + j - 4))
+    assert found is not None
+    assert (found.sizes, term_text(found)) == ((2, 2), "out[i + 2,j] += a[i + 2,j]")
+
+
 def test_opposite_inequalities():
     assert text(reading((4, 4), (i, j), NotNegative(i - j), NotNegative(j - i))) == "out[i,i] += a[i,i]"
     assert reading((4, 4), (i, j), NotNegative(i - j), NotNegative(j - i - 1)) is None

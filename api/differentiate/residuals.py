@@ -1,0 +1,236 @@
+"""Residuals of reverse mode: saved_residuals, and its printed form."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.compile.jit import program_of
+from tapeless.interpreters.jvp import jvp_jaxpr
+from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
+from tapeless.interpreters.rematerialization import Policy, ProgramPolicy
+from tapeless.interpreters.residual_cut import may_be_repeated
+from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.primitives.checkpoint import move_p
+from tapeless.tracer.source import Source
+from tapeless.tracer.types import ShapedArray
+
+
+@dataclass(frozen=True)
+class Residual:
+    """One residual: an array that the forward pass saves.
+
+    argument: the argument it is, `x` or `params['w']`, or "a constant" for what the function closes over; else None.
+    primitive, name, source: the operation that made it, its name if it has one, and the user's line.
+    policy: the policy that saved it; None outside of checkpoints, and for arguments.
+    memory: the memory that it was moved to, if it was.
+    """
+
+    aval: ShapedArray
+    argument: str | None = None
+    primitive: str | None = None
+    name: str | None = None
+    source: Source | None = None
+    policy: Policy | None = None
+    memory: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the residual."""
+        return self.aval.nbytes
+
+    def __str__(self) -> str:
+        moved = f", moved to {self.memory}" if self.memory else ""
+        if self.argument is not None:
+            return f"{self.aval} {self.argument}{moved}"
+        made = f"{self.name!r}" if self.name else f"from {self.primitive}"
+        place = f" at {self.source.describe()}" if self.source else ""
+        policy = f"{'' if moved else ', saved'} by {_title(self.policy)}" if self.policy else ""
+        return f"{self.aval} {made}{moved}{policy}{place}"
+
+
+class Residuals(list[Residual]):
+    """The residuals, and the number of operations that the backward pass computes again."""
+
+    def __init__(self, residuals: Sequence[Residual], recomputed: int) -> None:
+        super().__init__(residuals)
+        self.recomputed = recomputed
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all residuals together."""
+        return sum(x.nbytes for x in self)
+
+    def __str__(self) -> str:
+        n, again = len(self), self.recomputed
+        kept = f"{n} array{'s' * (n != 1)} of {self.nbytes} bytes"
+        moved = [x for x in self if x.memory]
+        where = ", ".join(dict.fromkeys(x.memory for x in moved if x.memory))
+        away = f", {sum(x.nbytes for x in moved)} of them in {where}" if moved else ""
+        total = f"{kept}{away}; {again} operation{'s' * (again != 1)} computed again"
+        return "\n".join([*map(str, self), total])
+
+
+def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
+    """List the residuals that reverse mode of `fun` saves in the forward pass for the backward pass.
+
+    Args:
+      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); all that are inexact count as
+        differentiated.
+    Returns: a list of `Residual`, with `.nbytes` and `.recomputed`, which prints.
+    Raises: TypeError if `fun` cannot be called; whatever tracing `fun` raises.
+
+    >>> import tapeless.numpy as tnp
+    >>> saved_residuals(lambda x: tnp.sin(x) * 2, tnp.ones(3)).nbytes
+    12
+    """
+    check_callable("saved_residuals", fun, expected=FUNCTION_AND_ARGUMENTS)
+    closed = program_of("saved_residuals", fun, args, kwargs)
+    program, consts, _ = jvp_jaxpr(closed.jaxpr, differentiated(closed))
+    halves = unzip_jaxpr(program, program.linear_in)
+    return residuals_of(halves, len(consts) + len(closed.consts), argument_names(fun, args, kwargs))
+
+
+def differentiable_program(
+    who: str, fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[ClosedJaxpr, list[str]]:
+    """Trace a function that is to be differentiated. Returns: the program, and names for its inputs but constants.
+
+    Raises: TypeError if it can be differentiated in no argument; whatever tracing it raises.
+    """
+    closed, names = program_of(who, fun, args, kwargs), argument_names(fun, args, kwargs)
+    _check_differentiable(who, fun, closed, names)
+    return closed, names
+
+
+def differentiated(closed: ClosedJaxpr) -> tuple[bool, ...]:
+    """Flag the inputs of a program that count as differentiated: all that are inexact, but not its constants."""
+    n = len(closed.consts)
+    return tuple(i >= n and dtypes.is_inexact(v.aval.dtype) for i, v in enumerate(closed.jaxpr.invars))
+
+
+def _check_differentiable(who: str, fun: Any, closed: ClosedJaxpr, names: Sequence[str]) -> None:
+    """Raise TypeError if `fun` can be differentiated in no argument; `names` are the names of all."""
+    if any(differentiated(closed)):
+        return
+    name = getattr(fun, "__name__", type(fun).__name__)
+    if not names:
+        raise TypeError(f"{who}: {name} was called with no arrays to be differentiated in.")
+    given = zip(names, closed.in_avals[len(closed.consts) :], strict=True)
+    leaves = " and ".join(f"{argument.removeprefix('the ')} of {name} is {aval}" for argument, aval in given)
+    one = "it" if len(names) == 1 else "one"
+    raise TypeError(f"{who}: {leaves}, and integers have no derivative.\n  Convert {one} with astype(float).")
+
+
+def residuals_of(halves: UnzippedJaxpr, consts: int, names: Sequence[str], policy: Policy | None = None) -> Residuals:
+    """Describe the residuals, which the primal half of a program gives to the linear one.
+
+    Args:
+      consts, names: how many constants are its first inputs, and names for the others.
+      policy: that which decided on it outside of checkpoints.
+    """
+    known = dict(zip(halves.primal.invars, [*["a constant"] * consts, *names], strict=True))
+    kept = dict.fromkeys(v for v in halves.primal.outvars[len(halves.primal.outvars) - halves.residuals :])
+    return Residuals([_residual(halves.primal, v, known, policy) for v in kept], _computed_again(halves.linear))
+
+
+def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print the residuals that `saved_residuals` finds."""
+    print(saved_residuals(fun, *args, **kwargs))  # noqa: T201  # what it is for
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of a variable: an input of the program, or an equation in it or in a program that it calls."""
+
+    atom: Atom
+    eqn: Equation | None = None
+    policy: Policy | None = None
+    memory: str | None = None
+
+
+def _residual(known: Jaxpr, v: Any, names: dict[Any, str], policy: Policy | None) -> Residual:
+    origin = origin_of(known, v, policy)
+    eqn = origin.eqn
+    if eqn is None:
+        return Residual(v.aval, argument=names.get(origin.atom, "a constant"), memory=origin.memory)
+    chosen = origin.policy is not None and _may_save(origin.policy, eqn)
+    policy = origin.policy if chosen else None  # else it is a result of the checkpoint, which somebody else needs
+    return Residual(v.aval, None, str(eqn.primitive), eqn.params.get("name"), eqn.source, policy, origin.memory)
+
+
+def _may_save(policy: Policy, eqn: Equation) -> bool:
+    if isinstance(policy, ProgramPolicy):
+        return True
+    return bool(policy(eqn.primitive, *[x.aval for x in eqn.invars], **eqn.params))
+
+
+def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
+    """Trace a variable to its origin, through the programs that compute it."""
+    eqn = _equations_by_result(jaxpr).get(v)
+    if eqn is None:
+        return Origin(v)
+    if eqn.primitive is move_p:
+        found = origin_of(jaxpr, eqn.invars[0], policy)
+        return replace(found, memory=None if found.memory else eqn.params["dst"])  # moved twice, it is back
+    inner = eqn.params.get("jaxpr")
+    if inner is None:
+        return Origin(v, eqn, policy)
+    inside = origin_of(inner, inner.outvars[eqn.outvars.index(v)], eqn.params.get("policy", policy))
+    if inside.eqn is not None:
+        return inside
+    is_call = len(inner.invars) == len(eqn.invars) and v.aval == inside.atom.aval
+    if is_call and isinstance(inside.atom, Var):
+        return origin_of(jaxpr, eqn.invars[inner.invars.index(inside.atom)], policy)
+    return Origin(v, eqn, policy)
+
+
+def _equations_by_result(jaxpr: Jaxpr) -> dict[Atom, Equation]:
+    """Map every computed variable to its equation. Remembered for as long as `jaxpr` lives."""
+    found = _by_result.setdefault(jaxpr, {})
+    if not found:
+        found.update((v, eqn) for eqn in jaxpr.eqns for v in eqn.outvars)
+    return found
+
+
+_by_result = core.program_cache()
+
+
+def _computed_again(linear: Jaxpr) -> int:
+    """Count the nonlinear equations of a linear jaxpr, in its subjaxprs too, but for moving, comparing and counting."""
+    total = 0
+    for eqn in linear.eqns:
+        inner = list(subjaxprs(eqn.params))
+        counts = not eqn.linear and eqn.primitive is not move_p and not may_be_repeated(eqn)
+        total += sum(map(_computed_again, inner)) if inner else counts
+    return total
+
+
+def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """A name for every leaf of the arguments: `the argument x['w']`."""
+    positional, rest = _positional(fun)
+
+    def head(path: Any) -> str:
+        if path[0].idx:
+            return path[1].key
+        i = path[1].idx
+        return positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]"
+
+    paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
+    return [f"the argument {head(path)}{pytree.keystr(path[2:])}" for path in paths]
+
+
+def _positional(fun: Any) -> tuple[list[str], str]:
+    """List the names of the positional parameters, and name the variadic one."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return [], "args"
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
+
+
+def _title(policy: Policy) -> str:
+    return getattr(policy, "__name__", None) or repr(policy)

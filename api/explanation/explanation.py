@@ -1,0 +1,116 @@
+"""Explanation of a gradient: its three programs side by side, with the cost and the origin of each equation."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.differentiate import residuals
+from tapeless.differentiate.residuals import Residuals
+from tapeless.differentiate.unzip import Unzipped, check_policy, unzip_program
+from tapeless.explanation import page as html
+from tapeless.explanation import text as terminal
+from tapeless.explanation.passes import Passes, passes_of
+from tapeless.explanation.provenance import marked
+from tapeless.explanation.tables import Phase, Tables, tables
+from tapeless.interpreters.rematerialization import Policy
+from tapeless.tracer.jaxpr import ClosedJaxpr
+
+
+class Explanation:
+    """The three programs of a gradient, each a table of equations; prints, and shows itself in a notebook.
+
+    primal, linear, transposed: the programs, as `.rows` (nested where an equation carries programs) with `.cost` and
+      `.nbytes`, and `.program`.
+    residuals: the arrays that the primal leaves for the other two, as `tl.unzip(..).residuals`.
+    unzipped: what all of this was read off; its equations' places know more than places do.
+    """
+
+    def __init__(self, name: str, closed: ClosedJaxpr, unzipped: Unzipped, rows: Tables) -> None:
+        self.name, self._closed, self.unzipped, self._rows = name, closed, unzipped, rows
+
+    @property
+    def primal(self) -> Phase:
+        """The primal jaxpr, as rows: the value and the residuals."""
+        return self._rows.phases[0]
+
+    @property
+    def linear(self) -> Phase:
+        """The derivative at that point, as a program."""
+        return self._rows.phases[1]
+
+    @property
+    def transposed(self) -> Phase:
+        """The linear jaxpr run backwards: the gradient."""
+        return self._rows.phases[2]
+
+    @property
+    def residuals(self) -> Residuals:
+        """The residuals, which the primal saves."""
+        return self.unzipped.residuals
+
+    @cached_property
+    def passes(self) -> Passes:
+        """The linear jaxpr as linearization writes it, and after each pass of the simplifier that changes it."""
+        return passes_of(self._closed)
+
+    def origins(self, key: str) -> tuple[str, ...]:
+        """Name the equations that `key` was made from: `l2` from some of the primal, `t2` from a linear one.
+
+        Raises: KeyError, with the keys that there are, if it is none of the linear or the transposed program.
+        """
+        if key not in self._rows.origins:
+            raise KeyError(f"origins: no equation {key!r} was made from others. {_keys(self._rows)}")
+        return self._rows.origins[key]
+
+    def __str__(self) -> str:
+        return terminal.text(self.name, self._rows)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html.fragment(self.name, self._rows)
+
+    def save(self, path: str | Path) -> None:
+        """Write a page that needs nothing else, to be opened in a browser.
+
+        Raises: OSError if the file cannot be written.
+        """
+        Path(path).write_text(html.page(self.name, self._rows), encoding="utf-8")
+
+
+def _keys(rows: Tables) -> str:
+    """Write `The primal jaxpr has p1 to p3, ..`: the first and the last key of each phase."""
+    keys = [(phase.name, [row.key for row in phase.walk()]) for phase in rows.phases]
+    spans = [f"the {name} jaxpr has {f'{found[0]} to {found[-1]}' if found else 'none'}" for name, found in keys]
+    return f"{', '.join(spans)}.".capitalize()
+
+
+def explain(fun: Callable[..., Any], *args: Any, policy: Policy | None = None, **kwargs: Any) -> Explanation:
+    """Explain a gradient by its three phases: the primal jaxpr, the linear jaxpr, and its transpose.
+
+    Args:
+      args, kwargs: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); values are not used. It is
+        differentiated in all that are inexact.
+      policy: which values are saved, as in `tl.unzip`. None: all.
+    Returns: an `Explanation`: every equation with its line, what it costs as `tl.cost` counts, and the bytes of its
+      results; prints, is a table in a notebook, and is saved as a page by `.save("x.html")`.
+    Raises: TypeError if `fun` or `policy` cannot be called, or no argument is inexact; whatever tracing `fun` raises.
+    Source: Radul et al. 2023, figure 1: the phases.
+
+    >>> import tapeless.numpy as tnp
+    >>> explained = explain(lambda x: tnp.sin(x) * x, 1.0)
+    >>> [row.text.split(" = ")[1] for row in explained.primal.rows]
+    ['sin a', 'cos a', 'mul b a']
+    >>> explained.primal.cost.work, explained.transposed.cost.work
+    (3, 4)
+    """
+    check_callable("explain", fun, expected=FUNCTION_AND_ARGUMENTS)
+    check_policy("explain", policy)
+    closed, names = residuals.differentiable_program("explain", fun, args, kwargs)
+    differentiated = residuals.differentiated(closed)
+    unzipped = unzip_program(ClosedJaxpr(marked(closed.jaxpr), closed.consts), names, policy)
+    short = [name.removeprefix("the argument ") for name in names]
+    of = [name for name, yes in zip(short, differentiated[len(closed.consts) :], strict=True) if yes]
+    return Explanation(getattr(fun, "__name__", "f"), closed, unzipped, tables(unzipped, short, of))

@@ -1,0 +1,29 @@
+"""Older names of `process_count`, `process_index` and `process_indices`, which warn that they are."""
+
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+from tapeless.lowering.devices import process_count, process_index, process_indices
+
+T = TypeVar("T")
+
+
+def host_count(backend: str | None = None) -> int:
+    """Count the processes: `process_count`, of which it warns."""
+    return _warned("host_count", process_count)(backend)
+
+
+def host_id(backend: str | None = None) -> int:
+    """Number of this process: `process_index`, of which it warns."""
+    return _warned("host_id", process_index)(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """List the numbers of processes: `process_indices`, of which it warns."""
+    return _warned("host_ids", process_indices)(backend)
+
+
+def _warned(old: str, new: Callable[[str | None], T]) -> Callable[[str | None], T]:
+    warnings.warn(f"{old} is an older name of {new.__name__}: use that.", DeprecationWarning, stacklevel=3)
+    return new

@@ -1,0 +1,290 @@
+"""`save` and `load`: a tree of arrays in a file of safetensors' layout, whose metadata describe the tree.
+
+Reading runs no code that a file names: there is no pickle, and a class is only ever that of the tree `like`. Left out:
+arrays over several devices, and files that other programs wrote.
+"""
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tapeless.lowering import transfers
+from tapeless.lowering.array import from_elements
+from tapeless.lowering.key_array import KeyArray
+from tapeless.saving import tree_nodes
+from tapeless.saving.safetensors_layout import FileHeader, bytes_of, parse_json, read_header, refuse, write
+from tapeless.saving.stored_elements import Elements, restored, stored, stored_shape, tag_of
+from tapeless.saving.tree_nodes import Node, TreePart, shown
+from tapeless.tracer import dtypes, prng_keys, pytree
+from tapeless.tracer.array import Array
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, keys_of_words
+
+_FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"
+_WORDS = np.dtype("uint32")
+
+
+def save(path: str | os.PathLike[str], tree: Any) -> None:
+    """Write a tree of arrays to a file, which is there whole or not at all.
+
+    Args:
+      path: of the file; one that is there is replaced when the new one is complete.
+      tree: nested containers of arrays of any dtype, ours or NumPy's, keys of random numbers, Python's numbers, strings
+        and None. Named tuples and registered classes are taken apart: what is no leaf of theirs is not written.
+    Raises: TypeError, naming its path, for a leaf that is none of these or a key of a dict that is no string or number;
+      NotImplementedError on a big-endian machine; OSError if the file cannot be written.
+    Source: the layout is that of safetensors; docs/saving.md says how the tree is described in it.
+
+    >>> import tempfile, pathlib, tapeless.numpy as tnp
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")
+    >>> save(path, {"w": tnp.arange(3), "steps": 10})
+    >>> load(path)
+    {'steps': 10, 'w': Array([0, 1, 2], dtype=int32)}
+    """
+    pytree.structure(tree)  # or RecursionError: the tree contains itself
+    arrays: dict[str, tuple[str, Elements]] = {}
+    nodes = [_array_node(part, arrays) if part.node is None else part.node for part in tree_nodes.parts(tree)]
+    text = json.dumps(nodes, separators=(",", ":"), ensure_ascii=False)
+    write(Path(path), {_FORMAT: _VERSION, _CHECKSUM: checksum_of_text(text), _TREE: text}, arrays)
+
+
+def load(path: str | os.PathLike[str], like: Any = None, *, mmap: bool = False) -> Any:
+    """Read a tree of arrays from a file that `save` wrote; no code runs that the file names.
+
+    Args:
+      path: of the file.
+      like: a tree of the structure that was saved, with arrays or `tl.ShapeDtypeStruct`s of the same shapes and dtypes.
+        Named tuples and registered classes come back by it alone; what of them is no leaf is that of `like`.
+      mmap: give NumPy arrays that are views of the file, and are read when they are used, instead of arrays on the
+        device; they are not compared with their checksums. Keys, and types of less than a byte, are read at once; so
+        are booleans, which are checked.
+    Returns: the tree: arrays on the current device, Python's numbers and containers as they were.
+    Raises: ValueError, naming the file and the reason, if it is not a whole file that `save` wrote, if a class is in it
+      and no `like` is given, or if `like` differs, with the path; TypeError if a leaf of `like` has no shape and dtype;
+      NotImplementedError on a big-endian machine; OSError if the file cannot be read.
+    """
+    where = Path(path)
+    with open(where, "rb") as file:
+        header = read_header(where, file)
+        nodes = _nodes(where, header)
+        values = _LeafReader(where, header, _mapped(file) if mmap else _reader(where, file), on_device=not mmap)
+        if like is None:
+            _check_no_class(where, nodes)
+            return tree_nodes.built(nodes, values.of)
+        _check_like(where, header, nodes, [*tree_nodes.parts(like)])
+        leaves = [values.of(node) for node in nodes if tree_nodes.children_of(node) is None]
+        return pytree.unflatten(pytree.structure(like), leaves)
+
+
+# ---- writing -------------------------------------------------------------------------------------------------
+
+
+def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node:
+    """Describe a leaf that is an array, and add its elements to `arrays`, under a name of its own."""
+    x = part.value
+    if not isinstance(x, (Array, np.ndarray, np.generic)):
+        raise TypeError(
+            f"save: the leaf {shown(part.path)} is {x!r} of type {type(x).__name__}; "
+            "files hold arrays, keys, numbers, strings and None."
+        )
+    if isinstance(x, Array) and holds_keys(x.aval):
+        name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
+        return ["key", name, "fry", x.shape, crc]
+    values = np.asarray(x)
+    try:
+        dtype = dtypes.canonical(values.dtype)
+        if dtype == dtypes.float0:
+            raise TypeError("float0 has no elements.")
+    except TypeError as error:
+        raise TypeError(f"save: the leaf {shown(part.path)} cannot be saved: {error}") from error
+    name, crc = _enter(arrays, part, values)
+    return ["array", name, dtype.name, values.shape, crc, isinstance(x, Array) and x.aval.weak_type]
+
+
+def _enter(arrays: dict[str, tuple[str, Elements]], part: TreePart, values: Elements) -> tuple[str, int]:
+    """Add an array under the name that its path makes, with a number behind it if that is taken.
+
+    Returns: the name, and the checksum of the elements.
+    """
+    plain = pytree.keystr(part.path, simple=True, separator=".") or "array"
+    name, copies = plain, 1
+    while name in arrays or name == "__metadata__":
+        name, copies = f"{plain}~{copies}", copies + 1
+    lying = stored(values)
+    arrays[name] = tag_of(dtypes.canonical(values.dtype)), lying
+    return name, zlib.crc32(bytes_of(lying))
+
+
+# ---- reading -------------------------------------------------------------------------------------------------
+
+
+def _nodes(path: Path, header: FileHeader) -> list[Node]:
+    """The description of the tree in a file. Raises: ValueError unless it is whole and uses every array once."""
+    version = header.metadata.get(_FORMAT)
+    if version is None or _TREE not in header.metadata:
+        refuse(path, "it is a safetensors file that save did not write: no tree is described in it")
+    if version != _VERSION:
+        refuse(path, f"it is of format {version}, of another version of tapeless; this one reads {_VERSION}")
+    text = header.metadata[_TREE]
+    if header.metadata.get(_CHECKSUM) != checksum_of_text(text):
+        refuse(path, "the description of its tree is damaged: its checksum differs")
+    nodes = parse_json(path, text, "the description of its tree")
+    try:
+        if type(nodes) is not list:
+            raise ValueError("it is no list")
+        tree_nodes.check_whole(nodes)
+    except (ValueError, OverflowError) as error:
+        refuse(path, f"the description of its tree is damaged: {error}")
+    used = [node[1] for node in nodes if node[0] in ("array", "key")]
+    if sorted(used) != sorted(header.arrays):
+        odd = min(set(used) ^ set(header.arrays), default=None) or next(x for x in used if used.count(x) > 1)
+        refuse(path, f"the array {odd!r} is not once in both the header and the tree")
+    return nodes
+
+
+def checksum_of_text(text: str) -> str:
+    """CRC-32 of a text, in hexadecimal digits."""
+    return f"{zlib.crc32(text.encode(errors='surrogatepass')):08x}"
+
+
+def _mapped(file: BinaryIO) -> Callable[[int, int], Elements]:
+    """Views of the bytes of a file, which are read when they are used."""
+    whole = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    return lambda begin, end: whole[begin:end]
+
+
+def _reader(path: Path, file: BinaryIO) -> Callable[[int, int], Elements]:
+    """Copies of the bytes of a file."""
+
+    def read(begin: int, end: int) -> Elements:
+        file.seek(begin)
+        raw = file.read(end - begin)
+        if len(raw) < end - begin:
+            refuse(path, "it was cut short while it was read")
+        return np.frombuffer(raw, np.uint8)
+
+    return read
+
+
+class _LeafReader:
+    """The leaves of a file by their descriptions."""
+
+    def __init__(
+        self, path: Path, header: FileHeader, elements: Callable[[int, int], Elements], on_device: bool
+    ) -> None:
+        self._path, self._header, self._elements, self._on_device = path, header, elements, on_device
+
+    def of(self, node: Node) -> Any:
+        """The value of a leaf. Raises: ValueError naming the file if a byte is no value of its dtype."""
+        kind = node[0]
+        if kind not in ("array", "key"):
+            return tree_nodes.scalar(node)
+        aval = _type_of(self._path, self._header, node)
+        found = self._header.arrays[node[1]]
+        raw = self._elements(self._header.elements + found.begin, self._header.elements + found.end)
+        if (self._on_device or kind == "key") and zlib.crc32(raw.data) != node[4]:
+            refuse(self._path, f"{node[1]!r} is damaged: the checksum of its elements differs")
+        if kind == "key":
+            return KeyArray(_put(raw.view(_WORDS).reshape(found.shape), False).buf)
+        try:
+            host = restored(raw, aval.dtype, aval.shape)
+        except ValueError as error:
+            refuse(self._path, f"{node[1]!r} is damaged: {error}")
+        return _put(host, aval.weak_type) if self._on_device else host
+
+
+def _put(host: Elements, weak: bool) -> Any:
+    return transfers.explicitly(from_elements, host, weak)
+
+
+def _type_of(path: Path, header: FileHeader, node: Node) -> ShapedArray:
+    """The type of an array, or of keys. Raises: ValueError if the header has another than the tree says."""
+    kind, name, dtype_name, shape = node[:4]
+    found, given = header.arrays[name], tuple(shape)
+    if kind == "key" and dtype_name == "fry" and (found.tag, found.shape) == (tag_of(_WORDS), (*given, 2)):
+        return keys_of_words(ShapedArray(found.shape, _WORDS))
+    dtype = _dtype_named(dtype_name) if kind == "array" else None
+    if dtype is not None and (found.tag, found.shape) == (tag_of(dtype), stored_shape(dtype, given)):
+        return ShapedArray(given, dtype, node[5])
+    return refuse(path, f"{name!r} should be {kind} {dtype_name}{shape}, and is {found.tag}{list(found.shape)}")
+
+
+def _dtype_named(name: str) -> Any:
+    """The dtype of numbers that has just this name; None if there is none."""
+    try:
+        dtype = dtypes.canonical(name)
+    except TypeError:
+        return None
+    return dtype if dtype.name == name and dtypes.kind(dtype) in "biufc" else None
+
+
+def _check_no_class(path: Path, nodes: Sequence[Node]) -> None:
+    for node in nodes:
+        if node[0] == "class":
+            module, _, name = node[1].partition(":")
+            raise ValueError(
+                f"load: {path} holds a {name} of module {module}, and files do not say how to make one.\n"
+                "  Give a tree that has one: load(path, like=tree)."
+            )
+
+
+# ---- like ----------------------------------------------------------------------------------------------------
+
+
+def _check_like(path: Path, header: FileHeader, nodes: Sequence[Node], parts: Sequence[TreePart]) -> None:
+    """Compare descriptions with the tree that the reader gave, in preorder, up to the first difference."""
+    for node, part in zip(nodes, parts, strict=False):  # until one ends they agree in what follows, so both end there
+        wanted = part.node
+        if wanted is None:
+            _check_leaf(path, header, node, part)
+        elif not _agree(node, wanted):
+            _differ(path, part, _in_words(header, path, node), _in_words(header, path, wanted))
+
+
+def _agree(node: Node, wanted: Node) -> bool:
+    if node[0] == wanted[0] == "class":  # that it is in another module now does not matter
+        return node[1].partition(":")[2] == wanted[1].partition(":")[2] and node[2] == wanted[2]
+    return node[0] == wanted[0] if node[0] in _SCALARS else node == wanted
+
+
+_SCALARS = ("bool", "int", "float", "complex", "str")
+
+
+def _check_leaf(path: Path, header: FileHeader, node: Node, part: TreePart) -> None:
+    x = part.value
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(
+            f"load: like has {x!r} of type {type(x).__name__} {shown(part.path)}; "
+            "its leaves are arrays, types of arrays, numbers and strings."
+        )
+    wanted = aval_of(x) if isinstance(x, Array) else ShapedArray(tuple(x.shape), dtypes.canonical(x.dtype))
+    there = _type_of(path, header, node) if node[0] in ("array", "key") else None
+    if there is None or (there.shape, there.dtype) != (wanted.shape, wanted.dtype):
+        _differ(path, part, _in_words(header, path, node), str(wanted.strong()))
+
+
+def _differ(path: Path, part: TreePart, there: str, here: str) -> None:
+    raise ValueError(f"load: {path} and like differ {shown(part.path)}: {there} in the file, {here} in like.")
+
+
+def _in_words(header: FileHeader, path: Path, node: Node) -> str:
+    match node:
+        case ["array" | "key", *_]:
+            return str(_type_of(path, header, node).strong())
+        case ["class", name, keys]:
+            return f"a {name.partition(':')[2]} of {', '.join(keys)}"
+        case ["dict" | "OrderedDict" as name, keys]:
+            return f"a {name} of {', '.join(repr(tree_nodes.scalar(key)) for key in keys)}"
+        case ["None"]:
+            return "None"
+        case ["tuple" | "list" | "deque" as name, n, *_]:
+            return f"a {name} of {n}"
+        case [name, *_]:
+            return f"a Python {name}"
+        case _:
+            return "nothing"

@@ -1,0 +1,250 @@
+"""Minima of functions of vectors, by quasi-Newton methods. Names of `scipy.optimize`.
+
+Source: Nocedal & Wright 2006, "Numerical optimization", algorithms 6.1 and 7.4.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.control_flow.branches_and_loops import fori_loop, while_loop
+from tapeless.differentiate.autodiff import value_and_grad
+from tapeless.scipy.iterative.line_search import LinePoint, line_search
+from tapeless.tracer import dtypes
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.norms import norm as vector_norm
+from tapeless.tracer.numpy.promotion import array_operand, inexact
+from tapeless.tracer.primitives.contraction import Precision
+
+
+class OptimizeResults(NamedTuple):
+    """A minimum: x [n]; whether the gradient is small there; a status, 0 if it is; the value and the gradient there.
+
+    Then the inverse of the Hessian as far as it is known, None by "l-bfgs"; evaluations of the function and of its
+    gradient; steps. The status is 1 after `maxiter` steps; by "BFGS" 3 or 5 where no good step along a line was found;
+    by "l-bfgs" 2 and 3 after too many evaluations, 4 where values do not get less, and 5 where no good step was found.
+    """
+
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array | None
+    nfev: Array
+    njev: Array
+    nit: Array
+
+
+def minimize(
+    fun: Callable[..., Any],
+    x0: ArrayLike,
+    args: tuple[Any, ...] = (),
+    *,
+    method: str,
+    tol: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> OptimizeResults:
+    """Find a minimum of a function of a vector, which may be compiled and mapped, but not differentiated.
+
+    Args:
+      fun: `fun(x, *args)` gives a real number; it is differentiated in reverse mode.
+      x0: [n], real, where to begin.
+      method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", the name that JAX has for l-bfgs; in any case.
+      tol: the option `gtol`, unless that is given.
+      options: both methods have `maxiter` (200 n steps), `norm` of the gradient (inf, as for `numpy.linalg.norm`) and
+        `gtol` (1e-5), below which it is small. BFGS has `line_search_maxiter` (10); l-bfgs has `maxcor` (10), how many
+        steps are kept, `ftol` (2.2e-9), by which values must get less, `maxfun` and `maxgrad` (no limit), evaluations
+        at most, and `maxls` (20), tries along a line.
+    Raises: TypeError if args is no tuple, x0 is no real vector, or there is no such option; ValueError for another
+      method.
+    """
+    if not isinstance(args, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"minimize: args must be a tuple, not {args!r}.")
+    x = array_operand("minimize", inexact("minimize", x0))
+    if x.ndim != 1 or dtypes.is_complex(x.dtype):
+        raise TypeError(f"minimize: x0 must be a vector of real numbers, not {x.aval}.")
+    find = {"bfgs": _bfgs, "l-bfgs-experimental-do-not-rely-on-this": _lbfgs}.get(method.lower())
+    if find is None:
+        raise ValueError(
+            f"minimize: method must be 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this', not {method!r}."
+        )
+    chosen: dict[str, Any] = {**({} if tol is None else {"gtol": tol}), **(options or {})}
+    return find(_Evaluation(value_and_grad(lambda v: fun(v, *args)), x), x, **chosen)
+
+
+class _Evaluation:
+    """Values and gradients along lines, in the dtype of x0."""
+
+    def __init__(self, both: Callable[[Any], Any], x0: Array) -> None:
+        self.both, self.dtype = both, x0.dtype
+
+    def at(self, x: Any, direction: Any, along: Any) -> LinePoint:
+        value, gradient = self.both(x + along * direction)
+        value, gradient = value.astype(self.dtype), gradient.astype(self.dtype)
+        return LinePoint(tnp.asarray(along, self.dtype), value, _dot(gradient, direction), gradient)
+
+
+class _Descent(NamedTuple):
+    """The state of the iteration: the vector, value, gradient, those of before, counts and how it ends."""
+
+    x: Any
+    value: Any
+    gradient: Any
+    before: Any
+    converged: Any
+    status: Any
+    evaluations: Any
+    k: Any
+
+
+def _begin(f: _Evaluation, x: Any, gtol: float, norm: Any) -> _Descent:
+    start = f.at(x, tnp.zeros_like(x), 0)
+    before = start.value + vector_norm(start.gradient) / 2
+    converged = vector_norm(start.gradient, norm) < gtol
+    return _Descent(x, start.value, start.gradient, before, converged, np.int32(0), np.int32(1), np.int32(0))
+
+
+# ---- BFGS ----------------------------------------------------------------------------------------------------
+
+
+def _bfgs(
+    f: _Evaluation,
+    x0: Any,
+    maxiter: int | None = None,
+    norm: Any = np.inf,
+    gtol: float = 1e-5,
+    line_search_maxiter: int = 10,
+) -> OptimizeResults:
+    steps = 200 * x0.size if maxiter is None else maxiter
+
+    def going(state: Any) -> Any:
+        s, _ = state
+        return ~s.converged & (s.status == 0) & (s.k < steps)
+
+    def step(state: Any) -> Any:
+        s, inverse = state
+        direction = -_times(inverse, s.gradient)
+        slope = _dot(s.gradient, direction)
+        first = tnp.minimum(1, 1.01 * 2 * (s.value - s.before) / slope)
+        first = tnp.where(first == first, first, 1)
+        start = LinePoint(tnp.zeros_like(slope), s.value, slope, s.gradient)
+        found = line_search(lambda a: f.at(s.x, direction, a), start, first, line_search_maxiter)
+        p = found.point
+        moved, change = p.along * direction, p.gradient - s.gradient
+        converged = vector_norm(p.gradient, norm) < gtol
+        status = tnp.where(found.failed, 2 + found.status, 0).astype(np.int32)
+        after = _Descent(
+            s.x + moved, p.value, p.gradient, s.value, converged, status, s.evaluations + found.evaluations, s.k + 1
+        )
+        return after, _updated(inverse, moved, change)
+
+    s, inverse = while_loop(going, step, (_begin(f, x0, gtol, norm), tnp.eye(x0.size, dtype=x0.dtype)))
+    status = tnp.where(s.converged, 0, tnp.where(s.status != 0, s.status, 1))
+    success = s.converged & (s.status == 0)
+    return OptimizeResults(s.x, success, status, s.value, s.gradient, inverse, s.evaluations, s.evaluations, s.k)
+
+
+def _updated(inverse: Any, moved: Any, change: Any) -> Any:
+    """The inverse Hessian after a step, by which the gradient changed; as it was where the step tells nothing."""
+    curvature = _dot(change, moved)
+    rho = 1 / tnp.where(curvature == 0, 1, curvature)
+    w = tnp.eye(moved.size, dtype=moved.dtype) - rho * moved[:, None] * change
+    found = _times(_times(w, inverse), w.T) + rho * moved[:, None] * moved
+    return tnp.where((curvature != 0) & tnp.isfinite(rho), found, inverse)
+
+
+# ---- l-bfgs --------------------------------------------------------------------------------------------------
+
+
+class _History(NamedTuple):
+    """The last steps, changes of the gradient in them, their inverse products, and the scale of the inverse Hessian."""
+
+    moved: Any
+    changes: Any
+    rho: Any
+    scale: Any
+
+
+def _lbfgs(
+    f: _Evaluation,
+    x0: Any,
+    maxiter: float | None = None,
+    norm: Any = np.inf,
+    maxcor: int = 10,
+    ftol: float = 2.220446049250313e-09,
+    gtol: float = 1e-5,
+    maxfun: float | None = None,
+    maxgrad: float | None = None,
+    maxls: int = 20,
+) -> OptimizeResults:
+    unbounded = maxiter is None and maxfun is None and maxgrad is None
+    limits = [np.inf if n is None else n for n in (200 * x0.size if unbounded else maxiter, maxfun, maxgrad)]
+
+    def going(state: Any) -> Any:
+        s, _ = state
+        return ~s.converged & (s.status == 0)
+
+    def step(state: Any) -> Any:
+        s, history = state
+        direction = -_by_history(history, s.gradient, s.k)
+        start = LinePoint(tnp.zeros_like(s.value), s.value, _dot(s.gradient, direction), s.gradient)
+        found = line_search(lambda a: f.at(s.x, direction, a), start, tnp.ones_like(s.value), maxls)
+        p = found.point
+        moved, change = p.along * direction, p.gradient - s.gradient
+        converged = vector_norm(p.gradient, norm) < gtol
+        status = tnp.where(s.value - p.value < ftol, 4, 0)
+        for code, count, limit in ((3, s.evaluations, limits[2]), (2, s.evaluations, limits[1]), (1, s.k, limits[0])):
+            status = tnp.where(count >= limit, code, status)
+        status = tnp.where(converged, 0, tnp.where(found.failed, 5, status)).astype(np.int32)
+        after = _Descent(
+            s.x + moved, p.value, p.gradient, s.value, converged, status, s.evaluations + found.evaluations, s.k + 1
+        )
+        return after, _remembered(history, moved, change)
+
+    kept = tnp.zeros((maxcor, x0.size), x0.dtype)
+    history = _History(kept, kept, kept[:, 0] if x0.size else tnp.zeros(maxcor, x0.dtype), tnp.ones((), x0.dtype))
+    s, _ = while_loop(going, step, (_begin(f, x0, gtol, norm), history))
+    return OptimizeResults(s.x, s.converged, s.status, s.value, s.gradient, None, s.evaluations, s.evaluations, s.k)
+
+
+def _remembered(history: _History, moved: Any, change: Any) -> _History:
+    curvature = _dot(change, moved)
+    square = _dot(change, change)
+    rho = tnp.where(curvature == 0, 0, 1 / tnp.where(curvature == 0, 1, curvature))
+    scale = tnp.where(square == 0, history.scale, curvature / tnp.where(square == 0, 1, square))
+
+    def pushed(values: Any, new: Any) -> Any:
+        return tnp.concatenate([values[1:], new[None]])
+
+    return _History(pushed(history.moved, moved), pushed(history.changes, change), pushed(history.rho, rho), scale)
+
+
+def _by_history(history: _History, gradient: Any, k: Any) -> Any:
+    """Multiply by the inverse Hessian that the last steps tell, of which there are k: the two-loop recursion."""
+    n = history.rho.shape[0]
+    count = tnp.minimum(k, n)
+
+    def down(j: Any, state: Any) -> Any:
+        q, weights = state
+        i = n - 1 - j
+        weight = history.rho[i] * _dot(history.moved[i], q)
+        return q - weight * history.changes[i], weights.at[i].set(weight)
+
+    q, weights = fori_loop(0, count, down, (gradient, tnp.zeros_like(history.rho)))
+
+    def up(j: Any, q: Any) -> Any:
+        i = n - count + j
+        return q + (weights[i] - history.rho[i] * _dot(history.changes[i], q)) * history.moved[i]
+
+    return fori_loop(0, count, up, history.scale * q)
+
+
+def _dot(x: Any, y: Any) -> Any:
+    return tnp.dot(x, y, precision=Precision.HIGHEST)
+
+
+def _times(x: Any, y: Any) -> Any:
+    return tnp.matmul(x, y, precision=Precision.HIGHEST)

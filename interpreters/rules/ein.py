@@ -1,0 +1,180 @@
+"""Rules of `ein`: each derivative of a sum of terms is a sum of terms, with the brackets that it had.
+
+With y[O(v)] += c [p(v)] a[A(v)] b[B(v)] and b constant, ȧ is pushed by the same terms, and ȳ pulled by swapping
+accesses: ā[A(v)] += c [p(v)] ȳ[O(v)] b[B(v)]. Source: Bernstein et al. 2020, section 6.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.interpreters import jvp, transpose, vmap
+from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.transpose import is_linear
+from tapeless.interpreters.zero import Zero, zeros_of
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Equation
+from tapeless.tracer.primitives.ein import ein, ein_p
+from tapeless.tracer.primitives.elementwise import add, conj
+from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, Sum, Term, Use, indices_of, looked_up, term, with_indices
+from tapeless.tracer.types import ShapedArray
+
+# ---- jvp -----------------------------------------------------------------------------------------------------
+
+
+def _ein_jvp(primals: list[Any], tangents: list[Any], *, terms: Sum, shape: Any, dtype: Any, precision: Any) -> Any:
+    """The product rule: a term for each factor that moves, its tangent in its place; of quotients -ẋ / x²."""
+    out = ein_p.bind(*primals, terms=terms, shape=shape, dtype=dtype, precision=precision)
+    moving = [k for k, t in enumerate(tangents) if type(t) is not Zero]
+    place = {k: len(primals) + i for i, k in enumerate(moving)}
+    pushed = [_pushed(t, at, place[f.operand]) for t in terms for at, f in enumerate(t.factors) if f.operand in place]
+    if not pushed:
+        return out, zeros_of(out)
+    given = [*primals, *[tangents[k] for k in moving]]
+    return out, (ein(given, pushed, shape, precision=precision),)
+
+
+def _pushed(t: Term, at: int, tangent: int) -> Term:
+    f = t.factors[at]
+    if f.use is Use.DIVIDED:
+        factors, sign = (*t.factors, f, Read(tangent, f.access)), -1
+    else:
+        factors, sign = (*t.factors[:at], f._replace(operand=tangent), *t.factors[at + 1 :]), 1
+    return term(t.out, t.sizes, factors, t.brackets, sign * t.coefficient)
+
+
+jvp.rules[ein_p] = _ein_jvp
+
+# ---- transpose -----------------------------------------------------------------------------------------------
+
+
+def _ein_transpose(
+    cts: Sequence[Any], *args: Any, terms: Sum, shape: Any, dtype: Any, precision: Any
+) -> tuple[Any, ...]:
+    linear = frozenset(k for k, x in enumerate(args) if is_linear(x))
+    swapped = [_swapped(t, at, len(args)) for t in terms if (at := _linear_factor(t, linear)) is not None]
+    given = [*[cts[0] if k in linear else x for k, x in enumerate(args)], cts[0]]
+    return tuple([_pulled(swapped, k, given, x.aval, precision) if is_linear(x) else None for k, x in enumerate(args)])
+
+
+def _linear_factor(t: Term, linear: frozenset[int]) -> int | None:
+    """The only factor that is linear; None if there is none, as of a zero. Raises: NotImplementedError."""
+    found = [at for at, f in enumerate(t.factors) if f.operand in linear]
+    if len(found) > 1:
+        raise transpose.not_linear(ein_p, "it multiplies two values that are both linear (bilinear)")
+    if found and t.factors[found[0]].use is Use.DIVIDED:
+        raise transpose.not_linear(ein_p, "it divides by a linear value")
+    return found[0] if found else None
+
+
+class _SwappedTerm(NamedTuple):
+    """A term with its result and the factor that reads `operand` swapped; both may be those of conjugates."""
+
+    operand: int
+    term: Term
+    is_conjugated: bool
+
+
+def _swapped(t: Term, at: int, ct: int) -> _SwappedTerm:
+    f = t.factors[at]
+    factors = (*t.factors[:at], Read(ct, t.out), *t.factors[at + 1 :])
+    return _SwappedTerm(f.operand, term(f.access, t.sizes, factors, t.brackets, t.coefficient), f.use is Use.CONJUGATED)
+
+
+def _pulled(swapped: Sequence[_SwappedTerm], k: int, given: Sequence[Any], aval: ShapedArray, precision: Any) -> Any:
+    """The cotangent of operand k: of what was read conjugated, the conjugate of a sum of its own."""
+    total: Any = Zero(aval)
+    for conjugate in (False, True):
+        own = [s.term for s in swapped if s.operand == k and s.is_conjugated is conjugate]
+        if own:
+            found = ein(given, own, aval.shape, precision=precision)
+            found = conj(found) if conjugate else found
+            total = found if type(total) is Zero else add(total, found)
+    return total
+
+
+transpose.rules[ein_p] = _ein_transpose
+
+# ---- vmap ----------------------------------------------------------------------------------------------------
+
+
+def _ein_vmap(
+    size: int, args: Sequence[Any], dims: Sequence[vmap.Dim], *, terms: Sum, shape: Any, dtype: Any, precision: Any
+) -> Any:
+    """One more variable, by which the result and what is mapped are indexed."""
+    mapped = [_mapped(t, size, dims) for t in terms]
+    return (ein(args, mapped, (size, *shape), dtype=dtype, precision=precision),), [0]
+
+
+def _mapped(t: Term, size: int, dims: Sequence[vmap.Dim]) -> Term:
+    sizes, more = [*t.sizes, size], list[Bracket]()
+    example = Affine(0, ((len(t.sizes), 1),))
+
+    def indexed(operand: int, access: Access) -> Access:
+        d = dims[operand]
+        return access if d is None else (*access[:d], example, *access[d:])
+
+    symbols: dict[Any, Affine] = {}
+    for s in dict.fromkeys([s for a in _indices(t) for s, _ in a.symbols if dims[s.operand] is not None]):
+        symbols[s] = Affine(s.low, ((len(sizes), 1),))
+        sizes.append(s.high - s.low + 1)
+        more.append(Lookup(symbols[s], s.operand, (example,), (s.low, s.high)))
+
+    def without_symbols(a: Affine) -> Affine:
+        mapped = [(s, c) for s, c in a.symbols if s in symbols]
+        kept = Affine(a.constant, a.variables, tuple([pair for pair in a.symbols if pair not in mapped]))
+        return sum([c * symbols[s] for s, c in mapped], kept)
+
+    factors = [Read(f.operand, indexed(f.operand, tuple(map(without_symbols, f.access))), f.use) for f in t.factors]
+    brackets = [with_indices(b, without_symbols) for b in t.brackets]
+    brackets = [
+        Lookup(b.index, b.operand, indexed(b.operand, b.access), b.limits) if isinstance(b, Lookup) else b
+        for b in brackets
+    ]
+    return term((example, *map(without_symbols, t.out)), sizes, factors, [*brackets, *more], t.coefficient)
+
+
+def _indices(t: Term) -> Iterator[Affine]:
+    yield from t.out
+    for f in t.factors:
+        yield from f.access
+    for b in t.brackets:
+        yield from indices_of(b)
+
+
+vmap.rules[ein_p] = _ein_vmap
+
+# ---- linearity -----------------------------------------------------------------------------------------------
+
+
+def _check_linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
+    """Each term is a product: linear if one factor is, which divides nothing; a sum of such and of zeros is linear."""
+    if not dtypes.is_inexact(eqn.outvars[0].aval.dtype):
+        return (check.primitive(eqn, facts),)
+    given = [_of_product(check, eqn, t, facts) for t in eqn.params["terms"]]
+    if {linearity.Fact.LINEAR, linearity.Fact.CONSTANT} <= set(given):
+        raise check.error("affine", "ein adds a linear value to a constant", eqn)
+    for fact in (linearity.Fact.LINEAR, linearity.Fact.CONSTANT):
+        if fact in given:
+            return (fact,)
+    return (linearity.Fact.ZERO,)
+
+
+def _of_product(check: linearity.Check, eqn: Equation, t: Term, facts: linearity.Facts) -> linearity.Fact:
+    for k in looked_up(t):
+        made = facts[k]
+        if isinstance(made, Equation):
+            raise check.decided(eqn, eqn.invars[k], made)
+    found = [(f, facts[f.operand]) for f in t.factors]
+    for f, fact in found:
+        if isinstance(fact, Equation) or (fact is linearity.Fact.LINEAR and f.use is Use.DIVIDED):
+            what = "divides by a linear value" if f.use is Use.DIVIDED else "multiplies what is made of a linear value"
+            raise check.error("nonlinear primitive", f"ein {what}, operand {f.operand + 1}", eqn)
+    every = [fact for _, fact in found]
+    if every.count(linearity.Fact.LINEAR) > 1:
+        raise check.error("bilinear", "ein multiplies two values that are both linear", eqn)
+    ordered = (linearity.Fact.ZERO, linearity.Fact.LINEAR)
+    return next((fact for fact in ordered if fact in every), linearity.Fact.CONSTANT)
+
+
+linearity.rules[ein_p] = _check_linear

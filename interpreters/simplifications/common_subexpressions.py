@@ -1,0 +1,48 @@
+"""Common subexpression elimination: equal equations of known values become one. Value numbering.
+
+What linear equations read is saved once then, whoever wrote it. It is no pass: XLA does the same to what it compiles.
+Left out: linear equations, primitives without an index row (programs and callbacks among them), and fences, which are
+there to be two.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import rows
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer.array import Array
+from tapeless.tracer.effects import effects
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
+from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
+
+FENCES = frozenset((name_p, move_p, materialize_p, optimization_barrier_p))
+
+
+def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
+    """Merge the known equations that compute the same; the same object if there are none."""
+    w, found = Writer(jaxpr), dict[Any, Equation]()
+    for eqn in jaxpr.eqns:
+        now = w.renamed(eqn)
+        if eqn.primitive in rows and not (eqn.linear or eqn.primitive in FENCES or effects(eqn)):
+            first = found.setdefault(_key(now), now)
+            if first is not now and w.replace(eqn, first.outvars):
+                continue
+        w.keep(now)
+    return w.finish()
+
+
+def _key(eqn: Equation) -> Any:
+    params = [(name, _bits(value)) for name, value in sorted(eqn.params.items())]
+    return eqn.primitive, tuple(params), tuple(map(_operand, eqn.invars))
+
+
+def _operand(x: Atom) -> Any:
+    if type(x) is not Literal or isinstance(x.value, Array):
+        return x
+    return x.aval, np.asarray(x.value, x.aval.dtype).tobytes()
+
+
+def _bits(value: Any) -> Any:
+    """Tell 0.0 from -0.0, 1 from True."""
+    return (type(value), repr(value)) if isinstance(value, (float, int, complex, np.generic)) else value

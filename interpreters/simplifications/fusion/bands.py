@@ -1,0 +1,49 @@
+"""Bands of a term: [0 <= a <= w] is [a = d], for a variable d of w + 1 values in the place of one with more.
+
+Search terms: banded matrix, diagonal storage, loop skewing. What is summed over a band takes as many products as the
+band has elements, not as many as the matrix.
+"""
+
+from itertools import permutations
+
+from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import NotNegative, Term, term, variables_of, with_indices
+
+
+def in_bands(t: Term) -> Term | None:
+    """Solve a term, and replace summed variables by those of bands that are narrower; None if it is 0."""
+    found = solved(t)
+    inequalities = [b for b in found.brackets if isinstance(b, NotNegative)] if found is not None else []
+    for a, b in permutations(inequalities, 2):
+        width = a.index + b.index
+        if found is not None and width.is_constant:
+            after = _with_band(found, a, b, width.constant + 1)
+            if after is not None:
+                return in_bands(after)
+    return found
+
+
+def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | None:
+    """Replace the largest summed variable that two brackets leave `size` values; None if none is larger."""
+    kept = result_variables(t)
+    options = [v for v, c in a.index.variables if abs(c) == 1 and v not in kept and t.sizes[v] > size]
+    if not options:
+        return None
+    v, d = max(options, key=lambda v: (t.sizes[v], -v)), Affine(0, ((len(t.sizes), 1),))
+    sign = a.index.coefficient(v)
+    value = (d - (a.index - Affine(0, ((v, sign),)))) * sign
+
+    def at_band(index: Affine) -> Affine:
+        return index.substituted(v, value)
+
+    factors = [f._replace(access=tuple(map(at_band, f.access))) for f in t.factors]
+    others = [with_indices(x, at_band) for x in t.brackets if x not in (a, b)]
+    brackets = [NotNegative(value), NotNegative(t.sizes[v] - 1 - value), *others]
+    sizes = {u: n for u, n in enumerate((*t.sizes, size)) if u != v}
+    return term(t.out, sizes, factors, brackets, t.coefficient)
+
+
+def result_variables(t: Term) -> frozenset[Variable]:
+    """Find the variables that the result is indexed by."""
+    return frozenset(v for a in t.out for v in variables_of(a))

@@ -1,0 +1,279 @@
+"""Any affine access as operations: what is read at it, with an axis for each variable, and what is written there.
+
+Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. What `accesses.py` knows is a view or a place.
+Else, in this order: symbols are the starts of a dynamic slice or update; along an axis that is left where brackets fail
+an array is padded, or the result cut; windows `x[s i + d j]` are rows of an array that is repeated without its last d
+elements of each, so that every row begins d elements later, and what is added up at `out[s i + d j]` are such rows.
+Positions are computed, for a gather or a scatter, of what is left: symbols that leave the array, and padding that would
+be larger than what is read.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
+from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, viewed
+from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
+from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from tapeless.tracer.primitives.indexing import (
+    GatherScatterMode,
+    dynamic_slice_p,
+    dynamic_update_slice_p,
+    gather_p,
+    scatter_add_p,
+)
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.terms.affine import Access, Affine, Variable
+from tapeless.tracer.terms.term import Read, term, variables_of
+
+_UNBOUNDED = 1 << 62
+MOST = 2  # elements with padding, for each that there is or that is read
+
+
+class Accesses:
+    """Reads and writes at accesses over variables of these sizes, with these values of symbols."""
+
+    def __init__(self, w: Writer, sizes: Sequence[int], value: SymbolValue) -> None:
+        self._w, self._sizes, self._value = w, sizes, value
+
+    # reading
+
+    def read(self, x: Atom, access: Access) -> tuple[Atom, Order]:
+        """Read an array: with an axis for each variable of the access. Where it is outside, anything is read."""
+        if any(a.symbols for a in access):
+            if not all(self._stays_inside(a, n) for a, n in zip(access, x.aval.shape) if a.symbols):
+                return self._gathered(x, access)
+            x, access = self._sliced(x, access)
+        is_view = all(_digits(a, self._sizes) is not None for a in access)
+        flat = None if is_view else self._flat(access, x.aval.shape)
+        if flat is not None:
+            x, access = self._w.write(s.reshape_p, x, shape=(x.aval.size,)), (flat,)
+        around = _around(access, x.aval.shape, self._sizes)
+        if any(map(any, around)):
+            if _size(x.aval.shape, around) > MOST * (x.aval.size + self._box(access)):
+                return self._gathered(x, access)
+            x = padded(self._w, x, [(low, high, 0) for low, high in around], literal(0, x.aval))
+            access = tuple([a + low for a, (low, _) in zip(access, around)])
+        while (axes := axes_of(access, x.aval.shape, self._sizes)) is None:
+            x, access = self._windows(x, access)
+        return viewed(self._w, x, axes, self._sizes)
+
+    def _flat(self, access: Access, shape: Sequence[int]) -> Affine | None:
+        """The flat position of an access whose axes share variables, if its digits do not overlap.
+
+        Where an index leaves its axis, it is that of another element.
+        """
+        if sum(len(a.variables) for a in access) == len(_variables(access)):
+            return None
+        flat = Affine()
+        for a, n in zip(access, shape):
+            flat = n * flat + a
+        return flat if _digits(flat, self._sizes) is not None else None
+
+    def _stays_inside(self, a: Affine, n: int) -> bool:
+        low, high = a.bounds(self._sizes)
+        return low >= 0 and high < n
+
+    def _box(self, access: Access) -> int:
+        return prod([self._sizes[v] for v in _variables(access)])
+
+    def _sliced(self, x: Atom, access: Access) -> tuple[Atom, Access]:
+        """The window that starts at the symbols, and the access in it."""
+        windows = [self._window(a, n) for a, n in zip(access, x.aval.shape)]
+        sizes = tuple([size for _, size, _ in windows])
+        x = self._w.write(dynamic_slice_p, x, *[start for start, _, _ in windows], slice_sizes=sizes)
+        return x, tuple([inner for _, _, inner in windows])
+
+    def _window(self, a: Affine, n: int) -> tuple[Atom, int, Affine]:
+        """Find where the part with symbols begins, how long it is, and the index in it; else all of the axis."""
+        if not a.symbols:
+            return self._index(Affine()), n, a
+        moving = Affine(a.constant, a.variables)
+        low, high = moving.bounds(self._sizes)
+        return self._index(Affine(low, (), a.symbols)), high - low + 1, moving - low
+
+    def _index(self, a: Affine) -> Atom:
+        """A scalar, of one dtype for all."""
+        return index_array(self._w, a, (), (), WIDE, self._value)
+
+    def _windows(self, x: Atom, access: Access) -> tuple[Atom, Access]:
+        """Repeat an array along an axis for a variable of an index whose digits overlap, moved by a step for each."""
+        d, v = self._overlapping(access, x.aval.shape)
+        a, w = access[d], self._w
+        n, step, turned = self._sizes[v], abs(a.coefficient(v)), a.coefficient(v) < 0
+        low, high, rest = self._rest(a, v)
+        length = high - low + 1 + step * (n - 1)
+        x = _cut(w, x, d, low - (step * (n - 1) if turned else 0), length)
+        before, after = x.aval.shape[:d], x.aval.shape[d + 1 :]
+        others = [k + (k >= d) for k in range(x.aval.ndim)]
+        x = w.write(s.broadcast_in_dim_p, x, shape=(*before, n, length, *after), dims=tuple(others))
+        x = w.write(s.reshape_p, x, shape=(*before, n * length, *after))
+        x = padded(w, x, [(0, n * step if k == d else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
+        x = w.write(s.reshape_p, x, shape=(*before, n, length + step, *after))
+        x = _cut(w, x, d + 1, 0, high - low + 1)
+        x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
+        return x, (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
+
+    def _rest(self, a: Affine, v: Variable) -> tuple[int, int, Affine]:
+        """Bounds of an index without a variable, and that index."""
+        rest = a + Affine(0, ((v, -a.coefficient(v)),))
+        return *rest.bounds(self._sizes), rest
+
+    def _overlapping(self, access: Access, shape: Sequence[int]) -> tuple[int, Variable]:
+        """An axis whose digits overlap, and a variable without which they do not, the one with the least range."""
+        d = next(d for d, (a, n) in enumerate(zip(access, shape)) if axes_of((a,), (n,), self._sizes) is None)
+        found = sorted(variables_of(access[d]), key=lambda v: self._sizes[v])
+        for v in found:
+            low, high, rest = self._rest(access[d], v)
+            if axes_of((rest - low,), (high - low + 1,), self._sizes) is not None:
+                return d, v
+        return d, found[0]
+
+    def _gathered(self, x: Atom, access: Access) -> tuple[Atom, Order]:
+        order = _variables(access)
+        every = tuple(range(x.aval.ndim))
+        found = self._w.write(
+            gather_p,
+            x,
+            self._positions(access, order),
+            dimension_numbers=GatherDimensionNumbers((), every, every, (), ()),
+            slice_sizes=(1,) * x.aval.ndim,
+            unique_indices=False,
+            indices_are_sorted=False,
+            mode=GatherScatterMode.CLIP,
+            fill_value=None,
+        )
+        return found, order
+
+    def _positions(self, access: Access, order: Order) -> Atom:
+        """Index vectors, in the last axis, for all values of variables."""
+        shape = tuple([self._sizes[v] for v in order])
+        dtype = max([index_dtype(a, order, shape) for a in access], key=lambda dtype: dtype.itemsize)
+        columns = [index_array(self._w, a, order, shape, dtype, self._value) for a in access]
+        columns = [self._w.write(s.reshape_p, x, shape=(*shape, 1)) for x in columns]
+        return columns[0] if len(columns) == 1 else self._w.write(s.concatenate_p, *columns, dimension=len(shape))
+
+    # writing
+
+    def is_place(self, access: Access, shape: Sequence[int]) -> bool:
+        """Tell whether writing there is writing into a view of the result; what axes share is all of them."""
+        every = [v for a in access for v in variables_of(a)]
+        alone = all(len(a.variables) == 1 for a in access if any(every.count(v) > 1 for v in variables_of(a)))
+        return alone and all(axes_of((a,), (n,), self._sizes) is not None for a, n in zip(access, shape))
+
+    def written(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
+        """Add the elements of an array, whose axes are variables, up where they are written; zeros around.
+
+        Where this is outside, the elements are dropped.
+        """
+        sizes, aval = self._sizes, x.aval.update(shape=shape)
+        if any(a.symbols for a in access):
+            if not all(self._stays_inside(a, n) for a, n in zip(access, shape) if a.symbols):
+                return self._scattered(x, order, access, shape)
+            windows = [self._window(a, n) for a, n in zip(access, shape)]
+            inner = tuple([a for _, _, a in windows])
+            part = self.written(x, order, inner, tuple([size for _, size, _ in windows]))
+            starts = [start for start, _, _ in windows]
+            return self._w.write(dynamic_update_slice_p, filled(self._w, 0, aval), part, *starts)
+        flat = None if self.is_place(access, shape) else self._flat(access, shape)
+        if flat is not None:
+            return self._w.write(s.reshape_p, self.written(x, order, (flat,), (aval.size,)), shape=shape)
+        around = _around(access, shape, sizes)
+        if any(map(any, around)):
+            if _size(shape, around) > MOST * (aval.size + x.aval.size):
+                return self._scattered(x, order, access, shape)
+            wide = tuple([low + n + high for (low, high), n in zip(around, shape)])
+            inner = tuple([a + low for a, (low, _) in zip(access, around)])
+            x = self.written(x, order, inner, wide)
+            for d, ((low, _), n) in enumerate(zip(around, shape)):
+                x = _cut(self._w, x, d, low, n)
+            return x
+        if not self.is_place(access, shape):
+            overlap = any(_digits(a, sizes) is None for a in access)
+            return (self._overlaid if overlap else self._scattered)(x, order, access, shape)
+        numbered = term(access, {v: sizes[v] for v in {*order, *_variables(access)}}, [Read(0, _indices(order))])
+        return _known(lowered(self._w, (numbered,), lambda k: x, aval, None))
+
+    def _overlaid(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
+        """Sum rows, each moved by a step from the one before: those of a variable of an index whose digits overlap."""
+        d, v = self._overlapping(access, shape)
+        if any(a.coefficient(v) for k, a in enumerate(access) if k != d):
+            return self._scattered(x, order, access, shape)
+        a, w = access[d], self._w
+        n, step, turned = self._sizes[v], abs(a.coefficient(v)), a.coefficient(v) < 0
+        low, high, rest = self._rest(a, v)
+        length = high - low + 1 + step * (n - 1)
+        inner = (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
+        before, after = shape[:d], shape[d + 1 :]
+        x = self.written(x, order, inner, (*before, n, high - low + 1, *after))
+        x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
+        x = padded(w, x, [(0, step * n if k == d + 1 else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
+        x = w.write(s.reshape_p, x, shape=(*before, n * (length + step), *after))
+        x = _cut(w, x, d, 0, n * length)
+        x = w.write(s.reshape_p, x, shape=(*before, n, length, *after))
+        x = w.write(reduce_sum_p, x, axes=(d,))
+        first = low - (step * (n - 1) if turned else 0)
+        config = [(first, shape[d] - first - length, 0) if k == d else (0, 0, 0) for k in range(len(shape))]
+        return padded(w, x, config, literal(0, x.aval))
+
+    def _scattered(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
+        used = _variables(access)
+        every = tuple(range(len(shape)))
+        x = arranged(self._w, x, order, used, self._sizes)
+        return self._w.write(
+            scatter_add_p,
+            filled(self._w, 0, x.aval.update(shape=shape)),
+            self._positions(access, used),
+            x,
+            dimension_numbers=ScatterDimensionNumbers((), every, every, (), ()),
+            indices_are_sorted=False,
+            unique_indices=False,
+            mode=GatherScatterMode.FILL_OR_DROP,
+        )
+
+
+def _variables(access: Access) -> Order:
+    return tuple(sorted({v for a in access for v in variables_of(a)}))
+
+
+def _indices(order: Order) -> Access:
+    return tuple([Affine(0, ((v, 1),)) for v in order])
+
+
+def _around(access: Access, shape: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Measure how far each index leaves the array, below and above, and how far all values of its digits do."""
+    return [_beyond(a, n, sizes) for a, n in zip(access, shape, strict=True)]
+
+
+def _beyond(a: Affine, n: int, sizes: Sequence[int]) -> tuple[int, int]:
+    low, high = a.bounds(sizes)
+    digits = _digits(a, sizes)
+    stop = high + 1 if digits is None else max(high + 1, digits.stop + min(low, 0))
+    return max(-low, 0), max(stop - n, 0)
+
+
+def _digits(a: Affine, sizes: Sequence[int]) -> DigitAxis | None:
+    """The digits of an index from 0 on; None if they overlap."""
+    found = axes_of((a - min(a.bounds(sizes)[0], 0),), (_UNBOUNDED,), sizes)
+    return None if found is None else found[0]
+
+
+def _size(shape: Sequence[int], around: Sequence[tuple[int, int]]) -> int:
+    return prod([low + n + high for n, (low, high) in zip(shape, around)])
+
+
+def _cut(w: Writer, x: Atom, axis: int, start: int, size: int) -> Atom:
+    if (start, size) == (0, x.aval.shape[axis]):
+        return x
+    starts = tuple([start if d == axis else 0 for d in range(x.aval.ndim)])
+    limits = tuple([start + size if d == axis else n for d, n in enumerate(x.aval.shape)])
+    return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * x.aval.ndim)
+
+
+def _known(x: Atom | None) -> Atom:
+    assert x is not None
+    return x

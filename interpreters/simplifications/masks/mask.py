@@ -1,0 +1,207 @@
+"""Masks: the choice of a `select_n`, at the elements that a term reads.
+
+Search terms: existential quantifier, image of an access. A mask that is moved is read by one more term; two of them are
+composed to one if operations are known for that. Left out: accesses with symbols and lookups, which data determine
+(`operand_regions.py`).
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import rows
+from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
+from tapeless.interpreters.simplifications.fusion.steps import RunningSum
+from tapeless.tracer.jaxpr import Atom, Equation, Literal
+from tapeless.tracer.primitives.shape import reshape_p
+from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
+from tapeless.tracer.terms.solve import composed, solved
+from tapeless.tracer.terms.term import Read, Term, term, variables_of
+from tapeless.tracer.types import ShapedArray
+
+
+class MaskView(NamedTuple):
+    """A boolean array of a shape: true where a term writes it that reads a true element of an array of shape `of`."""
+
+    term: Term
+    of: Shape
+    shape: Shape
+
+
+class Mask(NamedTuple):
+    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then read by views, in order.
+
+    `cases` is 0 if it is compared with a number and is no index.
+    """
+
+    which: Atom
+    case: int
+    cases: int
+    views: tuple[MaskView, ...] = ()
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the arrays that it is a mask of."""
+        return self.views[-1].shape if self.views else self.which.aval.shape
+
+    def read(self, reader: Term, shape: Shape) -> "Mask | None":
+        """Make the mask of arrays of a shape that holds where a term writes these that reads where this one holds.
+
+        `NEVER` if nothing is read; None if no operations are known that write it.
+        """
+        if self is NEVER:
+            return self
+        found, views, joint = None, self.views, _joint(reader, self.views, shape)
+        while joint is not None:
+            found, views, joint = joint, views[:-1], _joint(joint.term, views[:-1], shape)
+        found = found or _view_by(reader, self.shape, shape)
+        if found is _NOTHING:
+            return NEVER
+        return None if found is None else self._replace(views=(*views, found) if is_change(found) else views)
+
+    @property
+    def is_reduced(self) -> bool:
+        """Tell whether it takes a reduction to write its last view."""
+        plan = plan_of(self.views[-1]) if self.views else None
+        return plan is not None and _sums(plan)
+
+    def along_whole_axes(self) -> "Mask":
+        """Make the mask that holds all along the axes that it does not depend on: a larger one, if it is of a part."""
+        found = _along_whole_axes(self.views[-1]) if self.views else None
+        return self if found is None else self._replace(views=(*self.views[:-1], found))
+
+    def repeated(self, shape: Shape, dims: Sequence[int]) -> "Mask":
+        """Make the mask of arrays of a shape that does not depend on axes but `dims`, which are those of this one."""
+        out = variables(shape)
+        return self.read(term(out, shape, [Read(0, tuple([out[d] for d in dims]))]), shape) or self
+
+    def anywhere_along_first_axis(self) -> "Mask":
+        """Make the mask that holds where this one does at some index along the first axis."""
+        each = variables(self.shape)
+        return self.read(term(each[1:], self.shape, [Read(0, each)]), self.shape[1:]) or self
+
+
+NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
+
+
+def mask_of(eqn: Equation, case: int) -> Mask:
+    """Make the mask of one case of a select_n, in the shape of its result."""
+    which, shape = eqn.invars[0], eqn.outvars[0].aval.shape
+    mask = Mask(which, case, len(eqn.invars) - 1)
+    return mask if which.aval.shape == shape else mask.repeated(shape, ())
+
+
+# ---- views -----------------------------------------------------------------------------------------------------
+
+_NOTHING = MaskView(term((), ()), (), ())
+
+
+def further(view: MaskView, producer: Term, of: Shape) -> MaskView | None:
+    """Make the view of an array of shape `of` that what is read was made of by a term; None if there is none."""
+    found = _view(_composed(view.term, producer), of, view.shape)
+    return None if found is _NOTHING else found
+
+
+@lru_cache(maxsize=4096)
+def plan_of(view: MaskView) -> Plan | None:
+    """Plan a view: a part, running sums, reductions, a place, but no masks; None if it is a reshape, or not known."""
+    plan = planned(view.term, (view.of,), view.shape)
+    if plan is None or plan.masks or plan.steps.scatter is not None:
+        return None
+    return plan if all(isinstance(step, RunningSum) for step in plan.steps.factors[0]) else None
+
+
+@lru_cache(maxsize=4096)
+def is_of_each(view: MaskView) -> bool:
+    """Tell whether each element is one that is read, so that a view may be of other dtypes than booleans."""
+    plan = plan_of(view)
+    if plan is None:
+        return True
+    written = prod([plan.sizes[v] for v in _variables(plan.out)])
+    return written == prod(view.shape) and not _sums(plan)
+
+
+def _sums(plan: Plan) -> bool:
+    """Tell whether elements that are read are joined."""
+    return bool(plan.steps.factors[0]) or not _variables(plan.factors[0]) <= _variables(plan.out)
+
+
+def _variables(axes: Sequence[DigitAxis]) -> set[Variable]:
+    return {d.variable for a in axes for d in a.digits}
+
+
+@lru_cache(maxsize=4096)
+def is_change(view: MaskView) -> bool:
+    """Tell whether a view is another array than what it is a view of."""
+    each = variables(view.shape)
+    return view.of != view.shape or view.term is not solved(term(each, view.shape, [Read(0, each)]))
+
+
+@lru_cache(maxsize=4096)
+def _composed(reader: Term, producer: Term) -> Term | None:
+    return composed(reader, 0, producer)
+
+
+def _joint(reader: Term, views: Sequence[MaskView], shape: Shape) -> MaskView | None:
+    """Make the view that a term makes of the last of some views; None if there are none, or it is not known."""
+    if not views or not reader.factors:
+        return None
+    return _view(_composed(reader, views[-1].term), views[-1].of, shape)
+
+
+@lru_cache(maxsize=4096)
+def _view_by(reader: Term, of: Shape, shape: Shape) -> MaskView | None:
+    if reader.brackets and reader is _reshaping(of, shape):
+        return MaskView(reader, of, shape)
+    return _view(solved(reader), of, shape)
+
+
+@lru_cache(maxsize=1024)
+def _reshaping(of: Shape, shape: Shape) -> Term | None:
+    found = rows[reshape_p]({"shape": shape}, [ShapedArray(of, np.dtype(bool))]) if prod(of) == prod(shape) else None
+    return found.results[0][0] if found is not None and found.results[0] else None
+
+
+@lru_cache(maxsize=4096)
+def _view(t: Term | None, of: Shape, shape: Shape) -> MaskView | None:
+    """Make the view by a term, `_NOTHING` by none; None if no operations are known that write it."""
+    if t is None:
+        return _NOTHING
+    found = MaskView(t.unit, of, shape)
+    return None if plan_of(found) is None else found
+
+
+@lru_cache(maxsize=4096)
+def _along_whole_axes(view: MaskView) -> MaskView | None:
+    t, of, shape = view
+    read = {v for a in (*t.factors[0].access, *[b.index for b in t.brackets]) for v in variables_of(a)}
+    wide = [read.isdisjoint(variables_of(a)) for a in t.out]
+    return _view(_widened(t, shape, wide, of, [False] * len(of)), of, shape) if any(wide) else None
+
+
+@lru_cache(maxsize=4096)
+def larger(t: Term, of: Shape, shape: Shape) -> Term | None:
+    """Make a term without brackets, of whole axes where indices are not understood; None if it depends on nothing."""
+    unknown = [[axes_of((a,), (n,), t.sizes) is None for a, n in zip(access, each)]
+               for access, each in ((t.out, shape), (t.factors[0].access, of))]  # fmt: skip
+    found = _widened(term(t.out, t.sizes, t.factors), shape, unknown[0], of, unknown[1])
+    out, read = [{v for a in access for v in variables_of(a)} for access in (found.out, found.factors[0].access)]
+    return None if out.isdisjoint(read) else found
+
+
+def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequence[bool]) -> Term:
+    """Write, and read, all along some axes: with a variable of its own for each."""
+    sizes = list(t.sizes)
+
+    def along(access: Access, each: Shape, wide: Sequence[bool]) -> Iterator[Affine]:
+        for a, n, is_wide in zip(access, each, wide, strict=True):
+            sizes.extend([n] if is_wide else [])
+            yield Affine(0, ((len(sizes) - 1, 1),)) if is_wide else a
+
+    to, at = tuple(along(t.out, shape, out)), tuple(along(t.factors[0].access, of, read))
+    found = solved(term(to, sizes, [Read(0, at)], t.brackets))
+    return t.unit if found is None else found.unit

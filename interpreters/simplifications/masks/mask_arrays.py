@@ -1,0 +1,195 @@
+"""Masks as arrays: the equations that compute them, each written once.
+
+Whether brackets of affine indices hold somewhere along axes, as an existential quantifier over integers asks, is found
+by elimination: of equalities by `terms.solve`, of an inequality by its best value. Left out: results that are neither
+everywhere true nor false.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import residual_provenance
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
+from tapeless.interpreters.simplifications.fusion.lower_steps import running
+from tapeless.interpreters.simplifications.fusion.lower_views import arranged, placed, viewed
+from tapeless.interpreters.simplifications.fusion.steps import RunningSum
+from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, further, is_change, is_of_each, plan_of
+from tapeless.interpreters.simplifications.masks.regions import Region
+from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.bits import and_p, not_p, or_p
+from tapeless.tracer.primitives.operands import without
+from tapeless.tracer.primitives.reduction import reduce_or_p
+from tapeless.tracer.terms.affine import Affine, Variable, variables
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import Bracket, NotNegative, Term, indices_of, term, with_indices
+from tapeless.tracer.types import ShapedArray
+
+_MOVEMENTS = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p))
+BOOL, COUNTS = np.dtype(bool), np.dtype(np.int32)
+
+
+class MaskWriter(Writer):
+    """A writer of known values that writes no equation twice, by value numbering: equal masks are one variable."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        super().__init__(jaxpr)
+        self._numbered: dict[Any, Atom] = {}
+        self._plain: dict[Mask, Mask | bool] = {}
+
+    def keep(self, eqn: Equation) -> None:
+        super().keep(eqn)
+        if not eqn.linear and len(eqn.outvars) == 1:
+            self._numbered.setdefault(_number(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
+
+    def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
+        key = _number(primitive, operands, params)
+        if key not in self._numbered:
+            self._numbered[key] = super().write(primitive, *operands, **params)
+        return self._numbered[key]
+
+    def array(self, region: Region) -> Atom:
+        """Write a region of masks without views, neither everywhere nor nowhere, as a boolean array."""
+        return self._folded(or_p, [self._folded(and_p, list(map(self._truth, a))) for a in region])
+
+    def _folded(self, primitive: Primitive, xs: Sequence[Atom]) -> Atom:
+        return reduce(lambda total, x: self.write(primitive, total, x), xs)
+
+    def truth(self, mask: Mask) -> Atom:
+        """Write a mask as a boolean array."""
+        found = self.plain(mask)
+        return self._truth(found) if isinstance(found, Mask) else filled(self, found, ShapedArray(mask.shape, BOOL))
+
+    def plain(self, mask: Mask) -> Mask | bool:
+        """Write the views of a mask: the mask without views, or whether it holds, if that is known everywhere."""
+        if mask not in self._plain:
+            found = self._without_views(mask)
+            known = number(self, found.which)
+            self._plain[mask] = found if known is None else bool(known == found.case)
+        return self._plain[mask]
+
+    def _without_views(self, mask: Mask) -> Mask:
+        x, case, cases = mask.which, mask.case, mask.cases
+        if not all(is_of_each(view) for view in mask.views):
+            x, case, cases = self._truth(mask), 1, 2
+        for view in mask.views:
+            x = self._viewed(x, view)
+        return Mask(x, case, cases)
+
+    def _truth(self, mask: Mask) -> Atom:
+        """Write a mask as a boolean array, without its views."""
+        which, case = mask.which, mask.case
+        if which.aval.dtype == BOOL:
+            return which if case else self.write(not_p, which)
+        return self.write(e.eq_p, which, literal(case, which.aval))
+
+    def origin(self, mask: Mask) -> Mask:
+        """Make the mask of what an array of masks was repeated or moved from."""
+        while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:
+            before: Mask | None = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
+            for view in mask.views:
+                before = before and before.read(view.term, view.shape)
+            if before is None:
+                break
+            mask = before
+        return mask
+
+    # ---- views -------------------------------------------------------------------------------------------------
+
+    def _viewed(self, x: Atom, view: MaskView) -> Atom:
+        """Write a view of an array, or of the array that this one is a view of."""
+        while (eqn := self.definition(x)) is not None and (made := movement(eqn)) is not None:
+            before = further(view, made, eqn.invars[0].aval.shape)
+            if before is None:
+                break
+            x, view = eqn.invars[0], before
+        plan = plan_of(view) if is_change(view) else None
+        if plan is None:
+            return self.write(s.reshape_p, x, shape=view.shape) if is_change(view) else x
+        x, order = viewed(self, x, plan.factors[0], plan.sizes)
+        for step in [step for step in plan.steps.factors[0] if isinstance(step, RunningSum)]:  # there are no others
+            sums, order = running(self, self.counts(x), order, step, plan.sizes[step.upto])
+            x = self.are_counted(sums)
+        wanted = tuple([d.variable for a in plan.out for d in a.digits])
+        x = self._anywhere(x, tuple([axis for axis, v in enumerate(order) if v not in wanted]))
+        x = arranged(self, x, tuple([v for v in order if v in wanted]), wanted, plan.sizes)
+        return placed(self, x, plan.out, plan.sizes, tuple([(0, n) for n in view.shape]), literal(False, x.aval))
+
+    def _anywhere(self, x: Atom, axes: tuple[int, ...]) -> Atom:
+        """Reduce a mask by `or` along axes; brackets of positions may say that it holds everywhere, or nowhere."""
+        holds = holds_somewhere(x, axes, self.definition) if axes else None
+        if holds is None:
+            return self.write(reduce_or_p, x, axes=axes) if axes else x
+        return filled(self, holds, x.aval.update(shape=without(x.aval.shape, axes)))
+
+    def counts(self, x: Atom) -> Atom:
+        """Write a mask as numbers, to be added."""
+        return self.write(e.convert_element_type_p, x, dtype=COUNTS, weak_type=False)
+
+    def are_counted(self, x: Atom) -> Atom:
+        """Write the mask of what was counted."""
+        return self.write(e.gt_p, x, literal(0, x.aval))
+
+
+def _number(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
+    """Make a key that equations share which compute the same; signs of zeros count."""
+    values = [x if type(x) is Var else (x.aval, np.asarray(x.value).tobytes()) for x in operands]
+    return primitive, *values, frozenset(params.items())
+
+
+def movement(eqn: Equation) -> Term | None:
+    """Look the term of an operation up that moves elements, each to one place or more; None if it is none."""
+    row = index_row(eqn) if eqn.primitive in _MOVEMENTS else None
+    return row.results[0][0] if row is not None and row.results[0] else None
+
+
+# ---- masks of positions ----------------------------------------------------------------------------------------
+
+
+def holds_somewhere(x: Atom, axes: Sequence[int], definition: Definition) -> bool | None:
+    """Tell whether a mask holds somewhere along axes, at all places of the other axes or at none; None if unknown.
+
+    Args:
+      definition: the equation that computes a variable, None for inputs and literals.
+    """
+    brackets, shape = brackets_where(x, definition), x.aval.shape
+    if brackets is None:
+        return None
+    for v in axes:
+        brackets = _at_best(brackets, v, shape[v])
+    index, kept = variables(shape), without(range(len(shape)), axes)
+    found = solved(term([index[d] for d in kept], shape, brackets=brackets))
+    if found is None:
+        return False
+    return True if _is_everywhere(found, [shape[d] for d in kept]) else None
+
+
+def _at_best(brackets: tuple[Bracket, ...], v: Variable, size: int) -> tuple[Bracket, ...]:
+    """Put in the place of a variable the value at which the only bracket that it is in, an inequality, holds first."""
+    read = [b for b in brackets if any(index.coefficient(v) for index in indices_of(b))]
+    if len(read) != 1 or not isinstance(read[0], NotNegative):
+        return brackets
+    best = Affine(size - 1 if read[0].index.coefficient(v) > 0 else 0)
+    return tuple([with_indices(b, lambda index: index.substituted(v, best)) for b in brackets])
+
+
+def _is_everywhere(t: Term, shape: Sequence[int]) -> bool:
+    """Tell whether a term without factors is added to every element of a result of this shape."""
+    found = [a.variable for a in t.out]
+    one = [a == Affine() and n == 1 for a, n in zip(t.out, shape)]
+    all_along = [v is not None and t.sizes[v] == n for v, n in zip(found, shape)]
+    distinct = [v for v in found if v is not None]
+    return not t.brackets and len(set(distinct)) == len(distinct) and all(a or b for a, b in zip(one, all_along))
+
+
+# What masks are made of is known of residuals, too.
+for _primitive in (and_p, or_p, not_p, reduce_or_p):
+    residual_provenance.spreading[_primitive] = False

@@ -1,0 +1,158 @@
+"""Regions of operands: where an operand is read, from where results are, by the index row of the primitive.
+
+Search terms: backward data flow, preimage of an access, demand analysis. An element of a result is made of those of an
+operand that its row names, whatever is made of them: the accesses of result and operand change places, and a mask of
+the result is read through that. A case of a choice is a mask of its own. What a row cannot say is in `undone`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, reduce
+from typing import NamedTuple
+
+from tapeless.interpreters.index_rows import Combination
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.masks import regions
+from tapeless.interpreters.simplifications.masks.mask import Mask, larger
+from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter
+from tapeless.interpreters.simplifications.masks.regions import NOWHERE, Region
+from tapeless.interpreters.simplify import filled
+from tapeless.tracer.jaxpr import Atom, Equation
+from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.dimension_numbers import window_sizes
+from tapeless.tracer.primitives.elementwise import select_n_p
+from tapeless.tracer.rules import Table
+from tapeless.tracer.terms.affine import Access
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_of
+
+# Terms of one operand: of a row that has more, as of the number around a padded array, nothing is said.
+READINGS = 6
+
+undone: Table[Callable[[MaskWriter, Equation, int, Atom], Atom]] = Table(
+    "masks undone",
+    "rule(writer, eqn, k, mask of its result) -> the mask of operand k, where data say what is read or written",
+    absent="its index row says it; what only data say is left out, and its operands matter everywhere along such axes",
+)
+
+
+def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None], k: int) -> Region | None:
+    """Compute the region where operand k of an equation is read, given those of its results; None is everywhere."""
+    if None in out and not any(out) and eqn.primitive is not select_n_p:  # most are so: no other row has choices
+        return None
+    row = index_row(eqn)
+    if row is None:
+        return None
+    is_core = row.combination is Combination.CORE
+    found = [_of_result(w, eqn, n, region, k, _readings(terms, k, is_core))
+             for n, (region, terms) in enumerate(zip(out, row.results, strict=True))]  # fmt: skip
+    wide = [regions.moved(region, Mask.along_whole_axes) for region in found[1:] and found]
+    return wide[0] if wide and all(region == wide[0] for region in wide) else reduce(regions.either, found)
+
+
+def _of_result(
+    w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, readings: "Sequence[_Reading | None]"
+) -> Region | None:
+    """Compute the region where operand k is read for result n, by all accesses of it."""
+    total: Region | None = NOWHERE
+    if region == NOWHERE:
+        return total
+    for reading in readings if len(readings) <= READINGS else (None,):
+        total = regions.either(total, reading and _through(w, eqn, n, region, k, reading))
+    return total
+
+
+class _Reading(NamedTuple):
+    """An access of an operand, as a term that reads elements of the result and writes those that they are made of.
+
+    choices: for each bracket that is a case of a choice, the operand that chooses, case, cases, and where it is read.
+    by_data: symbols or lookups say where. is_at_place: it reads and writes at the same indices.
+    """
+
+    reader: Term
+    choices: tuple[tuple[int, int, int, Term], ...]
+    by_data: bool
+    is_at_place: bool
+
+
+@lru_cache(maxsize=4096)
+def _readings(terms: Sum, k: int, is_core: bool) -> tuple[_Reading | None, ...]:
+    """List the accesses of an operand; None for one along axes that are all read whole."""
+    found = [_reading(t, f, is_core) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
+    return tuple(dict.fromkeys(found))
+
+
+def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
+    of_result, of_operand = [{v for a in access for v in variables_of(a)} for access in (t.out, f.access)]
+    if is_core and of_result.isdisjoint(of_operand):
+        return None
+    cases = [b for b in t.brackets if is_case(b) and b.limits is not None]
+    others = [b for b in t.brackets if b not in cases]
+    known = [b for b in others if not isinstance(b, Lookup) and not any(a.symbols for a in indices_of(b))]
+    by_data = any(isinstance(b, Lookup) for b in others) or any(a.symbols for a in (*t.out, *f.access))
+
+    def reading(access: Access) -> Term:
+        return term(f.access, t.sizes, [Read(0, access)], known)
+
+    choices = [(b.operand, b.index.constant, b.limits[1] + 1, reading(b.access)) for b in cases if b.limits]
+    return _Reading(reading(t.out), tuple(choices), by_data, t.out == f.access and not known and not by_data)
+
+
+def _through(w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, reading: _Reading) -> Region | None:
+    """Move a region of result n to operand k, by one access of this."""
+    shape = eqn.invars[k].aval.shape
+    if region is not None and not (reading.is_at_place and shape == eqn.outvars[n].aval.shape):
+        region = regions.moved(region, lambda mask: _moved(w, eqn, mask, k, reading))
+    for operand, case, cases, reader in reading.choices:
+        chosen = Mask(eqn.invars[operand], case, cases).read(reader, shape)
+        region = region if chosen is None else regions.both(region, regions.of(chosen))
+    return region
+
+
+def _moved(w: MaskWriter, eqn: Equation, mask: Mask, k: int, reading: _Reading) -> Mask | None:
+    """Move a mask of a result to an operand; None if it may hold everywhere."""
+    if reading.by_data and eqn.primitive in undone:
+        return Mask(undone[eqn.primitive](w, eqn, k, w.truth(mask)), 1, 2)
+    shape = eqn.invars[k].aval.shape
+    found = mask.read(reading.reader, shape)
+    if found is not None:
+        return found
+    # A larger mask is taken if it is for nothing, as is one of the examples of a batch.
+    wide = larger(reading.reader, mask.shape, shape)
+    found = wide and w.origin(mask).read(wide, shape)
+    return None if found is None or found.is_reduced else found
+
+
+# ---- where data say what is read -------------------------------------------------------------------------------
+# A window at computed positions has a symbol or a lookup in its term, for which operations are known of single elements
+# alone. Here it is the operation with the same parameters that reads where this one writes, or writes where it reads.
+
+
+def _dynamic_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
+    x, *starts = eqn.invars
+    return w.write(i.dynamic_update_slice_p, filled(w, False, mask.aval.update(shape=x.aval.shape)), mask, *starts)
+
+
+def _dynamic_update_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
+    _, update, *starts = eqn.invars
+    return w.write(i.dynamic_slice_p, mask, *starts, slice_sizes=update.aval.shape)
+
+
+def _gather(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
+    """Count the masks of what is read of an element."""
+    how = {name: value for name, value in eqn.params.items() if name not in ("slice_sizes", "fill_value")}
+    how["dimension_numbers"] = i.ScatterDimensionNumbers(*how["dimension_numbers"])
+    ones = w.counts(mask)
+    none = filled(w, 0, ones.aval.update(shape=eqn.invars[0].aval.shape))
+    return w.are_counted(w.write(i.scatter_add_p, none, eqn.invars[1], ones, **how))
+
+
+def _scatter(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
+    operand, indices, updates = eqn.invars
+    sizes = window_sizes(operand.aval, updates.aval, eqn.params["dimension_numbers"])
+    numbers = i.GatherDimensionNumbers(*eqn.params["dimension_numbers"])
+    how = {**eqn.params, "dimension_numbers": numbers, "slice_sizes": sizes, "fill_value": False}
+    return w.write(i.gather_p, mask, indices, **how)
+
+
+undone[i.dynamic_slice_p], undone[i.dynamic_update_slice_p] = _dynamic_slice, _dynamic_update_slice
+undone[i.gather_p] = _gather
+undone[i.scatter_p] = undone[i.scatter_add_p] = _scatter

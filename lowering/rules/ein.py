@@ -1,0 +1,16 @@
+"""`ein` does not run: a pass has written it as other operations before a program is lowered."""
+
+from typing import Any, NoReturn
+
+from tapeless.lowering import emit
+from tapeless.lowering.hlo import Function, Value
+from tapeless.tracer.errors import InternalError
+from tapeless.tracer.primitives.ein import ein_p
+
+
+def _ein(f: Function, outs: Any, *operands: Value, **params: Any) -> NoReturn:
+    reached = f" It was reached from {f.source.describe()}." if f.source else ""
+    raise InternalError(f"ein is lowered as it is, though the pass lower_ein comes before.{reached}")
+
+
+emit.rules[ein_p] = _ein

@@ -1,0 +1,23 @@
+"""Make the description of the package: the README, whose links to files of the repository become absolute.
+
+An index of packages shows the README where there are no files beside it. All else is in pyproject.toml.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+
+from setuptools import setup
+
+ROOT = Path(__file__).parent
+RELATIVE_LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s]+)\)")
+
+
+def description() -> str:
+    """The README with absolute links."""
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
+    return RELATIVE_LINK.sub(rf"]({source}/blob/main/\1)", (ROOT / "README.md").read_text("utf-8"))
+
+
+if __name__ == "__main__":
+    setup(long_description=description(), long_description_content_type="text/markdown")

@@ -1,0 +1,1 @@
+"""Tests of what `tapeless.experimental` names."""

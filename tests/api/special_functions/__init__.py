@@ -1,1 +1,0 @@
-"""Tests of `tapeless.special_functions`."""

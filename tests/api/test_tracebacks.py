@@ -1,0 +1,122 @@
+"""Tracebacks as they are printed: without our frames, ending at the user's line."""
+
+import importlib
+import subprocess
+import sys
+import traceback
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import tracebacks
+from tapeless.tracer.errors import InternalError
+
+PROGRAM = """
+import numpy as np, tapeless as tl, tapeless.numpy as tnp
+{setting}
+def loss(w, x):
+    return tnp.sum(x @ w)
+def train():
+    return tl.jit(tl.grad(loss))(np.ones(3), np.ones((2, 4)))
+train()
+"""
+
+
+def printed(setting=""):
+    """What Python prints of an error that nobody caught."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM.format(setting=setting)], capture_output=True, text=True)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_what_python_prints():
+    text = printed()
+    assert text.count("File ") == 3  # the module, train, loss
+    assert text.endswith(
+        "in loss\n"
+        "TypeError: @: contracted axes differ in size: axis 1 of float64[2,4] has 4, axis 0 of float64[3] has 3."
+        "\n  At <string>:5 (loss)\n"
+        "(Frames of tapeless are left out. tapeless.config.traceback_filtering = 'off' shows them.)\n"
+    )
+    assert printed("tl.config.traceback_filtering = 'off'").count("File ") > 10
+    assert "Frames of" not in printed("tl.config.traceback_filtering = 'quiet_remove_frames'")
+
+
+def wrong(x):
+    return tnp.ones(3) + x
+
+
+def frames(error):
+    return [frame.name for frame in traceback.extract_tb(tracebacks.filtered(error, error.__traceback__))]
+
+
+RUNS = {
+    "eager": wrong,
+    "jit": tl.jit(wrong),
+    "grad of jit": tl.grad(lambda x: tnp.sum(tl.jit(wrong)(x))),
+    "vmap": lambda x: tl.vmap(tl.jit(wrong))(tnp.stack([x, x])),
+    "vjp": lambda x: tl.vjp(wrong, x),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_traceback_ends_at_the_users_line(name):
+    with pytest.raises(ValueError, match=r"shapes \(3,\) and \(7,\) do not broadcast") as caught:
+        RUNS[name](np.ones(7))
+    assert str(caught.value).endswith("(wrong), return tnp.ones(3) + x")
+    assert frames(caught.value)[-1] == "wrong"
+    assert str(caught.value).count("\n  At ") == 1
+
+
+def test_errors_of_the_users_own_are_left_alone():
+    def fails(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError) as caught:
+        tl.jit(fails)(1.0)
+    assert str(caught.value) == "mine"
+    assert frames(caught.value)[-1] == "fails"
+
+
+def test_tracebacks_without_frames_of_ours_are_left_alone():
+    with pytest.raises(ModuleNotFoundError) as caught:
+        importlib.import_module("no.such.module")
+    assert tracebacks.filtered(caught.value, caught.value.__traceback__) is caught.value.__traceback__
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_causes_are_filtered_too():
+    def fails(x):
+        try:
+            tl.jit(wrong)(np.ones(7))
+        except ValueError as error:
+            raise RuntimeError("outer") from error
+
+    with pytest.raises(RuntimeError) as caught:
+        tl.jit(fails)(1.0)
+    tracebacks.filtered(caught.value, caught.value.__traceback__)
+    cause = caught.value.__cause__
+    assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["fails", "wrong"]
+
+
+def test_bugs_of_ours_are_shown_whole():
+    def fails():
+        raise InternalError("broken")
+
+    with pytest.raises(InternalError) as caught:
+        tl.tree.map(lambda _: fails(), 1)
+    whole = len(traceback.extract_tb(caught.value.__traceback__))
+    assert len(frames(caught.value)) == whole
+
+
+def test_ipython_prints_no_frames_of_ours():
+    pytest.importorskip("IPython")
+    code = "from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance(); " + (
+        "s.run_cell('import tapeless as tl, tapeless.numpy as tnp'); "
+        "s.run_cell('tl.jit(lambda x: tnp.ones(3) + x)(tnp.ones(7))')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "do not broadcast" in done.stdout
+    assert "tapeless/" not in done.stdout

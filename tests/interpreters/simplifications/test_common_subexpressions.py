@@ -1,0 +1,39 @@
+"""Equal equations of known values become one, and only those that are equal to the last bit."""
+
+from typing import Any
+
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
+
+VECTOR = tl.ShapeDtypeStruct((3,), "float32")
+
+
+def left(f: Any) -> list[str]:
+    jaxpr = without_common_subexpressions(tl.make_jaxpr(f)(VECTOR).jaxpr)
+    return [eqn.primitive.name for eqn in jaxpr.eqns]
+
+
+def test_equal_equations_become_one():
+    assert left(lambda x: tnp.sin(x + 1) * tnp.sin(x + 1)) == ["add", "sin", "mul"]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x + 0.0) * (x + -0.0),
+        lambda x: lax.optimization_barrier(x) * lax.optimization_barrier(x),
+        lambda x: lax.slice(x, (0,), (2,)) * lax.slice(x, (1,), (3,)),
+    ],
+    ids=["zeros of either sign", "barriers", "params"],
+)
+def test_others_stay(f: Any):
+    assert left(f) == [eqn.primitive.name for eqn in tl.make_jaxpr(f)(VECTOR).eqns]
+
+
+def test_the_same_object_if_there_are_none():
+    jaxpr = tl.make_jaxpr(tnp.sin)(VECTOR).jaxpr
+    assert without_common_subexpressions(jaxpr) is jaxpr

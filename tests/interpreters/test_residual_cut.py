@@ -1,0 +1,114 @@
+"""Residuals are the cheapest values that the linear half can be made from by moving, comparing and counting."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import lax
+from tapeless.interpreters import residual_cut
+
+N = 30
+VECTOR, MATRIX = tl.ShapeDtypeStruct((N,), "float32"), tl.ShapeDtypeStruct((N, N), "float32")
+
+
+def saved(f: Callable[..., Any], *args: Any) -> list[str]:
+    return sorted(str(r.aval) for r in tl.unzip(f, *args).residuals)
+
+
+def called_twice(f: Callable[..., Any]) -> Callable[..., Any]:
+    g = tl.jit(f)
+    return lambda x: g(x) + g(2 * x)
+
+
+# Programs with the types of what they save.
+SAVED: dict[str, tuple[Callable[..., Any], Any, list[str]]] = {
+    "the argument, of which a mask is made": (
+        lambda x: tnp.sum(tnp.where(x > 0, x * x, 0)), VECTOR, ["float32[30]"]
+    ),
+    "a mask, where nothing else is read": (lambda x: tnp.sum(tnp.where(x > 0, x, 2 * x)), VECTOR, ["bool[30]"]),
+    "one mask of several": (
+        lambda x: tnp.sum(tnp.where((x > 0) & (x < 1) | (x > 2), x, 0)), VECTOR, ["bool[30]"]
+    ),
+    "nothing of a mask of positions": (lambda x: tnp.sum(tnp.tril(x) @ x), MATRIX, ["float32[30,30]"]),
+    "what is converted, if that is less": (
+        lambda x: tnp.sum(x.astype("float32") * x[::-1].astype("float32")), tl.ShapeDtypeStruct((N,), "bfloat16"),
+        ["bfloat16[30]"],
+    ),
+    "in a call": (called_twice(lambda x: tnp.sum(tnp.where(x > 0, x * x, 0))), VECTOR, ["float32[30]"] * 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_is_saved(name: str):
+    f, arg, expected = SAVED[name]
+    assert saved(f, arg) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_without_the_flow_it_suffices_too(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Large parts of the graph are cut as trees."""
+    f, arg, expected = SAVED[name]
+    monkeypatch.setattr(residual_cut, "LARGEST", 0)
+    assert saved(f, arg) == sorted(expected)
+
+
+def test_loops_stack_what_changes():
+    """Of the step x <- A.T tanh(x) the derivative reads tanh(x) and its derivative, and A, the same at each step."""
+
+    def f(a: Any, x: Any) -> Any:
+        return tnp.sum(lax.scan(lambda x, _: (a.T @ tnp.tanh(x), None), x, None, length=5)[0])
+
+    assert saved(f, MATRIX, VECTOR) == ["float32[30,30]", "float32[5,30]", "float32[5,30]"]
+
+
+def test_loops_do_not_stack_what_is_repeated():
+    def f(b: Any, x: Any) -> Any:
+        def step(x: Any, _: Any) -> Any:
+            return x * tnp.broadcast_to(tnp.exp(b), x.shape) + tnp.where(x > 0, x, 0), None
+
+        return tnp.sum(lax.scan(step, x, None, length=5)[0])
+
+    assert saved(f, VECTOR, MATRIX) == ["float32[30]", "float32[5,30,30]"]
+
+
+def test_masks_of_loops_are_compared_again():
+    """Five steps, of which a mask of bytes would be a fourth more."""
+
+    def f(x: Any) -> Any:
+        def step(x: Any, _: Any) -> Any:
+            return tnp.where(x > 1, tnp.sin(x), x * x), None
+
+        return tnp.sum(lax.scan(step, x, None, length=5)[0])
+
+    assert tl.residual_bytes(tl.unzip(f, VECTOR)) == 2 * 5 * N * 4  # x, cos(x)
+
+
+@pytest.mark.parametrize("policy", ["nothing_saveable", "everything_saveable", "dots_saveable"])
+def test_policies_are_asked_after_the_cut(policy: str):
+    """Of A x where it is positive: the mask is saved, or what it is made of, or nothing."""
+
+    def f(a: Any, x: Any) -> Any:
+        h = a @ x
+        return tnp.sum(tnp.where(h > 0, h, 0))
+
+    program = tl.unzip(tl.checkpoint(f, policy=getattr(tl.checkpoint_policies, policy)), MATRIX, VECTOR)
+    made = [r.primitive for r in program.residuals if r.argument is None]
+    assert made == {"nothing_saveable": [], "everything_saveable": ["gt"], "dots_saveable": ["dot_general"]}[policy]
+
+
+def test_equal_values_are_saved_once():
+    def f(x: Any) -> Any:
+        return tnp.sum(tnp.sin(x) * tnp.sin(x))
+
+    assert saved(f, VECTOR) == ["float32[30]"] * 2
+
+
+def test_fences_stay_two():
+    """A barrier is there to keep values apart."""
+    x = np.ones(3)
+    program = tl.unzip(lambda x: lax.optimization_barrier(x) * lax.optimization_barrier(x), x)
+    assert [eqn.primitive.name for eqn in program.primal.eqns].count("optimization_barrier") == 2

@@ -1,0 +1,80 @@
+"""Errors for names that a public module does not have: they name what is meant, or where it is."""
+
+import importlib
+
+# Words of other libraries, and of the literature, for what has a name here.
+_MEANT = {
+    "autograd": "tl.grad",
+    "backward": "tl.grad",
+    "cat": "tnp.concatenate",
+    "clip_by_global_norm": "tl.optimizers.clip_by_global_norm",
+    "compile": "tl.jit",
+    "device_array": "tnp.asarray",
+    "DeviceArray": "tl.Array",
+    "from_numpy": "tnp.asarray",
+    "gather": "tnp.take_along_axis, or x[indices]",
+    "gradient": "tl.grad",
+    "gradients": "tl.grad",
+    "index_update": "x.at[index].set(values)",
+    "index_add": "x.at[index].add(values)",
+    "manual_seed": "tl.random.key",
+    "no_grad": "tl.lax.stop_gradient",
+    "detach": "tl.lax.stop_gradient",
+    "PRNGKey": "tl.random.key",
+    "rand": "tl.random.uniform",
+    "randn": "tl.random.normal",
+    "RandomState": "tl.random.key",
+    "default_rng": "tl.random.key",
+    "seed": "tl.random.key",
+    "tensor": "tnp.array",
+    "Tensor": "tl.Array",
+    "tree_flatten": "tl.tree.flatten",
+    "tree_leaves": "tl.tree.leaves",
+    "tree_map": "tl.tree.map",
+    "tree_multimap": "tl.tree.map",
+    "tree_reduce": "tl.tree.reduce",
+    "tree_structure": "tl.tree.structure",
+    "tree_unflatten": "tl.tree.unflatten",
+    "unsqueeze": "tnp.expand_dims",
+}
+_SHORT = {"tapeless": "tl", "tapeless.numpy": "tnp"}
+# Where a name is looked for: the first that has it is named.
+_NAMESPACES = (
+    "tapeless tapeless.numpy tapeless.lax tapeless.nn tapeless.random tapeless.tree tapeless.numpy.linalg "
+    "tapeless.numpy.fft tapeless.scipy.special tapeless.scipy.linalg tapeless.scipy.stats tapeless.scipy.signal "
+    "tapeless.nn.initializers tapeless.optimizers tapeless.image tapeless.ops tapeless.debug tapeless.tree_util "
+    "tapeless.experimental tapeless.testing tapeless.errors tapeless.dtypes tapeless.lax.linalg"
+).split()
+
+
+class Refusal:
+    """The text of the error: what is meant is looked for when it is printed, not when `hasattr` asks."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __str__(self) -> str:
+        return f"module {self.module!r} has no attribute {self.name!r}.\n  {_advice(self.module, self.name)}"
+
+
+def _advice(module: str, name: str) -> str:
+    if name in _MEANT:
+        return f"Do you mean {_MEANT[name]}?"
+    elsewhere = next((space for space in _NAMESPACES if space != module and name in _names(space)), None)
+    if elsewhere is not None:
+        return f"It is {_shortened(elsewhere)}.{name}."
+    close = importlib.import_module("difflib").get_close_matches(name, _names(module), 1, 0.75)
+    if close:
+        return f"Do you mean {_shortened(module)}.{close[0]}?"
+    return "If JAX has it, it is not there yet: see 'Not supported yet' in the README."
+
+
+def _names(module: str) -> list[str]:
+    """The public names of a module."""
+    loaded = importlib.import_module(module)
+    return getattr(loaded, "__all__", None) or [name for name in vars(loaded) if not name.startswith("_")]
+
+
+def _shortened(module: str) -> str:
+    """`tnp` for `tapeless.numpy`, as programs write it."""
+    return _SHORT.get(module) or module.replace("tapeless", "tl", 1)

@@ -1,0 +1,227 @@
+"""Sums of products of arrays at affine indices, with brackets: `ein[c[i,j] += Σ k. [i >= k] a[i,k] b[k,j]] a b`.
+
+Search terms: einsum, tensor comprehension, Iverson bracket. The param is a sum of terms (tracer/terms/term.py), which
+index the operands: factors, masks and cases in brackets, index arrays, and scalars that are symbols of indices. Where
+the brackets of a product fail it is not evaluated: [false]·inf is 0. What no product is written to is 0. Booleans are
+multiplied by `and` and added by `or`. `interpreters/lower_ein.py` writes it as other operations before it is compiled.
+Source: Bernstein et al. 2020, section 5.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import dtypes, printing
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.contraction import Precisions, canonical_precision
+from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.terms.affine import Access
+from tapeless.tracer.terms.printing import affine_text, read_text, term_text
+from tapeless.tracer.terms.solve import inside, is_inside, merged, solved
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up
+from tapeless.tracer.types import ShapedArray, aval_of
+
+
+def ein(
+    operands: Sequence[ArrayLike],
+    terms: Sequence[Term],
+    shape: Sequence[int],
+    *,
+    dtype: Any = None,
+    precision: Any = None,
+) -> Array:
+    """Add products of elements up: `out[O(v)] += c · Π [brackets(v)] · Π factor[A(v)]` for all v in the box of a term.
+
+    What would be read or written outside of an array is left out. Terms are solved and merged, and operands that none
+    of them reads are dropped.
+
+    Args:
+      operands: arrays by the numbers that terms have for them: factors of one dtype, boolean and integer arrays in
+        brackets, integer scalars for symbols.
+      terms: over operands of these ranks, to a result of this rank.
+      shape: of the result.
+      dtype: of the result if there is a term without factors; that of the factors if None.
+      precision: of contractions, as in `dot_general`.
+    Returns: [shape] in the dtype of the factors.
+    Raises: TypeError if factors differ in dtype, or what brackets look up is no integer; ValueError if an access has
+      not the rank of its array; each names the operand.
+    """
+    avals, shape = [aval_of(x) for x in operands], tuple(shape)
+    for t in terms:
+        _check_ranks(t, avals, shape)
+    joint = _joint_dtype(terms, avals, dtype)
+    for t in terms:
+        _check_dtypes(t, avals, joint)
+    first = _first_of_each(operands)
+    found = reduced([t.with_operands(first.__getitem__) for t in terms], avals, shape, joint)
+    if not found.terms:
+        return full(shape, 0, joint)
+    params = found.params(shape, joint, canonical_precision(precision))
+    return ein_p.bind(*[operands[k] for k in found.operands], **params)[0]
+
+
+class ReducedSum(NamedTuple):
+    """A sum in normal form, and which of the operands that it was over it reads, in order."""
+
+    terms: Sum
+    operands: tuple[int, ...]
+
+    def params(self, shape: tuple[int, ...], dtype: Any, precision: Precisions) -> dict[str, Any]:
+        """Make the params of `ein`."""
+        has_factors = any(t.factors for t in self.terms)
+        return {
+            "terms": self.terms,
+            "shape": shape,
+            "dtype": None if has_factors else dtype,
+            "precision": precision,
+        }
+
+
+def reduced(terms: Sequence[Term], avals: Sequence[ShapedArray], shape: tuple[int, ...], dtype: Any) -> ReducedSum:
+    """Solve and merge terms, restricted to what is inside of operands and result."""
+    shapes = [x.shape for x in avals]
+    solutions = [_counted(s, dtype) for t in terms if 0 not in shape and (s := _solved_inside(t, shapes, shape))]
+    found = merged(solutions)
+    found = tuple([_counted(t, dtype) for t in found])
+    used = sorted({k for t in found for k in operands_of(t)})
+    return ReducedSum(tuple([t.with_operands(used.index) for t in found]), tuple(used))
+
+
+def _solved_inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Term | None:
+    """Solve a term, restricted to what is inside; again, if that is not seen any more afterwards. None if it is 0."""
+    for _ in range(_ROUNDS):
+        after = solved(inside(t, shapes, shape))
+        if after is None or after is t:
+            return after
+        t = after
+    return t
+
+
+_ROUNDS = 8  # most terms take two, of which the second finds nothing
+
+
+def operands_of(t: Term) -> frozenset[int]:
+    """Find the operands that a term reads."""
+    return looked_up(t) | {f.operand for f in t.factors}
+
+
+def _first_of_each(operands: Sequence[Any]) -> list[int]:
+    """Number each operand as the first that is the same object."""
+    first: dict[int, int] = {}
+    return [first.setdefault(id(x), k) for k, x in enumerate(operands)]
+
+
+def _joint_dtype(terms: Sequence[Term], avals: Sequence[ShapedArray], dtype: Any) -> Any:
+    """Find the dtype of factors, or the one that is given. Raises: TypeError if there is neither."""
+    factors = [f for t in terms for f in t.factors]
+    if dtype is None and not factors:
+        raise TypeError("ein: no term has a factor, so the dtype of the result must be given.")
+    return dtypes.canonical(dtype) if dtype is not None else avals[factors[0].operand].dtype
+
+
+def _counted(t: Term, dtype: Any) -> Term:
+    """A term of booleans that is added any number of times is added once."""
+    return t.unit if dtypes.is_bool(dtype) else t
+
+
+# ---- type ----------------------------------------------------------------------------------------------------
+
+
+def _ein_type(
+    *avals: ShapedArray, terms: Sum, shape: tuple[int, ...], dtype: Any, precision: Precisions
+) -> tuple[ShapedArray, ...]:
+    joint = _joint_dtype(terms, avals, dtype)
+    out = ShapedArray(shape, joint)
+    for t in terms:
+        _check_ranks(t, avals, shape)
+        _check_dtypes(t, avals, joint)
+        _check_bounds(t, avals, shape)
+    return (out,)
+
+
+def _reads(t: Term) -> Iterator[tuple[Read, str]]:
+    """List what a term reads, and as what."""
+    for f in t.factors:
+        yield f, "factor"
+    for b in t.brackets:
+        if isinstance(b, Lookup):
+            yield Read(b.operand, b.access), "bracket"
+
+
+def _named(read: Read, avals: Sequence[ShapedArray], what: str) -> str:
+    return f"{what} {read_text(read)}, operand {read.operand} of type {avals[read.operand]},"
+
+
+def _check_ranks(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> None:
+    given = ", ".join(map(str, avals))
+    for k in operands_of(t):
+        if k >= len(avals):
+            raise ValueError(f"ein: {term_text(t)} reads operand {k} of {len(avals)}: {given}.")
+    for read, what in _reads(t):
+        if len(read.access) != avals[read.operand].ndim:
+            raise ValueError(
+                f"ein: {_named(read, avals, what)} has {len(read.access)} indices for {avals[read.operand].ndim} axes."
+            )
+    if len(t.out) != len(shape):
+        raise ValueError(f"ein: {term_text(t)} has {len(t.out)} indices for a result of shape {shape}, of {given}.")
+
+
+def _check_dtypes(t: Term, avals: Sequence[ShapedArray], joint: Any) -> None:
+    for f in t.factors:
+        if avals[f.operand].dtype != joint:
+            raise TypeError(
+                f"ein: {_named(f, avals, 'factor')} is not of the dtype of the result, {joint}: convert it."
+            )
+        if f.use is Use.DIVIDED and not dtypes.is_inexact(joint):
+            raise TypeError(f"ein: {_named(f, avals, 'factor')} divides, which integers and booleans do not.")
+    for k in looked_up(t):
+        dtype = avals[k].dtype
+        if not dtypes.is_integer(dtype) and not dtypes.is_bool(dtype):
+            raise TypeError(f"ein: operand {k} of type {avals[k]} is looked up by {term_text(t)}: it must be integer.")
+    for s in {s.operand for a in _indices(t) for s, _ in a.symbols}:
+        if avals[s].shape:
+            raise TypeError(f"ein: operand {s} of type {avals[s]} is a symbol in {term_text(t)}: it must be a scalar.")
+    if not _is_number_of(t.coefficient, joint):
+        given = ", ".join(map(str, avals))
+        raise TypeError(f"ein: the number {t.coefficient} in {term_text(t)}, of {given}, is none of {joint}.")
+
+
+def _is_number_of(number: Any, dtype: Any) -> bool:
+    if dtypes.is_bool(dtype):
+        return number == 1
+    if dtypes.is_integer(dtype):
+        return isinstance(number, (int, np.integer))
+    return dtypes.is_complex(dtype) or not isinstance(number, (complex, np.complexfloating))
+
+
+def _indices(t: Term) -> Access:
+    brackets = [a for b in t.brackets for a in ((b.index, *b.access) if isinstance(b, Lookup) else (b.index,))]
+    return (*t.out, *[a for f in t.factors for a in f.access], *brackets)
+
+
+def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> None:
+    """Raises: IndexError if something is read or written that is neither inside of its array nor kept by a bracket."""
+    found = [(read.access, avals[read.operand].shape, _named(read, avals, what)) for read, what in _reads(t)]
+    given = ", ".join(map(str, avals))
+    for access, sizes, name in [*found, (t.out, shape, f"the result of shape {shape}, of {given},")]:
+        for axis, (a, n) in enumerate(zip(access, sizes)):
+            if not is_inside(t, a, n):
+                low, high = a.bounds(t.sizes)
+                raise IndexError(
+                    f"ein: {name} is left along axis {axis} of {n}: {affine_text(a)} is {low} to {high}, "
+                    f"and no bracket keeps it inside.\n  {term_text(t)}"
+                )
+
+
+ein_p = Primitive("ein", _ein_type)
+
+
+def _ein_text(params: dict[str, Any], result: str, operands: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Print the terms with the names of result and operands; what is left are the other params."""
+    text = "; ".join([term_text(t, result, operands) for t in params["terms"]])
+    return text, {"precision": params["precision"]}
+
+
+printing.texts[ein_p] = _ein_text
