@@ -79,7 +79,7 @@ def test_x64_switched_on_and_off_in_jax():
 def test_our_width_is_not_theirs():
     run("""
         import jax.numpy as jnp, tapeless as tl, tapeless.numpy as tnp
-        tl.enable_x64()
+        tl.config.update("default_bits", 64)
         assert tnp.ones(2).dtype == np.float64 and jnp.ones(2).dtype == np.float32
         check_theirs(32)
     """)

@@ -4,15 +4,19 @@ A field has one value for the process (`config.update`, or assignment) and may h
 config.scope(...)`), which belongs to the current thread or task and goes before the value of the process.
 """
 
+import functools
 import os
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from tapeless.tracer import axes
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 _UNSET: Any = object()
@@ -169,24 +173,16 @@ class Config:
         for field in _meant_by(name):
             field.__set__(self, value)
 
-    @contextmanager
-    def scope(self, **values: Any) -> Generator[None]:
-        """Set fields within a with block, for the current thread or task only.
+    def scope(self, **values: Any) -> "Scope":
+        """Set fields for a with block, or the calls of a decorated function, in the current thread or task only.
+
+        Raises: what `update` does, when the block begins.
 
         >>> with config.scope(default_bits=64):
         ...     config.default_bits
         64
         """
-        with ExitStack() as scopes:
-            for name, value in values.items():
-                for field in _meant_by(name):
-                    scopes.enter_context(field.scope(value))
-            here, before = _settings_now(), _scope.get()
-            try:
-                _scope.set(here)
-                yield
-            finally:
-                _scope.set(before)
+        return Scope(values)
 
     @staticmethod
     def trace_key() -> object:
@@ -245,10 +241,48 @@ _process = [_settings_now()]
 config = Config()
 
 
-def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
-    """Make 64 bits (32 if `new_val` is false) the default width: from now on, or in a with block.
+class Scope(AbstractContextManager[None]):
+    """Values of settings for a with block, or for the calls of a decorated function, in the current thread or task."""
 
-    It is about defaults only: an array of an explicit 64-bit dtype has 64 bits whatever the setting.
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._values, self._used = values, False
+
+    def __enter__(self) -> None:
+        self._used = True
+        with ExitStack() as scopes:
+            for name, value in self._values.items():
+                for field in _meant_by(name):
+                    scopes.enter_context(field.scope(value))
+            scopes.callback(_scope.set, _scope.get())
+            _scope.set(_settings_now())
+            self._end = scopes.pop_all()
+
+    def __exit__(self, *error: Any) -> None:
+        self._end.__exit__(*error)
+
+    def __call__(self, f: Callable[P, R]) -> Callable[P, R]:
+        """Return f, each call of which runs with these values."""
+        self._used = True
+
+        @functools.wraps(f)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            with Scope(self._values):
+                return f(*args, **kwargs)
+
+        return run
+
+    def __del__(self) -> None:
+        if not self._used:
+            given = ", ".join(f"{name}={value!r}" for name, value in self._values.items())
+            message = f"{given} was set for a with block that never began; config.update sets it for the whole process."
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def enable_x64(new_val: bool = True) -> Scope:
+    """Make 64 bits (32 if `new_val` is false) the default width, in a with block or a decorated function.
+
+    It is about defaults only: an array of an explicit 64-bit dtype has 64 bits whatever the setting. Without a with
+    block nothing is set, and a RuntimeWarning says so: `config.update("default_bits", 64)` is for the whole process.
 
     >>> with enable_x64():
     ...     config.default_bits
@@ -256,23 +290,7 @@ def enable_x64(new_val: bool = True) -> AbstractContextManager[None]:
     >>> config.default_bits
     32
     """
-    return _DefaultBits(_bits(new_val))
-
-
-class _DefaultBits(AbstractContextManager[None]):
-    """A default width, set for the process when made; entering takes that back and sets it for the block."""
-
-    def __init__(self, bits: int) -> None:
-        self.before = _fields["default_bits"].everywhere
-        self.scope = config.scope(default_bits=bits)
-        config.update("default_bits", bits)
-
-    def __enter__(self) -> None:
-        config.update("default_bits", self.before)
-        self.scope.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self.scope.__exit__(*error)
+    return config.scope(default_bits=_bits(new_val))
 
 
 def _bits(x64: bool) -> int:

@@ -1,10 +1,6 @@
 """The settings by name, each a scope of its own: `with debug_nans(True):`, or `@debug_nans(True)`."""
 
-from contextlib import AbstractContextManager
-
-from tapeless.tracer.config import config
-
-Scope = AbstractContextManager[None]
+from tapeless.tracer.config import Scope, config
 
 
 def debug_nans(new_val: bool = True) -> Scope:

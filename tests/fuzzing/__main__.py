@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[], help="names of modes")
     given = parser.parse_args()
     if given.worker or given.replay:
-        tl.enable_x64(PROFILES[given.profile].bits == 64)
+        tl.config.update("default_bits", PROFILES[given.profile].bits)
         tl.config.update("check_programs", True)
     if given.replay:
         crashes.replay(given.replay, given.seed, given.only)

@@ -12,7 +12,7 @@ import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
 
-tl.enable_x64(True)
+tl.config.update("default_bits", 64)
 """
 
 

@@ -1,5 +1,6 @@
 """Settings: values for the process, for a scope, for a thread; and what is refused."""
 
+import re
 import threading
 from collections.abc import Iterator
 
@@ -65,10 +66,24 @@ def test_a_scope_is_for_one_thread_and_update_for_all():
     assert seen_in_another_thread() == 64
 
 
-def test_enable_x64_sets():
-    enable_x64()
-    assert seen_in_another_thread() == 64
-    enable_x64(False)
+def test_a_scope_that_never_begins_is_warned_about():
+    message = "default_bits=64 was set for a with block that never began; config.update sets it for the whole process."
+    with pytest.warns(RuntimeWarning, match=f"^{re.escape(message)}$") as warned:
+        enable_x64()
+    assert (warned[0].filename, config.default_bits) == (__file__, 32)
+
+
+def test_a_scope_decorates_functions_that_call_themselves():
+    @enable_x64()
+    def widths(n: int) -> list[int]:
+        return [config.default_bits, *widths(n - 1)] if n else []
+
+    assert (widths(3), config.default_bits) == ([64, 64, 64], 32)
+
+
+def test_a_scope_with_an_unknown_name_leaves_nothing_set():
+    with pytest.raises(AttributeError), config.scope(default_bits=64, defualt_bits=64):
+        pass
     assert config.default_bits == 32
 
 

@@ -112,7 +112,7 @@ def test_agrees_with_jax(name):
 def test_agrees_with_jax_in_64_bits():
     """Each function once, in a process of its own: the width is a setting of jax's for the whole process."""
     program = (
-        "import tapeless as tl; tl.enable_x64()\n"
+        "import tapeless as tl; tl.config.update('default_bits', 64)\n"
         "from tests.tracer.test_random import CLOSE, EXACT, difference\n"
         "found = [difference(name) for name in [*EXACT, *CLOSE] if '-' not in name]\n"
         "assert not any(found), found"
