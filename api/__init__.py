@@ -190,6 +190,7 @@ __all__ = [
     "process_count",
     "process_index",
     "process_indices",
+    "profile",
     "profiler",
     "program_size",
     "pure_callback",
@@ -251,6 +252,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.batch.pmap import pmap
     from tapeless.compile.control_flow_decisions import explain_control_flow
     from tapeless.compile.named_call import named_call
+    from tapeless.compile.profile import profile
     from tapeless.custom.closures import closure_convert
     from tapeless.custom.gradient import custom_gradient
     from tapeless.custom.jvp import custom_jvp
@@ -289,6 +291,7 @@ else:
         "host.processes": "host_count host_id host_ids",
         "jax_shim": "as_jax",
         "differentiate.residuals": "print_saved_residuals saved_residuals",
+        "compile.profile": "profile",
         "saving.trees": "load save",
         "tracer.numpy.dynamic_windows": "ds",
         "tracer.user_contexts": "make_user_context",

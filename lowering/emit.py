@@ -40,6 +40,11 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
     Raises: NotImplementedError if a primitive has no emit rule, or if branches are nested too deeply for XLA; TypeError
       if a dtype has no StableHLO name.
     """
+    return written(prepared(jaxpr, name, platform), donated, name, platform)
+
+
+def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
+    """Run the passes on a program: what `written` writes. Args, Raises: those of `module`."""
     nested = _height(jaxpr).branches
     if nested > MOST_NESTED_BRANCHES:
         raise NotImplementedError(
@@ -49,8 +54,11 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
     jaxpr = physical.program(user_primitives.expanded(jaxpr))
     for run in passes:
         jaxpr = run(jaxpr)
-    if platform != "cpu":
-        jaxpr = memories.brought_back(jaxpr)
+    return jaxpr if platform == "cpu" else memories.brought_back(jaxpr)
+
+
+def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
+    """Write a program that is `prepared` as a module. Args, Raises: those of `module`."""
     writing = _Module(name, platform)
     return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
 

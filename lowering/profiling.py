@@ -2,6 +2,7 @@
 
 import importlib
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from tapeless.lowering import devices
@@ -39,6 +40,21 @@ class Session:
             session.stop_and_export(folder)
             profiler.clear_metadata()
             return folder
+
+
+def recorded(work: Callable[[], Any], options: Any) -> Any:
+    """Record some work, and return the `ProfileData`. Raises: RuntimeError if a recording is going on."""
+    try:
+        session = profiler.ProfilerSession(options)
+        try:
+            work()
+        finally:
+            found = session.stop()
+    except RuntimeError as error:
+        if "ALREADY_EXISTS" not in str(error):
+            raise
+        raise RuntimeError("a trace is being recorded, and there is one at a time.") from None
+    return profile_data.ProfileData.from_serialized_xspace(found)
 
 
 def heap_profile(platform: str | None) -> bytes:

@@ -58,11 +58,11 @@ class Source:
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{_short_path(self.file)}:{self.line}"
+        return f"{short_path(self.file)}:{self.line}"
 
     def file_line(self) -> str:
         """`model.py:12`, the first line of the function."""
-        return f"{_short_path(self.file)}:{self.code.co_firstlineno}"
+        return f"{short_path(self.file)}:{self.code.co_firstlineno}"
 
     def describe(self) -> str:
         """`model.py:41 (loss), y = sin(h)`: for error messages."""
@@ -182,6 +182,7 @@ def _quoted(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _short_path(file: str) -> str:
+def short_path(file: str) -> str:
+    """A path as messages write it: relative within the working directory, else the file's name."""
     relative = os.path.relpath(file) if os.path.isabs(file) else file
     return os.path.basename(file) if relative.startswith("..") else relative

@@ -149,6 +149,11 @@ def tracing_of(who: str, fun: Callable[..., Any], static_argnums: int | Sequence
     return Jitted(fun, static, Arguments((), ()), None, False, None, who)
 
 
+def trace_apart(who: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Traced, list[Any], Any]:
+    """Trace a function, jitted or not, whatever was traced of it before: see `Jitted.trace_apart`."""
+    return (fun if isinstance(fun, Jitted) else tracing_of(who, fun)).trace_apart(who, args, kwargs)
+
+
 def clear_caches() -> None:
     """Forget all programs that were traced and compiled, of jitted functions and of single operations.
 
@@ -228,6 +233,19 @@ class Jitted(Generic[P, R]):
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shapes and dtypes of the results for arguments of these types."""
         return self.trace(*args, **kwargs).out_info
+
+    def trace_apart(self, who: str, args: Any, kwargs: Any) -> tuple[Traced, list[Any], Any]:
+        """Trace the function in the name of `who`, whatever was traced of it before; nothing is donated.
+
+        Returns: the program, the leaves of the arguments that are not static, the device to compute on.
+        Raises: TypeError if there are no values to compute with; whatever tracing raises.
+        """
+        own = Jitted[P, R](self._fun, self._static, Arguments((), ()), self._device, self._inline, self._options, who)
+        statics, leaves, tree = own._split(args, kwargs)
+        if not core.is_evaluating() or any(isinstance(x, Tracer) or _is_abstract(x) for x in leaves):
+            what = core.describe_function(self._fun)
+            raise TypeError(f"{who}: {what} is to be run: give values, outside of jit and grad.")
+        return own._traced(statics, leaves, tree), leaves, self._device or dispatch.device_of(values_of(leaves))
 
     def clear_cache(self) -> None:
         """Forget all programs."""

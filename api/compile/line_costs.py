@@ -1,0 +1,43 @@
+"""Operations of a program by the user's line: those of loops and branches by the lines of their bodies."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tapeless.interpreters.analysis import cost as counting
+from tapeless.lowering.optimized_program import SourcePlace
+from tapeless.tracer.jaxpr import Equation, Jaxpr, subjaxprs
+from tapeless.tracer.primitives import control_flow, linear_solve
+
+
+def operations_by_line(jaxpr: Jaxpr) -> Counter[SourcePlace | None]:
+    """Count the operations of a program, as `tl.cost` does, by the line that they come from; None where none is known.
+
+    Of branches the dearest counts, of a `while` loop one step; values that nobody reads are of no line.
+    """
+    found = Counter[SourcePlace | None]()
+    for eqn in jaxpr.eqns:
+        found.update(_of_equation(eqn))
+    found[None] += counting.work(jaxpr) - found.total()
+    return found
+
+
+def _of_equation(eqn: Equation) -> Counter[SourcePlace | None]:
+    place = SourcePlace(eqn.source.file.replace("\\", "/"), eqn.source.line) if eqn.source else None
+    found = Counter[SourcePlace | None]()
+    for body, times in _programs_that_count(eqn):
+        found.update({at: times * n for at, n in operations_by_line(body).items() if at})
+    found[place] += counting.equation_cost(eqn).work - found.total()
+    return found
+
+
+def _programs_that_count(eqn: Equation) -> Iterator[tuple[Jaxpr, int]]:
+    """The programs that an equation carries, and how often they count in its cost."""
+    programs = list(subjaxprs(eqn.params))
+    if eqn.primitive is control_flow.scan_p:
+        yield programs[0], eqn.params["length"]
+    elif eqn.primitive is control_flow.cond_p:
+        yield max(programs, key=counting.work), 1
+    elif eqn.primitive is linear_solve.linear_solve_p:
+        yield programs[2], 1
+    else:
+        yield from ((program, 1) for program in programs)

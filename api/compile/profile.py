@@ -1,0 +1,192 @@
+"""Profile of a function: how long its stages take, and what each line of it costs while it runs."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.compile import profile_page as html
+from tapeless.compile import profile_text as terminal
+from tapeless.compile.jit import trace_apart
+from tapeless.compile.line_costs import operations_by_line
+from tapeless.compile.placement import block_until_ready
+from tapeless.interpreters.analysis import cost as counting
+from tapeless.lowering import dispatch, emit, kernel_times
+from tapeless.lowering.compile import Executable, compile_module
+from tapeless.lowering.kernel_times import Kernel
+from tapeless.lowering.optimized_program import SourcePlace
+from tapeless.tracer.jaxpr import Jaxpr
+
+T = TypeVar("T")
+LONGEST, MOST_RUNS, FEWEST_RUNS = 0.5, 50, 3  # seconds and calls that measuring takes
+RECORDED_RUNS = 3
+
+
+class StageTime(NamedTuple):
+    """A stage: what it took, and a word on what came of it."""
+
+    name: str
+    seconds: float
+    result: str
+
+
+class LineProfile(NamedTuple):
+    """A line, and what it costs in one run; `place` is None for what is of no line.
+
+    operations: of the program that is compiled, as `tl.cost` counts them.
+    kernels: those whose result is computed at this line; calls, seconds, nbytes: theirs, all together.
+    fused: lines whose operations these kernels compute besides.
+    """
+
+    place: SourcePlace | None
+    operations: int
+    kernels: int
+    calls: float
+    seconds: float
+    nbytes: float
+    fused: tuple[SourcePlace, ...]
+
+
+class Profile:
+    """Times of tracing, simplifying, lowering, compiling and running, and the costs of each line.
+
+    stages: a `StageTime` for each. lines: a `LineProfile` for each line, the dearest first. runs: seconds of each call.
+    kernels: what the compiled program consists of; None if they were not recorded, as `unrecorded` says.
+    Prints; shows itself in a notebook; `save("f.html")` writes a page.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        stages: Sequence[StageTime],
+        runs: Sequence[float],
+        operations: dict[SourcePlace | None, int],
+        kernels: Sequence[Kernel] | None,
+        unrecorded: str,
+    ) -> None:
+        self.title, self.stages, self.runs = title, tuple(stages), tuple(runs)
+        self.kernels, self.unrecorded = kernels, unrecorded
+        self.lines = tuple(_lines(operations, kernels or ()))
+
+    def __str__(self) -> str:
+        return terminal.text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html.fragment(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a page that needs nothing else, to be opened in a browser.
+
+        Raises: OSError if the file cannot be written.
+        """
+        Path(path).write_text(html.page(self), encoding="utf-8")
+
+
+def profile(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
+    """Measure how long a function takes to trace, simplify, lower, compile and run, and what each line of it costs.
+
+    Nothing that was traced or compiled before is used, neither the cache on disk. The function is run many times, with
+    all that it does besides (callbacks, prints); nothing is donated. Times are of this machine and this moment.
+
+    Args:
+      fun: a function of arrays, jitted or not; it is compiled as a whole.
+      args, kwargs: values.
+    Returns: a `Profile`. Operations are those of the simplified program, by line. Times and bytes by line are those of
+      the compiled program, as far as XLA tells: a kernel belongs to the line of its result, whatever else is fused into
+      it. Their sum is more than a run where kernels run side by side, and less where the device waits.
+    Raises: TypeError if `fun` cannot be called, or reads or writes references, or arguments are no values; whatever
+      tracing, compiling or running `fun` raises; OverflowError as `jit`.
+
+    >>> import tapeless.numpy as tnp
+    >>> [stage.name for stage in profile(lambda x: tnp.sum(tnp.sin(x)), tnp.ones(100)).stages]
+    ['tracing', 'simplifying', 'lowering', 'compiling', 'running']
+    """
+    check_callable("profile", fun, expected=FUNCTION_AND_ARGUMENTS)
+    (traced, leaves, device), tracing = _timed(lambda: trace_apart("profile", fun, args, kwargs))
+    if traced.references is not None:
+        raise TypeError(f"profile: {traced.type.function} reads or writes references, which each run would change.")
+    traced.type.check_fit(leaves)
+    jaxpr, consts = traced.to_compile.jaxpr, traced.to_compile.consts
+    prepared, simplifying = _timed(lambda: emit.prepared(jaxpr, jaxpr.name, device.platform))
+    module, lowering = _timed(lambda: emit.written(prepared, (), jaxpr.name, device.platform))
+    executable, compiling = _timed(lambda: _compiled(module, jaxpr, device, traced.options))
+    bufs = [dispatch.buffer_on(x, device) for x in (*consts, *leaves)]
+    first, *runs = _runs(lambda: block_until_ready(executable.call(bufs)))
+    kernels, unrecorded = _recorded(executable, bufs)
+    stages = (
+        StageTime("tracing", tracing, f"a program of size {counting.program_size(jaxpr):,}"),
+        StageTime("simplifying", simplifying, f"to size {counting.program_size(prepared):,}"),
+        StageTime("lowering", lowering, f"{module.text.count(chr(10)):,} lines of StableHLO"),
+        StageTime("compiling", compiling, _compiled_to(executable, kernels)),
+        StageTime("running", statistics.median(runs), terminal.spread(first, runs)),
+    )
+    return Profile(
+        f"{traced.type.name} on {device}", stages, runs, dict(operations_by_line(prepared)), kernels, unrecorded
+    )
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    start = time.perf_counter()
+    return work(), time.perf_counter() - start
+
+
+def _compiled(module: emit.Emitted, jaxpr: Jaxpr, device: Any, options: Any) -> Executable:
+    return compile_module(
+        module.text,
+        out_avals=jaxpr.out_avals,
+        device=device,
+        options=options,
+        callbacks=module.callbacks,
+        use_cache=False,
+    )
+
+
+def _compiled_to(executable: Executable, kernels: Sequence[Kernel] | None) -> str:
+    memory = executable.memory_analysis().temp_size_in_bytes
+    parts = [] if kernels is None else [f"{len(kernels):,} kernels"]
+    return ", ".join([*parts, f"{terminal.bytes_text(memory)} of temporaries"])
+
+
+def _runs(run: Callable[[], Any]) -> list[float]:
+    """Seconds of each of many runs, of which the first may wait for more than the others."""
+    found: list[float] = []
+    while len(found) <= FEWEST_RUNS or (len(found) <= MOST_RUNS and sum(found) < LONGEST):
+        found.append(_timed(run)[1])
+    return found
+
+
+def _recorded(executable: Executable, bufs: Sequence[Any]) -> tuple[tuple[Kernel, ...] | None, str]:
+    """The kernels, or why there are none."""
+    try:
+        found = kernel_times.kernels(executable, lambda: block_until_ready(executable.call(bufs)), RECORDED_RUNS)
+    except RuntimeError as error:
+        return None, str(error)
+    return (found, "") if found else (None, f"the profiler records no kernels on {executable.device}.")
+
+
+# ---- lines
+
+
+def _lines(operations: dict[SourcePlace | None, int], kernels: Sequence[Kernel]) -> Iterator[LineProfile]:
+    by_line: dict[SourcePlace | None, list[Kernel]] = {place: [] for place, n in operations.items() if n}
+    for kernel in kernels:
+        by_line.setdefault(kernel.places[0] if kernel.places else None, []).append(kernel)
+    lines = [_line(place, operations.get(place, 0), found) for place, found in by_line.items()]
+    yield from sorted(lines, key=lambda line: (-line.seconds, -line.operations, str(line.place)))
+
+
+def _line(place: SourcePlace | None, operations: int, kernels: Sequence[Kernel]) -> LineProfile:
+    fused = sorted({other for kernel in kernels for other in kernel.places if other != place})
+    return LineProfile(
+        place,
+        operations,
+        len(kernels),
+        sum(kernel.calls for kernel in kernels),
+        sum(kernel.seconds for kernel in kernels),
+        sum(kernel.nbytes for kernel in kernels),
+        tuple(fused),
+    )

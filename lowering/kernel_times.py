@@ -1,0 +1,88 @@
+"""Times of the kernels of a compiled program, as jaxlib's profiler records them while it runs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tapeless.lowering import optimized_program, profiling
+from tapeless.lowering.compile import Executable
+from tapeless.lowering.optimized_program import CONTROL_FLOW, Computations, Instruction, SourcePlace
+
+
+class Kernel(NamedTuple):
+    """An instruction of a compiled program, and what it took in one run, on average.
+
+    places: the user's line that it computes, and those that are fused into it. calls: how often it ran.
+    seconds, nbytes: of all calls together; the bytes are those that it writes.
+    """
+
+    name: str
+    places: tuple[SourcePlace, ...]
+    calls: float
+    seconds: float
+    nbytes: float
+
+
+def kernels(executable: Executable, run: Callable[[], Any], runs: int) -> tuple[Kernel, ...]:
+    """Run a program several times and return its kernels, in the order of the program's text.
+
+    Args:
+      run: runs it once, and waits.
+    Returns: nothing if the profiler records no kernels on this device.
+    Raises: RuntimeError if a trace is being recorded.
+    """
+    program = optimized_program.computations(executable.as_text())
+    spans = _spans(_recorded(run, runs), executable.loaded.hlo_modules()[0].name)
+    instructions = {i.name: i for body in program.values() for i in body.values()}
+    return tuple(
+        [
+            _kernel(i, program, spans[name], runs)
+            for name, i in instructions.items()
+            if name in spans and not _is_apart(i, program, spans)
+        ]
+    )
+
+
+def _kernel(instruction: Instruction, program: Computations, spans: list[float], runs: int) -> Kernel:
+    calls = len(spans) / runs
+    nbytes = calls * optimized_program.bytes_written(instruction, program)
+    return Kernel(
+        instruction.name, optimized_program.lines_fused(instruction, program), calls, sum(spans) / runs, nbytes
+    )
+
+
+def _is_apart(instruction: Instruction, program: Computations, spans: dict[str, list[float]]) -> bool:
+    """Tell whether the parts of a loop or a branch were recorded by themselves; a small one is a single kernel."""
+    return instruction.opcode in CONTROL_FLOW and any(
+        name in spans for body in instruction.calls for name in program.get(body, {})
+    )
+
+
+def _recorded(run: Callable[[], Any], runs: int) -> Any:
+    options = profiling.profiler.ProfileOptions()
+    options.python_tracer_level = 0
+    return profiling.recorded(lambda: [run() for _ in range(runs)], options)
+
+
+def _spans(recorded: Any, module: str) -> dict[str, list[float]]:
+    """Seconds of each recorded execution of a kernel, by the name of its instruction.
+
+    A kernel that goes on in other threads after its event is over has another event for its end, which names the first.
+    """
+    events = list(_events(recorded))
+    ends = {stats["_c"]: start for name, start, _, stats in events if name.startswith("end: ") and "_c" in stats}
+    found: dict[str, list[float]] = {}
+    for _, start, end, stats in events:
+        if stats.get("hlo_module") == module and "hlo_op" in stats:
+            last = max(end, ends.get(stats.get("_p"), end))
+            found.setdefault(stats["hlo_op"], []).append((last - start) * 1e-9)
+    return found
+
+
+def _events(recorded: Any) -> Iterator[tuple[str, float, float, dict[str, Any]]]:
+    """Name, start and end in nanoseconds, and statistics of all events on devices and on the host."""
+    planes = [plane for plane in recorded.planes if plane.name.startswith(("/device:", "/host:CPU"))]
+    on_devices = [plane for plane in planes if plane.name.startswith("/device:")]
+    for plane in on_devices or planes:
+        for line in plane.lines:
+            for event in line.events:
+                yield event.name, event.start_ns, event.start_ns + event.duration_ns, dict(event.stats)
