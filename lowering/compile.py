@@ -172,7 +172,7 @@ class Executable:
     def memory_analysis(self) -> "MemoryAnalysis":
         """The memory that running it takes."""
         stats = self.loaded.get_compiled_memory_stats()
-        return MemoryAnalysis(**{name: compat.memory_field(stats, name) for name in MemoryAnalysis.__annotations__})
+        return MemoryAnalysis(self.device.platform, *[compat.memory_field(stats, name) for name in MEMORY_FIELDS])
 
     def serialize(self) -> bytes:
         """The compiled program, for this build of jaxlib and this kind of device only.
@@ -260,14 +260,52 @@ def _handler(aval: ShapedArray, device: Device) -> Any:
 
 @dataclass(frozen=True)
 class MemoryAnalysis:
-    """Bytes on the device; the peak is None where this jaxlib does not tell it. The names are JAX's."""
+    """The memory that a run takes, in bytes, by XLA's figures, whose names are JAX's; they print with what holds.
 
+    Measured on CPU as the growth of the process (jaxlib 0.10.2): arguments, results, aliases (results in the memory of
+    donated arguments) and temporaries hold to 2 %, and so does `total_size_in_bytes`, made of them. They do not know of
+    what library calls take while they run: sorting three to eight times its operand, singular values about their
+    operand, products of large matrices up to a tenth. The peak does not hold: it leaves the temporaries out (it is None
+    where this jaxlib does not tell it); nor does generated code, which is always 0. Other platforms were not measured.
+    """
+
+    platform: str
     generated_code_size_in_bytes: int
     argument_size_in_bytes: int
     output_size_in_bytes: int
     alias_size_in_bytes: int
     temp_size_in_bytes: int
     peak_memory_in_bytes: int | None
+
+    @property
+    def total_size_in_bytes(self) -> int:
+        """Arguments, results and temporaries, with what they share counted once."""
+        return (
+            self.argument_size_in_bytes + self.output_size_in_bytes - self.alias_size_in_bytes + self.temp_size_in_bytes
+        )
+
+    def __str__(self) -> str:
+        names = [*[name for name in MEMORY_FIELDS if name not in _NOT_HOLDING], "total_size_in_bytes", *_NOT_HOLDING]
+        rows = [(name, getattr(self, name)) for name in names]
+        written = [(name, f"{n:,}" if n is not None else "unknown") for name, n in rows]
+        widths = [max(map(len, column)) for column in zip(*written, strict=True)]
+        lines = [f"{name:{widths[0]}}  {n:>{widths[1]}}  {self._reliability(name)}".rstrip() for name, n in written]
+        return "\n".join([f"memory of a run on {self.platform}", *lines])
+
+    __repr__ = __str__
+
+    def _reliability(self, name: str) -> str:
+        """Say of a figure that does not hold why, or that it is not known to."""
+        if self.platform != "cpu":
+            return "was not measured on this platform" if name == "total_size_in_bytes" else ""
+        return f"does not hold: {_NOT_HOLDING[name]}" if name in _NOT_HOLDING else ""
+
+
+MEMORY_FIELDS = tuple(name for name in MemoryAnalysis.__annotations__ if name != "platform")
+_NOT_HOLDING = {  # on CPU
+    "generated_code_size_in_bytes": "machine code is not counted",
+    "peak_memory_in_bytes": "temporaries are left out; see the total",
+}
 
 
 # ---- from a module to jaxlib's executable

@@ -12,7 +12,7 @@ from tapeless.compile.references import ProgramReferences
 from tapeless.interpreters.structured_constants import with_structure
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
-from tapeless.lowering.compile import Executable, check_distinct, check_live, note_donation
+from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation
 from tapeless.lowering.key_array import wrapped
 from tapeless.tracer import dtypes, pytree, weak_int_overflow
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -283,8 +283,8 @@ class Compiled(_Stage):
         """XLA's counts: flops, bytes accessed, transcendentals."""
         return self._executable.cost_analysis()
 
-    def memory_analysis(self) -> Any:
-        """Sizes in bytes: arguments, outputs, aliases, temporaries, generated code."""
+    def memory_analysis(self) -> MemoryAnalysis:
+        """Sizes in bytes: arguments, results, aliases, temporaries and their total; printed, which of them hold."""
         return self._executable.memory_analysis()
 
     def as_text(self) -> str:
