@@ -1,4 +1,4 @@
-"""XLA's figures of memory, beside the growth of a process that runs the program: which hold, as their docstring says."""
+"""XLA's figures of memory, beside the growth of a process: which of them hold, as their docstring says."""
 
 import json
 import os
