@@ -2,11 +2,12 @@
 
 import typing as _typing
 
+from tapeless.compile.compilation_count import count_compilations
 from tapeless.custom.compare import check_custom_rule
 from tapeless.differentiate.finite_differences import check_grads
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-__all__ = ["check_custom_rule", "check_grads"]
+__all__ = ["check_custom_rule", "check_grads", "count_compilations"]
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
     __getattr__ = _imported_late(globals(), {})

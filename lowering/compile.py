@@ -84,8 +84,11 @@ def compile_module(
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
     if callbacks and device.platform != "cpu":
         raise NotImplementedError(f"a program for {device} cannot call functions on the host: only the CPU's can.")
-    what = f"compiled {_name_of(text)} for {device}" if config.log_compiles else ""
-    loaded, restored = logs.timed(what, lambda: _load_or_compile(text, device, given, callbacks, use_cache))
+    loaded, restored = logs.timed(
+        lambda: ("compiled", _name_of(text), str(device)),
+        lambda: _load_or_compile(text, device, given, callbacks, use_cache),
+        lambda done: f"{'found in the cache on disk' if done[1] else 'by XLA'}, {_types_of(text)}",
+    )
     executable = (CallingExecutable if callbacks else Executable)(loaded, device, out_avals, in_avals)
     executable.restored = restored
     return executable
@@ -95,6 +98,13 @@ def _name_of(text: str | bytes) -> str:
     """The name of a module, as its text begins."""
     found = re.search(r"module @(\S+)", (text if isinstance(text, str) else text.decode(errors="replace"))[:1000])
     return found[1] if found else "a module"
+
+
+def _types_of(text: str | bytes) -> str:
+    """The types of a module's arguments and results: `(tensor<3xf32>) -> tensor<3xf32>`."""
+    words = text if isinstance(text, str) else text.decode(errors="replace")
+    found = re.search(r"public @main(\(.*?\) -> .*?) \{$", words, re.MULTILINE)
+    return re.sub(r"%\w+: ", "", found[1])[:200] if found else "a serialised module"
 
 
 class Executable:

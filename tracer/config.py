@@ -237,6 +237,18 @@ def _settings(values: list[Any]) -> object:
     return _known_settings.setdefault(tuple(values), object())
 
 
+def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]:
+    """The names that differ between two keys of `config.trace_key`, with both values."""
+    (settings, named), (others, others_named) = [key if isinstance(key, tuple) else (key, ()) for key in (now, before)]
+    values = {known: combination for combination, known in _known_settings.items()}
+    keyed = [name for name, field in _fields.items() if field.keyed]
+    for name, value, other in zip(keyed, values[settings], values[others], strict=False):
+        if value != other:
+            yield f"config.{name}", value, other
+    if named != others_named:
+        yield "the environment of named axes", named, others_named
+
+
 _process = [_settings_now()]
 config = Config()
 

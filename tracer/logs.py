@@ -8,6 +8,8 @@ from typing import TypeVar
 from tapeless.tracer.config import config
 
 T = TypeVar("T")
+Event = tuple[str, str, str]  # "traced", "loss at model.py:3", "jit"
+listeners: list[Callable[[str, str, str], None]] = []  # called with each event
 
 
 def warn(message: str) -> None:
@@ -15,11 +17,16 @@ def warn(message: str) -> None:
     importlib.import_module("logging").getLogger("tapeless").warning(message)  # loaded when there is something to log
 
 
-def timed(what: str, work: Callable[[], T]) -> T:
-    """Do some work; with `config.log_compiles`, log how long it took."""
-    if not config.log_compiles:
+def timed(event: Callable[[], Event], work: Callable[[], T], result: Callable[[T], str]) -> T:
+    """Do some work, and tell listeners of it; with `config.log_compiles`, log how long it took and its result."""
+    if not config.log_compiles and not listeners:
         return work()
     start = time.perf_counter()
     done = work()
-    warn(f"{what} in {time.perf_counter() - start:.6f} sec")
+    seconds = time.perf_counter() - start
+    what, name, purpose = event()
+    for listener in listeners:
+        listener(what, name, purpose)
+    if config.log_compiles:
+        warn(f"{what} {name} for {purpose} in {seconds:.6f} sec: {result(done)}")
     return done

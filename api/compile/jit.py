@@ -16,13 +16,13 @@ from tapeless.arguments.checks import check_arrays, check_callable, not_an_array
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
-from tapeless.compile.jit_cache import Programs, clear_programs, programs_of, remember
+from tapeless.compile.jit_cache import Programs, clear_programs, note_traced, programs_of, remember
 from tapeless.compile.placement import one_device
 from tapeless.compile.stages import CompiledCall, Lowered, ShapeDtypeStruct, Traced
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.lowering import devices, dispatch, nonfinite
 from tapeless.lowering.array import DeviceArray
-from tapeless.tracer import core, dtypes, leaks, logs, pytree, source
+from tapeless.tracer import core, dtypes, leaks, logs, pytree
 from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
@@ -321,8 +321,11 @@ class Jitted(Generic[P, R]):
         found = self._programs.traces.get(key)
         if found is None:
             self._announce(key)
-            what = f"traced {core.describe_function(self._fun)} for {self._who}"
-            found = logs.timed(what, lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)))
+            found = logs.timed(
+                lambda: ("traced", core.describe_function(self._fun), self._who),
+                lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)),
+                Traced.signature,
+            )
             own = any(isinstance(c, Tracer) for c in found.jaxpr.consts)
             if not own and (found.references is None or found.references.are_global):
                 remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
@@ -330,11 +333,12 @@ class Jitted(Generic[P, R]):
 
     def _announce(self, key: TraceKey) -> None:
         """Log why there is no trace for a key. Raises: RuntimeError if there must be one, by `config.no_tracing`."""
-        function = core.describe_function(self._fun)
         if config.no_tracing and self._who == "jit":
+            function = core.describe_function(self._fun)
             raise RuntimeError(f"jit: {function} would be traced, which config.no_tracing forbids.")
+        has_twin = self._who == "jit" and note_traced(self._fun)
         if config.explain_cache_misses:
-            logs.warn(explained(function, source.describe_here(), key, self._programs.traces))
+            logs.warn(explained(self._who, self._fun, key, self._programs.traces, has_twin))
 
     def _key(self, statics: Any, leaves: list[Any], tree: Any, device: Any) -> TraceKey:
         avals = tuple([x.aval if isinstance(x, DeviceArray) else _type_of(x) for x in leaves])

@@ -60,6 +60,15 @@ def programs_of(fun: Any, options: Hashable, make: Callable[[], Programs]) -> Pr
         return by_options.get(key) or remember(by_options, key, make())
 
 
+def note_traced(fun: Any) -> bool:
+    """Remember that a function is traced; tell whether another one of the same code was."""
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return False
+    last, _traced_codes[code] = _traced_codes.get(code), weakref.ref(fun)
+    return last is not None and last() is not fun
+
+
 def clear_programs() -> None:
     """Clear the cache of `jit`, of all functions."""
     with _lock:
@@ -71,5 +80,6 @@ def clear_programs() -> None:
 _FUNCTIONS_LIMIT = 1024
 _PROGRAMS_LIMIT = 1024
 _functions: weakref.WeakKeyDictionary[Any, dict[Any, Programs]] = weakref.WeakKeyDictionary()
+_traced_codes: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
 _all: set[weakref.ref[Programs]] = set()
 _lock = threading.RLock()  # reentrant: collecting garbage while it is held may run a finalizer that calls jit

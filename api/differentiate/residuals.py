@@ -1,17 +1,17 @@
 """Residuals of reverse mode: saved_residuals, and its printed form."""
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.partial_eval import UnzippedJaxpr, unzip_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy
 from tapeless.interpreters.residual_cut import may_be_repeated
-from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Var, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p
 from tapeless.tracer.source import Source
@@ -210,26 +210,7 @@ def _computed_again(linear: Jaxpr) -> int:
 
 def argument_names(fun: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """A name for every leaf of the arguments: `the argument x['w']`."""
-    positional, rest = _positional(fun)
-
-    def head(path: Any) -> str:
-        if path[0].idx:
-            return path[1].key
-        i = path[1].idx
-        return positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]"
-
-    paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
-    return [f"the argument {head(path)}{pytree.keystr(path[2:])}" for path in paths]
-
-
-def _positional(fun: Any) -> tuple[list[str], str]:
-    """List the names of the positional parameters, and name the variadic one."""
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        return [], "args"
-    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], rest
+    return [f"the argument {name}" for name in leaf_names(fun, args, kwargs)]
 
 
 def _title(policy: Policy) -> str:

@@ -69,7 +69,9 @@ def test_compilations_are_logged(told):
         tl.jit(lambda x: x / 7)(tnp.ones(3))
     first, second = [record.getMessage() for record in told.records if record.name == "tapeless"][-2:]
     assert first.startswith("traced <lambda> at ") and " for jit in 0." in first
-    assert second.startswith("compiled f for ") and second.endswith(" sec")
+    assert first.endswith(" sec: f(float32[3]) -> float32[3]")
+    assert second.startswith("compiled f for CpuDevice(id=0) in ")
+    assert second.endswith(", (tensor<3xf32>) -> (tensor<3xf32>)")
 
 
 def test_cache_misses_are_explained(told):
@@ -82,12 +84,50 @@ def test_cache_misses_are_explained(told):
         f(y, n=3)
         with tl.enable_x64():
             f(y, n=3)
+        f(y.astype(np.int32), n=3)
+        f({"a": [x]}["a"][0], 3)
     messages = [record.getMessage() for record in told.records]
-    assert len(messages) == 5
     assert messages[0].startswith("triple at ") and messages[0].endswith(": it was not before.")
-    assert messages[1].endswith("  Argument [0] is ShapedArray(float32[4]), and was ShapedArray(float32[3]).")
-    assert "Static arguments are" in messages[3]
-    assert messages[4].endswith("  The settings (tl.config), or the named axes around, are others.")
+    assert [message.partition("\n  ")[2] for message in messages[1:]] == [
+        "Argument x is float32[4], and was float32[3]: another shape.",
+        "Static argument n is 2, and was not given.",
+        "Static argument n is 3, and was not given.",
+        "config.default_bits is 64, and was 32.",
+        "Argument x is int32[4], and was float32[4]: another dtype.",
+        "Static argument n is 3, and was not given.",
+    ]
+
+
+def test_leaves_are_named_as_arguments(told):
+    @tl.jit
+    def f(params, *rest, key=1.0):
+        return params["w"][0] + sum(rest) + key
+
+    one, weak = tnp.ones(1), 1.0
+    with tl.explain_cache_misses():
+        f({"w": [one]}, one, one, key=one)
+        f({"w": [one]}, one, tnp.ones(()), key=weak)
+        f({"w": [tnp.zeros(1, "int32")]}, one, one, key=one)
+        f({"w": [one, one]}, one, one, key=one)
+    messages = [record.getMessage().partition("\n  ")[2] for record in told.records[1:]]
+    assert messages == [
+        "Argument rest[1] is float32[], and was float32[1]: another shape.\n"
+        "  Argument key is float32[], and was float32[1]: another shape and weak type (of Python numbers).",
+        "Argument params['w'][0] is int32[1], and was float32[1]: another dtype.",
+        "The structure of the arguments is PyTreeDef((({'w': [*, *]}, *, *), {'key': *})), and was "
+        "PyTreeDef((({'w': [*]}, *, *), {'key': *})).",
+    ]
+
+
+def test_functions_that_are_made_anew_are_told_of(told):
+    with tl.explain_cache_misses():
+        for _ in range(2):
+            tl.jit(lambda x: x + 1)(1.0)
+    first, second = [record.getMessage() for record in told.records]
+    assert first.endswith("it was not before.")
+    assert second.endswith(
+        "Another function of the same code was:\n  define and jit it once, not each time that it is called."
+    )
 
 
 def test_transfers_are_guarded(told):

@@ -113,3 +113,31 @@ def test_orders_and_modes_there_are_not(order, modes):
     message = f"check_grads: order must be at least 1 and modes some of ('fwd', 'rev'), not {order} and {modes}."
     with raises(ValueError, message):
         check_grads(tnp.sin, (1.0,), order, modes)
+
+
+# ---- counting
+
+
+def test_compilations_are_counted():
+    f, x, y = tl.jit(lambda x: tnp.sin(x) * 3), tnp.ones(3), tnp.ones(5)
+    with tl.testing.count_compilations() as count:
+        f(x)
+        f(x)
+        with tl.testing.count_compilations() as inner:
+            f(y)
+        tl.make_jaxpr(lambda x: x)(x)
+    assert (count.traces, count.compilations) == (2, 2) and (inner.traces, inner.compilations) == (1, 1)
+    assert count.compiled == ["f", "f"] and count.traced[0].startswith("<lambda> at ")
+    assert repr(inner).startswith("<1 traced: <lambda> at ") and repr(inner).endswith("; 1 compiled: f>")
+    f(tnp.ones(7))
+    assert count.compilations == 2
+
+
+def test_single_operations_and_what_is_on_disk_count(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAPELESS_CACHE", str(tmp_path))
+    x = tnp.ones((3, 5, 7, 11))
+    for _ in range(2):
+        with tl.testing.count_compilations() as count:
+            _ = x + 1.25
+        assert count.compiled == ["add"] and count.traces == 0
+        tl.clear_caches()
