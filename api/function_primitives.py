@@ -6,7 +6,7 @@ order. `bind` takes JAX's parameters; those that have no meaning here must have 
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -167,4 +167,4 @@ FUNCTIONS = {
     for name, function in table.items()
 }
 globals().update({name: FUNCTIONS[name] for name in (*names.FUNCTIONS_IN_LAX, *names.FUNCTIONS_IN_LINALG)})
-random_gamma_p = FUNCTIONS["random_gamma_p"]
+random_gamma_p: Final = FUNCTIONS["random_gamma_p"]

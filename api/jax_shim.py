@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import contextmanager
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from tapeless.jax_src import absent, version
 from tapeless.lowering import compat
@@ -76,8 +76,10 @@ class Namespace(ModuleType):
         self.__all__ = list(ours.__all__)
         self._members = frozenset(self.__all__)
         if name == "jax":
-            self.__version__, self.__version_info__ = version.__version__, version.__version_info__
-            self.config, self.enable_x64 = _JaxConfig(), _enable_x64
+            self.__version__: Final = version.__version__
+            self.__version_info__: Final = version.__version_info__
+            self.config: Final = _JaxConfig()
+            self.enable_x64: Final = _enable_x64
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self.__name__}.{name}"

@@ -4,7 +4,7 @@ Where a program is made functional in its errors (`interpreters/error_values.py`
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,7 +29,10 @@ class UserCheck:
         mapped: Sequence[Sequence[Dim]] = (),
         debug: bool = False,
     ) -> None:
-        self.message, self._error, self._mapped, self._debug = message, error, tuple(mapped), debug
+        self.message: Final = message
+        self._error = error
+        self._mapped = tuple(mapped)
+        self._debug = debug
         self.__name__ = "check"
 
     def batched(self, dims: Sequence[Dim]) -> "UserCheck":

@@ -8,7 +8,7 @@ rules of their own the function is checked, and the rule kept. Left out: program
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class ErrorValues:
     """The interpreter. `places` lists where errors may begin: that of code k + 1 is the one at k."""
 
     def __init__(self, jaxpr: Jaxpr, kinds: frozenset[str]) -> None:
-        self.kinds, self.places = kinds, list[ErrorPlace]()
+        self.kinds: Final = kinds
+        self.places: Final = list[ErrorPlace]()
         self._codes: dict[Any, int] = {}
         self._slots: dict[int, slice] = {}
         self._values: list[ShapedArray] = []
@@ -196,7 +197,7 @@ def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
 
 # ---- programs inside -----------------------------------------------------------------------------------------
 
-rules = Rules(
+rules: Final = Rules(
     "error values",
     "rule(interpreter, state, args, **params) -> state, results: the programs inside take and give the state",
     absent="errors inside of its programs are not seen, but those of its results are",
@@ -307,7 +308,7 @@ rules[custom.custom_vjp_p] = lambda *args, **params: _custom(custom.custom_vjp_p
 
 # ---- indices -------------------------------------------------------------------------------------------------
 
-index_rows = Rules(
+index_rows: Final = Rules(
     "index bounds",
     "row(*args, **params) -> indices [.., k], the greatest allowed of each of the k, the axes that they are of",
     absent="it reads and writes at no computed places",

@@ -16,7 +16,7 @@ Source: Griewank & Walther 2008, chapter 13; McIlroy 1999, "Power series, power 
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class JetTrace(Trace):
 
     def __init__(self, parent: Trace, function: Any, order: int) -> None:
         super().__init__(parent, function)
-        self.order = order
+        self.order: Final = order
         self._inside = 0  # how many rules are being evaluated
         self._made: dict[Any, tuple[Any, list[Any]]] = {}  # by application, with its operands, kept for their identity
 
@@ -182,7 +182,11 @@ class JetTracer(Tracer):
     def __init__(
         self, trace: JetTrace, aval: ShapedArray, terms: "Terms | None" = None, place: int = 0, known: Any = ()
     ) -> None:
-        self.owner, self.aval, self._terms, self._place, self._known = trace, aval, terms, place, list(known)
+        self.owner: Trace = trace
+        self.aval: ShapedArray = aval
+        self._terms = terms
+        self._place = place
+        self._known = list(known)
         self._derivative: JetTracer | None = None
 
     def coefficient(self, k: int) -> Any:
@@ -405,7 +409,7 @@ class _Quotient(Terms):
         return (left if type(left) is Zero else div(left, value_of(self._trace, b)),)
 
 
-rules = Rules(
+rules: Final = Rules(
     "jet",
     "rule(trace, args, **params) -> results, series among them: of primitives that carry programs, and of division",
     absent="its linearity says what it makes of a series, or else its jvp rule",

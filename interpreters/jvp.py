@@ -5,7 +5,7 @@ jvp(f, (x,), (t,)) == (f(x), f'(x) t).   Source: Griewank & Walther 2008, ch. 3.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, zero_of, zeros_of
 from tapeless.tracer import core, source
@@ -14,7 +14,7 @@ from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives.elementwise import add
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def jvp(
@@ -52,7 +52,7 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace, function: Any, what: str = "jvp") -> None:
         super().__init__(parent, function)
-        self.what = what
+        self.what: Final = what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         primals, tangents, some = [], [], False
@@ -97,7 +97,7 @@ class Aux:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.value: Final = value
 
 
 class JVPTracer(Tracer):
@@ -107,7 +107,10 @@ class JVPTracer(Tracer):
     differentiated = True
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
-        self.owner, self.primal, self.tangent, self.aval = trace, primal, tangent, aval_of(primal)
+        self.owner: Trace = trace
+        self.primal: Final = primal
+        self.tangent: Final = tangent
+        self.aval: ShapedArray = aval_of(primal)
 
     def known(self) -> Any:
         primal = self.primal
@@ -118,7 +121,7 @@ class JVPTracer(Tracer):
         return next(filter(None, parts), "")
 
 
-rules = Rules(
+rules: Final = Rules(
     "jvp",
     "rule(primals, tangents, **params) -> results, their tangents (`Zero` for symbolic zeros)",
     absent="forward and reverse mode raise an error; a primitive without a derivative has a rule (`jvp.zero`)",

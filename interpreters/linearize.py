@@ -6,7 +6,7 @@ or masked are written into the linear jaxpr as the equations that made them (res
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.interpreters import transpose
 from tapeless.interpreters.analysis.linearity import checked_linear
@@ -31,8 +31,10 @@ class LinearizedJaxpr:
     """
 
     def __init__(self, jaxpr: Jaxpr, residuals: Sequence[Any], nonzero: Sequence[bool], outs: Sequence[ShapedArray]):
-        self.jaxpr, self.residuals, self.nonzero = jaxpr, list(residuals), tuple(nonzero)
-        self.out_avals = tuple(outs)
+        self.jaxpr: Final = jaxpr
+        self.residuals: Final = list(residuals)
+        self.nonzero: Final = tuple(nonzero)
+        self.out_avals: Final = tuple(outs)
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

@@ -8,7 +8,7 @@ Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & S
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.interpreters import rematerialization, residual_cut
 from tapeless.interpreters.analysis.linearity import checked_linear
@@ -164,7 +164,7 @@ class LinearTracer(WrittenTracer):
     __slots__ = ()
 
 
-rules = Rules(
+rules: Final = Rules(
     "partial_eval",
     "rule(trace, args, **params) -> results, some linear: only primitives that carry programs need one",
     absent="the equation is linear, and written into the linear jaxpr as it is",

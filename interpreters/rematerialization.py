@@ -9,7 +9,7 @@ Source: Radul et al. 2023, section 5; policies as in JAX.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import passes
 from tapeless.tracer.check import checked
@@ -131,7 +131,7 @@ def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> Rematerializat
     return RematerializationPlan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
 
 
-rules = Rules(
+rules: Final = Rules(
     "rematerialization",
     "rule(eqn, wanted results, policy) -> the equation, perhaps with more results to be saved; the equation that "
     "computes `wanted` again from those and the operands, or None if all are saved",

@@ -11,7 +11,7 @@ Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, f
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tapeless.interpreters import rematerialization
 from tapeless.interpreters.rematerialization import Asked, ProgramPolicy, SavedEquations, save_all, save_none
@@ -108,7 +108,7 @@ def _results_of(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
     return [node] * len(eqn.outvars)
 
 
-rules = Rules(
+rules: Final = Rules(
     "budget",
     "rule(eqn, values of its operands, path of the programs inside, times it runs) -> values of its results",
     absent="it is one node of the graph, saved or computed again as a whole",

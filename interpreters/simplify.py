@@ -85,9 +85,9 @@ class Writer:
         self.jaxpr = jaxpr
         linear = any(jaxpr.linear_in)
         self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
-        self.linear = linear and not self._mixed  # is all that is computed linear, or for what is linear?
-        self.changed = False
-        self.sparser = False  # was something linear found to be zero?
+        self.linear: bool = linear and not self._mixed  # is all that is computed linear, or for what is linear?
+        self.changed: bool = False
+        self.sparser: bool = False  # was something linear found to be zero?
         self.eqns: list[Equation] = []
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}

@@ -7,7 +7,7 @@ Source: Radul et al. 2023, section 6 and theorem 7.1.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.simplify import simplified
@@ -29,7 +29,7 @@ class Linear:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
+        self.aval: Final = aval
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise _LinearOperand
@@ -145,7 +145,7 @@ class ReadingPart:
         return self._rule(cts, *args, **params)
 
 
-rules = Rules(
+rules: Final = Rules(
     "transpose",
     "rule(cts, *args, **params) -> cotangents of the linear operands, None for the others; an `Accumulating` rule "
     "takes running cotangents, a `ReadingPart` rule gives an `Update`",

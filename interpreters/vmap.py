@@ -6,7 +6,7 @@ If the axis has a name, collectives over it are resolved here, whether their ope
 
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import axes, core, passes, source
 from tapeless.tracer.core import Primitive, Trace, Tracer
@@ -15,7 +15,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, transpose
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace
-from tapeless.tracer.types import aval_of
+from tapeless.tracer.types import ShapedArray, aval_of
 
 # How control flow that differs between examples is to be run: "auto", "select" or "loop"; see `choices`.
 control_flow: ContextVar[str] = ContextVar("control_flow", default="auto")
@@ -84,9 +84,10 @@ class BatchTrace(Trace):
 
     def __init__(self, parent: Trace, size: int, function: Any, name: Hashable | None, spmd_axis_name: Any) -> None:
         super().__init__(parent, function)
-        self.size, self.name = size, name
-        self.control_flow = control_flow.get()
-        self.spmd_axis_name = spmd_axis_name  # of the mesh axes that hold the examples
+        self.size: Final = size
+        self.name: Final = name
+        self.control_flow: Final = control_flow.get()
+        self.spmd_axis_name: Final = spmd_axis_name  # of the mesh axes that hold the examples
         # Rules hand primitives to the parent, and know whose axis is mapped.
         self._for_rules = {core.current: parent, _name: name, control_flow: self.control_flow}
 
@@ -117,10 +118,12 @@ class BatchTracer(Tracer):
     __slots__ = ("aval", "dim", "made", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int, made: source.Source | None = None) -> None:
-        self.owner, self.value, self.dim = trace, value, dim
-        self.made = made  # where it was computed, if the value does not know it
+        self.owner: Trace = trace
+        self.value: Final = value
+        self.dim: Final = dim
+        self.made: Final = made  # where it was computed, if the value does not know it
         aval = aval_of(value)
-        self.aval = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
+        self.aval: ShapedArray = aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
 
     def _shown(self) -> str:
         value = self.value
@@ -132,12 +135,12 @@ class BatchTracer(Tracer):
         return self.made.describe() if self.made else ""
 
 
-rules = Rules(
+rules: Final = Rules(
     "vmap",
     "rule(size, args, dims, **params) -> results, their mapped axes (None: not mapped)",
     absent="it has no operands; with mapped operands it is an error",
 )
-collectives = Rules(
+collectives: Final = Rules(
     "collective",
     "rule(size, args, dims, **params) -> results, their mapped axes: under the vmap that binds its axis name",
     absent="it has no axis name",
@@ -148,7 +151,7 @@ calling_later: Table[None] = Table(
     absent="the axis names of its collectives are found in its parameters",
 )
 _name: ContextVar[Hashable | None] = ContextVar("mapped axis", default=None)
-axis_name = _name.get  # of the axis whose rule is running; None if it has none
+axis_name: Final = _name.get  # of the axis whose rule is running; None if it has none
 
 
 def choosing(how: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:

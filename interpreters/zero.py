@@ -1,7 +1,7 @@
 """Symbolic zeros: tangents and cotangents that nothing flows through are never computed."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ class Zero:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
+        self.aval: Final = aval
 
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"

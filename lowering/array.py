@@ -5,7 +5,7 @@ comes out read-only, without a copy where the device's memory is the host's. A d
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Final, Literal, SupportsIndex
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class DeviceArray(Array):
     __slots__ = ("__weakref__", "aval", "buf")
 
     def __init__(self, buf: Any) -> None:
-        self.buf = buf
+        self.buf: Any = buf
         self.aval: ShapedArray = buf.aval
 
     # ---- where and whether
@@ -220,7 +220,7 @@ class _Deleted:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
+        self.aval: Final = aval
 
     def is_deleted(self) -> bool:
         return True

@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tapeless.lowering import compat
 from tapeless.lowering.devices import Device
@@ -52,7 +52,7 @@ class CompilationCache:
     """
 
     def __init__(self, directory: str | os.PathLike[str], limit: int = _LIMIT) -> None:
-        self.directory = Path(directory).expanduser() / "programs"
+        self.directory: Final = Path(directory).expanduser() / "programs"
         self.limit = limit
         _make_private(self.directory)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -115,10 +115,11 @@ class Executable:
     def __init__(
         self, loaded: Any, device: Device, out_avals: Sequence[ShapedArray], in_avals: Sequence[ShapedArray] | None
     ) -> None:
-        self.loaded, self.device = loaded, device
-        self.out_avals = tuple(out_avals)
-        self.in_avals = None if in_avals is None else tuple(in_avals)
-        self.restored = False
+        self.loaded: Final = loaded
+        self.device: Final = device
+        self.out_avals: Final = tuple(out_avals)
+        self.in_avals: Final = None if in_avals is None else tuple(in_avals)
+        self.restored: bool = False
         self._execute = loaded.execute_sharded
         forking.refuse_in_children(self)
         self._handlers = [_handler(aval, device) for aval in self.out_avals]

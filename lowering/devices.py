@@ -22,7 +22,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
@@ -39,13 +39,13 @@ class Device:
     __slots__ = ("__weakref__", "device_kind", "handle", "id", "list", "platform", "process_index", "sharding")
 
     def __init__(self, handle: Any) -> None:
-        self.handle = handle
+        self.handle: Final = handle
         self.id: int = handle.id
         self.platform: str = handle.platform
         self.device_kind: str = handle.device_kind
         self.process_index: int = handle.process_index
-        self.list = xc.DeviceList((handle,))
-        self.sharding = xc.GSPMDSharding(self.list, xc.HloSharding.replicate())
+        self.list: Final = xc.DeviceList((handle,))
+        self.sharding: Final = xc.GSPMDSharding(self.list, xc.HloSharding.replicate())
 
     @property
     def client(self) -> Any:
@@ -85,7 +85,7 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("device",)
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self.device: Final = device
 
     @property
     def device_set(self) -> set[Device]:

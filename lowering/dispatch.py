@@ -8,7 +8,7 @@ ones, without callbacks, is not compiled again.
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.lowering import array, devices, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, to_device
@@ -24,7 +24,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
-inline = Rules(
+inline: Final = Rules(
     "eager",
     "rule(*args, **params) -> results, computed without compiling the primitive by itself",
     absent="applied outside jit, it is compiled alone",

@@ -5,7 +5,7 @@ One function per distinct inner program: however often it is called, its text st
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical, user_primitives
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
@@ -16,7 +16,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
 passes: list[Callable[[Jaxpr], Jaxpr]] = []  # what a program goes through before it is written, see api/__init__.py
-rules = Rules(
+rules: Final = Rules(
     "emit",
     "rule(f: Function, out types, *operands: Value, **params) -> Values: its StableHLO",
     absent="it cannot be compiled",

@@ -22,7 +22,7 @@ class Refusing(Protocol):
         ...
 
 
-forked = False  # whether this process is such a child
+forked: bool = False  # whether this process is such a child
 _clients: list[Any] = []
 _refusing: set["weakref.ref[Refusing]"] = set()
 

@@ -5,7 +5,7 @@ printed in the generic form, so that one way of writing serves them all. Source:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -56,15 +56,19 @@ class Function:
         settles: bool = False,
         platform: str = "cpu",
     ) -> None:
-        self.looping, self.settles = False, settles  # is a loop's body being written? see in_place_loops.py
+        self.looping = False  # is a loop's body being written? see in_place_loops.py
+        self.settles: Final = settles
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
         self.owned: set[str] = set()  # names of arguments that nobody reads afterwards
         self._computed_from = 0  # the number of the first value that the block being written computes
-        self.call, self._location, self.inlined, self._callbacks = call, location, inlined, callbacks
+        self.call: Final = call
+        self._location = location
+        self.inlined: Final = inlined
+        self._callbacks = callbacks
         self.platform = platform
         self.lines: list[str] = []
         self.source: Any = None
-        self.place = ""
+        self.place: str = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
         self._numbers: dict[str, Any] = {}  # scalar constants by name

@@ -20,8 +20,8 @@ class KeyArray(DeviceArray):
     __slots__ = ()
 
     def __init__(self, buf: Any) -> None:
-        self.buf = buf
-        self.aval = keys_of_words(buf.aval)
+        self.buf: Any = buf
+        self.aval: ShapedArray = keys_of_words(buf.aval)
 
     @property
     def words(self) -> DeviceArray:

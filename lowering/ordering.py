@@ -7,7 +7,7 @@ See docs/decisions/0005-ordered-effects.md.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray
 
 TOKEN = ShapedArray((), np.dtype(np.int32))
-rules = Rules(
+rules: Final = Rules(
     "ordering",
     "rule(eqn, token, out) -> the equation with the token among its operands, `out` among its results",
     absent="it has no ordered effect",

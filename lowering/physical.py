@@ -6,7 +6,7 @@ Equations without keys stay as they are.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import holds_keys, physical
 
-rules = Rules(
+rules: Final = Rules(
     "physical",
     "rule(w: WordWriter, *operands, **params) -> atoms: words where operands and results were keys",
     absent="it takes no keys of random numbers",

@@ -4,7 +4,7 @@ At a kink the derivative is JAX's: most often that of the flat side. Left out: p
 """
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradi
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.special import erfc
 
-tanh = tnp.tanh
+tanh: Final = tnp.tanh
 
 # ---- elementwise ---------------------------------------------------------------------------------------------
 

@@ -5,13 +5,14 @@ A collective looks up its axes when it is applied; from then on the program says
 
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
+from typing import Final
 
 from tapeless.tracer import source
 from tapeless.tracer.scopes import Arguments, Result, scoped
 
 _bound: ContextVar[tuple[tuple[Hashable, int], ...]] = ContextVar("axes", default=())
 
-bound = _bound.get  # names and sizes, the innermost last: a plain call, for the keys of caches
+bound: Final = _bound.get  # names and sizes, the innermost last: a plain call, for the keys of caches
 
 
 def binding(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 from tapeless.tracer import axes
 
@@ -36,8 +36,9 @@ class Field(Generic[T]):
     """
 
     def __init__(self, default: T, allowed: tuple[T, ...] | None, keyed: bool = True) -> None:
-        self.everywhere = default
-        self.allowed, self.keyed = allowed, keyed
+        self.everywhere: T = default
+        self.allowed: Final = allowed
+        self.keyed: Final = keyed
         self.check: Callable[[T], None] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -127,33 +128,35 @@ class Config:
 
     __slots__ = ()
 
-    default_bits = Field(32, (32, 64))
-    numpy_bits = Field(_bits_in_environment("TAPELESS_NUMPY_BITS", 64), (32, 64))
-    debug_nans = Field(False, (False, True))
-    debug_infs = Field(False, (False, True))
-    numpy_dtype_promotion = Field("standard", ("standard", "strict"))
-    numpy_rank_promotion = Field("allow", ("allow", "warn", "raise"))
-    default_matmul_precision = Field[Any](
+    default_bits: Field[int] = Field(32, (32, 64))
+    numpy_bits: Field[int] = Field(_bits_in_environment("TAPELESS_NUMPY_BITS", 64), (32, 64))
+    debug_nans: Field[bool] = Field(False, (False, True))
+    debug_infs: Field[bool] = Field(False, (False, True))
+    numpy_dtype_promotion: Field[str] = Field("standard", ("standard", "strict"))
+    numpy_rank_promotion: Field[str] = Field("allow", ("allow", "warn", "raise"))
+    default_matmul_precision: Field[Any] = Field(
         None,
         (None, "default", "high", "highest", "fastest", "bfloat16", "tensorfloat32", "float32", *_DOT_ALGORITHMS),
     )
-    disable_jit = Field(False, (False, True))
-    platform_name = Field("", None)
-    check_programs = Field(False, (False, True))
-    check_tracer_leaks = Field(False, (False, True))
-    no_tracing = Field(False, (False, True), keyed=False)
-    no_execution = Field(False, (False, True))
-    log_compiles = Field(False, (False, True), keyed=False)
-    explain_cache_misses = Field(False, (False, True), keyed=False)
-    progress = Field(True, (False, True), keyed=False)
-    traceback_filtering = Field("auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False)
-    default_prng_impl = Field("threefry2x32", ("threefry2x32",))
-    threefry_partitionable = Field(True, (True,))
-    enable_custom_prng = Field(False, (False, True))
-    legacy_prng_key = Field("allow", ("allow", "warn", "error"))
-    transfer_guard_host_to_device = Field("allow", _LEVELS, keyed=False)
-    transfer_guard_device_to_device = Field("allow", _LEVELS, keyed=False)
-    transfer_guard_device_to_host = Field("allow", _LEVELS, keyed=False)
+    disable_jit: Field[bool] = Field(False, (False, True))
+    platform_name: Field[str] = Field("", None)
+    check_programs: Field[bool] = Field(False, (False, True))
+    check_tracer_leaks: Field[bool] = Field(False, (False, True))
+    no_tracing: Field[bool] = Field(False, (False, True), keyed=False)
+    no_execution: Field[bool] = Field(False, (False, True))
+    log_compiles: Field[bool] = Field(False, (False, True), keyed=False)
+    explain_cache_misses: Field[bool] = Field(False, (False, True), keyed=False)
+    progress: Field[bool] = Field(True, (False, True), keyed=False)
+    traceback_filtering: Field[str] = Field(
+        "auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False
+    )
+    default_prng_impl: Field[str] = Field("threefry2x32", ("threefry2x32",))
+    threefry_partitionable: Field[bool] = Field(True, (True,))
+    enable_custom_prng: Field[bool] = Field(False, (False, True))
+    legacy_prng_key: Field[str] = Field("allow", ("allow", "warn", "error"))
+    transfer_guard_host_to_device: Field[str] = Field("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_device: Field[str] = Field("allow", _LEVELS, keyed=False)
+    transfer_guard_device_to_host: Field[str] = Field("allow", _LEVELS, keyed=False)
 
     def update(self, name: str, value: Any) -> None:
         """Set a field for the process, by its name or by JAX's.
@@ -250,7 +253,7 @@ def differing_settings(now: Any, before: Any) -> Generator[tuple[str, Any, Any]]
 
 
 _process = [_settings_now()]
-config = Config()
+config: Final = Config()
 
 
 class Scope(AbstractContextManager[None]):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -73,11 +73,14 @@ class Primitive:
     ) -> None:
         if registered and name in _registry:
             raise InternalError(f"primitive {name!r} is defined twice")
-        self.name, self.typing_rule, self.effect = name, typing_rule, effect
+        self.name: Final = name
+        self.typing_rule: Final = typing_rule
+        self.effect: Final = effect
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
         self.family: str = frame.f_globals.get("__name__", "")
-        self.carries_programs = not remember  # may programs be among its params?
-        self.takes_keys = not remember if takes_keys is None else takes_keys  # programs may compute with anything
+        self.carries_programs: Final = not remember  # may programs be among its params?
+        # Programs may compute with anything.
+        self.takes_keys: Final = not remember if takes_keys is None else takes_keys
         self._typed: dict[Any, tuple[ShapedArray, ...]] | None = {} if remember else None
         if registered:
             _registry[name] = self
@@ -156,7 +159,8 @@ class Trace:
 
     def __init__(self, parent: "Trace | None", function: Any = None) -> None:
         self.parent = parent  # pyright: ignore[reportAttributeAccessIssue]  # None at the bottom, where nobody asks
-        self.function, self.alive = function, True
+        self.function: Final = function
+        self.alive: bool = True
         self.depth: int = parent.depth + 1 if parent else 0
 
     @property
@@ -222,7 +226,7 @@ def placed(x: Array, device: Any) -> Array:
     return x if device is None or _bottom.evaluator is None else _bottom.evaluator.place(x, device)
 
 
-current_trace = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
+current_trace: Final = current.get  # the trace that primitives are handed to now: a plain call, it is that frequent
 
 
 def bottom_trace() -> Trace:
@@ -273,7 +277,7 @@ class FoldingTrace(Trace):
 
     def __init__(self, parent: Trace) -> None:
         super().__init__(parent, parent.function)
-        self.what = parent.what
+        self.what: Final = parent.what
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         waits = primitive.effect or "axis_names" in params or any(isinstance(x, Tracer) for x in args)

@@ -17,7 +17,7 @@ Everything else is a standard TypeError, ValueError, IndexError, OverflowError, 
 NotImplementedError. The names of traced values are JAX's, as are JAXTypeError and JAXIndexError, which are above them.
 """
 
-from typing import Any
+from typing import Any, Final
 
 
 class JAXTypeError(TypeError):
@@ -56,7 +56,8 @@ class LinearityError(TypeError, NotImplementedError):
 
     def __init__(self, message: str, reason: str, equation: Any = None) -> None:
         super().__init__(message)
-        self.reason, self.equation = reason, equation
+        self.reason: Final = reason
+        self.equation: Final = equation
 
 
 class TypePromotionError(ValueError):

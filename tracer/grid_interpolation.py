@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,14 +39,15 @@ class RegularGridInterpolator:
         _check_method(method)
         if bounds_error:
             raise NotImplementedError("RegularGridInterpolator: places are not known beforehand: bounds_error=False.")
-        self.method, self.bounds_error = method, False
-        self.grid = tuple(number_operand("RegularGridInterpolator", p) for p in points)
-        self.values = array_operand("RegularGridInterpolator", inexact("RegularGridInterpolator", values))
+        self.method: Final = method
+        self.bounds_error: Final = False
+        self.grid: Final = tuple(number_operand("RegularGridInterpolator", p) for p in points)
+        self.values: Final = array_operand("RegularGridInterpolator", inexact("RegularGridInterpolator", values))
         sizes = self.values.shape[: len(self.grid)]
         if any(p.ndim != 1 or p.size < 2 for p in self.grid) or tuple(p.size for p in self.grid) != sizes:
             given = ", ".join(str(p.aval) for p in self.grid)
             raise ValueError(f"RegularGridInterpolator: points {given} are no grid for values {self.values.aval}.")
-        self.fill_value = None if fill_value is None else number_operand("RegularGridInterpolator", fill_value)
+        self.fill_value: Final = None if fill_value is None else number_operand("RegularGridInterpolator", fill_value)
         fill = self.fill_value
         if fill is not None and dtypes.is_complex(fill.dtype) and not dtypes.is_complex(self.values.dtype):
             raise TypeError(f"RegularGridInterpolator: fill_value {fill.aval} for values {self.values.aval}.")

@@ -7,7 +7,7 @@ BackProp"; Glorot & Bengio 2010; He et al. 2015; Saxe et al. 2014 (orthogonal); 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -197,12 +197,16 @@ def _scaling(name: str, scale: float, mode: str, distribution: str) -> Callable[
     return scaled
 
 
-glorot_uniform = xavier_uniform = _scaling("glorot_uniform", 1.0, "fan_avg", "uniform")
-glorot_normal = xavier_normal = _scaling("glorot_normal", 1.0, "fan_avg", "truncated_normal")
-lecun_uniform = _scaling("lecun_uniform", 1.0, "fan_in", "uniform")
-lecun_normal = _scaling("lecun_normal", 1.0, "fan_in", "truncated_normal")
-he_uniform = kaiming_uniform = _scaling("he_uniform", 2.0, "fan_in", "uniform")
-he_normal = kaiming_normal = _scaling("he_normal", 2.0, "fan_in", "truncated_normal")
+glorot_uniform: Final = _scaling("glorot_uniform", 1.0, "fan_avg", "uniform")
+glorot_normal: Final = _scaling("glorot_normal", 1.0, "fan_avg", "truncated_normal")
+lecun_uniform: Final = _scaling("lecun_uniform", 1.0, "fan_in", "uniform")
+lecun_normal: Final = _scaling("lecun_normal", 1.0, "fan_in", "truncated_normal")
+he_uniform: Final = _scaling("he_uniform", 2.0, "fan_in", "uniform")
+he_normal: Final = _scaling("he_normal", 2.0, "fan_in", "truncated_normal")
+xavier_uniform = glorot_uniform
+xavier_normal = glorot_normal
+kaiming_uniform = he_uniform
+kaiming_normal = he_normal
 
 
 # ---- orthogonal ----------------------------------------------------------------------------------------------

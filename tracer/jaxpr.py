@@ -10,7 +10,7 @@ for the first inputs, the constants that tracing met.
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -29,7 +29,8 @@ class Var:
     __slots__ = ("__weakref__", "aval", "linear")
 
     def __init__(self, aval: ShapedArray, linear: bool = False) -> None:
-        self.aval, self.linear = aval, linear
+        self.aval: Final = aval
+        self.linear: Final = linear
 
     def __repr__(self) -> str:
         return f"Var({'̇' if self.linear else ''}{self.aval.str_short()})"
@@ -49,7 +50,7 @@ class Literal:
     linear = False
 
     def __init__(self, value: Any, aval: ShapedArray | None = None) -> None:
-        self.aval = aval_of(value) if aval is None else aval
+        self.aval: Final = aval_of(value) if aval is None else aval
         self.value: Any = value if isinstance(value, Array) else _kept(value, self.aval)
 
     def __repr__(self) -> str:
@@ -78,8 +79,11 @@ class Equation:
         outvars: Sequence[Var],
         source: Source | None = None,
     ) -> None:
-        self.primitive, self.params, self.source = primitive, params, source
-        self.invars, self.outvars = tuple(invars), tuple(outvars)
+        self.primitive: Final = primitive
+        self.params: Final = params
+        self.source: Final = source
+        self.invars: Final = tuple(invars)
+        self.outvars: Final = tuple(outvars)
 
     @property
     def linear(self) -> bool:
@@ -115,7 +119,10 @@ class Jaxpr:
     def __init__(
         self, invars: Sequence[Var], eqns: Sequence[Equation], outvars: Sequence[Atom], name: str = "f"
     ) -> None:
-        self.invars, self.eqns, self.outvars, self.name = tuple(invars), tuple(eqns), tuple(outvars), name
+        self.invars: Final = tuple(invars)
+        self.eqns: Final = tuple(eqns)
+        self.outvars: Final = tuple(outvars)
+        self.name: Final = name
         self.derived: dict[Any, dict[Any, Any]] = {}
 
     @property
@@ -155,7 +162,8 @@ class ClosedJaxpr:
     __slots__ = ("consts", "jaxpr")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
-        self.jaxpr, self.consts = jaxpr, tuple(consts)
+        self.jaxpr: Final = jaxpr
+        self.consts: Final = tuple(consts)
 
     @property
     def eqns(self) -> tuple[Equation, ...]:

@@ -5,13 +5,13 @@ rule. Of any other, all results are linear if an operand is.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 from tapeless.tracer.rules import Rules
 
-rules = Rules(
+rules: Final = Rules(
     "linear variables",
     "rule(linear_in, **params) -> params whose programs have linear inputs, which results are linear",
     absent="every result is linear if an operand is; of a param `jaxpr`, the results that its program says",

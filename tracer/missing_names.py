@@ -1,6 +1,7 @@
 """Errors for names that a public module does not have: they name what is meant, or where it is."""
 
 import importlib
+from typing import Final
 
 # Words of other libraries, and of the literature, for what has a name here.
 _MEANT = {
@@ -51,7 +52,8 @@ class Refusal:
     """The text of the error: what is meant is looked for when it is printed, not when `hasattr` asks."""
 
     def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
+        self.module: Final = module
+        self.name: Final = name
 
     def __str__(self) -> str:
         return f"module {self.module!r} has no attribute {self.name!r}.\n  {_advice(self.module, self.name)}"

@@ -8,13 +8,13 @@ import itertools
 import string
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from tapeless.tracer.rules import Rules
 
-texts = Rules(
+texts: Final = Rules(
     "printing",
     "rule(params, name of the result, names of operands) -> text of some params, and the others",
     absent="its params are printed by their names",

@@ -1,5 +1,6 @@
 """Caches that evict what has not been used for long (approximately LRU)."""
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -19,7 +20,7 @@ class Recent(Generic[K, V]):
         self._limit = limit
         self._new: dict[K, V] = {}
         self._old: dict[K, V] = {}
-        self.get = self._new.get
+        self.get: Callable[[K], V | None] = self._new.get
 
     def __len__(self) -> int:
         return len(self._new.keys() | self._old.keys())

@@ -14,7 +14,7 @@ computation and monads".
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import core
 from tapeless.tracer import numpy as tnp
@@ -58,7 +58,9 @@ class Ref(Cell):
     conversion_hint = "\n  A reference is no array: read what is in it, ref[...]."
 
     def __init__(self, value: Array, owner: Trace, borrowed: bool = False) -> None:
-        self.value, self.aval, self.owner = value, AbstractRef(aval_of(value)), owner
+        self.value: Any = value
+        self.aval: Final = AbstractRef(aval_of(value))
+        self.owner: Trace = owner
         self._borrowed = borrowed  # is it an argument of the function that is traced, which is not to end it?
         self._ended = self._lent = ""
 

@@ -6,7 +6,7 @@ The rules of rare families of primitives are imported when the rule of one is fi
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tapeless.tracer import primitives
 from tapeless.tracer.primitives import FREQUENT, RARE
@@ -58,7 +58,9 @@ class Table(dict[Any, Entry]):
 
     def __init__(self, name: str, entry: str, *, absent: str) -> None:
         super().__init__()
-        self.name, self.entry, self.absent = name, entry, absent
+        self.name: Final = name
+        self.entry: Final = entry
+        self.absent: Final = absent
 
     def __missing__(self, primitive: Any) -> Entry:
         if primitive in self:

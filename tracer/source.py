@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
+from typing import Final
 
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.recency import bounded
@@ -36,7 +37,9 @@ class Source:
     __slots__ = ("code", "instruction", "scope")
 
     def __init__(self, code: CodeType, instruction: int, scope: str = "") -> None:
-        self.code, self.instruction, self.scope = code, instruction, scope
+        self.code: Final = code
+        self.instruction: Final = instruction
+        self.scope: Final = scope
 
     @property
     def file(self) -> str:

@@ -6,7 +6,7 @@ that come before the arguments.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -68,7 +68,9 @@ class WrittenTracer(Tracer):
     __slots__ = ("aval", "variable")
 
     def __init__(self, trace: WritingTrace, variable: Var) -> None:
-        self.owner, self.variable, self.aval = trace, variable, variable.aval
+        self.owner: Trace = trace
+        self.variable: Final = variable
+        self.aval: ShapedArray = variable.aval
 
     def where(self) -> str:
         trace = self.owner
@@ -92,7 +94,9 @@ class ProgramCell(Cell):
     __slots__ = ("owner", "reference", "value")
 
     def __init__(self, owner: "StagingTrace", reference: Any, value: Any) -> None:
-        self.owner, self.reference, self.value = owner, reference, value
+        self.owner: Trace = owner
+        self.reference: Final = reference
+        self.value: Any = value
 
 
 class StagingTrace(WritingTrace):
@@ -102,7 +106,7 @@ class StagingTrace(WritingTrace):
 
     def __init__(self, parent: Trace, function: Any, what: str) -> None:
         super().__init__(parent, function)
-        self.what = what
+        self.what: Final = what
         self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
         self._cells: dict[int, ProgramCell] = {}
 
@@ -179,7 +183,7 @@ def _own(x: Any) -> Any:
     return exact(x.copy()) if type(x) is np.ndarray else x
 
 
-rules = Rules(
+rules: Final = Rules(
     "staging",
     "rule(trace, args, **params) -> results: the parameters hold Python functions, which it traces",
     absent="the equation is written with the parameters as they are",

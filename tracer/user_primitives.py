@@ -31,7 +31,7 @@ class UserPrimitive(Primitive):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, self._types, remember=False, takes_keys=False, registered=False)
-        self.multiple_results = False
+        self.multiple_results: bool = False
         self.rules: dict[str, Rule] = {}
 
     def rule(self, kind: str) -> Rule:

@@ -3,7 +3,7 @@
 import inspect
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import core
 
@@ -12,7 +12,9 @@ class Arguments:
     """Some arguments of a function, by position or name."""
 
     def __init__(self, numbers: tuple[int, ...], names: tuple[str, ...], who: str = "jit") -> None:
-        self.numbers, self.names, self._who = numbers, names, who
+        self.numbers: Final = numbers
+        self.names: Final = names
+        self._who = who
 
     @classmethod
     def of(cls, fun: Any, numbers: Any, names: Any, what: str, who: str = "jit") -> "Arguments":
@@ -99,8 +101,8 @@ class Statics:
     __slots__ = ("items", "key")
 
     def __init__(self, items: Any) -> None:
-        self.items = items
-        self.key = tuple((where, _exactly(value)) for group in items for where, value in group)
+        self.items: Final = items
+        self.key: Final = tuple((where, _exactly(value)) for group in items for where, value in group)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Statics) and self.key == other.key

@@ -1,7 +1,7 @@
 """References among the arguments of a mapped function: each example has a part of the array in them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.interpreters import vmap as batching
 from tapeless.interpreters.vmap import Dim
@@ -21,7 +21,7 @@ class BatchedReferences:
         self._dims, self._size = dims, size
         self._mapped = {i: x for i, (x, d) in enumerate(zip(flat, dims)) if d is not None and isinstance(x, Ref)}
         self._inner: list[Ref] = []
-        self.values = [self._mapped[i].get() if i in self._mapped else x for i, x in enumerate(flat)]
+        self.values: Final = [self._mapped[i].get() if i in self._mapped else x for i, x in enumerate(flat)]
 
     def __enter__(self) -> "BatchedReferences":
         lent: list[Ref] = []

@@ -27,7 +27,7 @@ class Programs:
         self.fast: dict[Any, Callable[[list[Any]], Any]] = {}
         self.compiled: dict[Any, Any] = {}
         self.traces: dict[Any, Any] = {}
-        self.tree = tree
+        self.tree: Any = tree
         _all.add(weakref.ref(self, _all.discard))
 
     def clear(self) -> None:

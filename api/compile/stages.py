@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -49,10 +49,13 @@ class CompiledCall:
         references: ProgramReferences | None = None,
     ) -> None:
         self.references = references
-        self.signature, self.executable, self.donated, self._options = signature, executable, donated, options
+        self.signature: Final = signature
+        self.executable: Final = executable
+        self.donated: Final = donated
+        self._options = options
         self._jaxpr, self._device, self._tree = jaxpr, executable.device, signature.out_tree
         self._call = self._call_donating if donated else executable.call
-        self.consts = list(consts)
+        self.consts: Final = list(consts)
         self._single = signature.out_tree is pytree.LEAF
 
     @classmethod
@@ -125,12 +128,15 @@ class Traced:
         function: str,
         references: ProgramReferences | None = None,
     ) -> None:
-        self.jaxpr, self.donated, self.options, self.references = jaxpr, donated, options, references
+        self.jaxpr: Final = jaxpr
+        self.donated: Final = donated
+        self.options: Final = options
+        self.references: Final = references
         found = weak_int_overflow.narrowings(jaxpr.jaxpr)
         for each in found:
             if isinstance(each.what, Literal):
                 weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
-        self.type = Signature.of_program(jaxpr, in_tree, out_tree, function, found)
+        self.type: Final = Signature.of_program(jaxpr, in_tree, out_tree, function, found)
 
     @property
     def in_tree(self) -> Any:
@@ -349,8 +355,10 @@ class ShapeDtypeStruct:
                 f"ShapeDtypeStruct: sharding={sharding!r} is not where programs are compiled for now, {here!r}.\n"
                 "  Use it within tl.default_device(device)."
             )
-        self.shape, self.dtype, self.weak_type = tuple(shape), dtypes.canonical(dtype), weak_type
-        self.sharding = sharding
+        self.shape: Final = tuple(shape)
+        self.dtype: Final = dtypes.canonical(dtype)
+        self.weak_type: Final = weak_type
+        self.sharding: Final = sharding
 
     @classmethod
     def of(cls, aval: ShapedArray) -> "ShapeDtypeStruct":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,8 @@ class Backward:
 
     def __init__(self, call: Any, point: BackwardSignature) -> None:
         self._call, self._point, self._name = call, point, name_of(call.custom.bwd)
-        self.__name__ = f"transpose_{self._name}"  # that is the map; what is given is its transpose
-        self.out_avals = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
+        self.__name__: Final = f"transpose_{self._name}"  # that is the map; what is given is its transpose
+        self.out_avals: Final = tuple([a for a in point.outs if dtypes.is_inexact(a.dtype)])
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
         """Accept any types: the rule was made for these."""

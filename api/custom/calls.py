@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence, Set
 from contextvars import ContextVar
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import holding
@@ -56,9 +56,14 @@ class CustomFunction(Generic[P, R]):
         self._signature = signature_of(fun)
         numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
         names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
-        self.fun, self.nondiff_argnums = fun, (*numbers, *[self._position(name) for name in names])
-        self.cache = RuleCache()
-        self.is_linear = True  # unless the user says that it is not meant to be
+        self.fun: Callable[P, R] = fun
+        self.nondiff_argnums: Final = (*numbers, *[self._position(name) for name in names])
+        self.cache: RuleCache = RuleCache()
+        self.is_linear: bool = True  # unless the user says that it is not meant to be
+
+    def _forget(self, check_linear: bool) -> None:
+        """Forget what was cached for another rule."""
+        self.is_linear, self.cache = check_linear, RuleCache()
 
     def __repr__(self) -> str:
         return f"<{self.primitive} of {core.describe_function(self.fun)}>"
@@ -156,12 +161,12 @@ class Nondiff:
     """Arguments without a derivative, by position. Traced arrays in them are operands; the rest is static."""
 
     def __init__(self, args: dict[int, Any]) -> None:
-        self.positions = sorted(args)
+        self.positions: Final = sorted(args)
         leaves, self._tree = pytree.flatten([args[i] for i in self.positions])
         self._leaves = [stop_gradient(x) if isinstance(x, Tracer) else x for x in leaves]
         self._traced = [k for k, x in enumerate(self._leaves) if isinstance(x, Tracer)]
-        self.operands = [self._leaves[k] for k in self._traced]
-        self.static = [x for x in self._leaves if not isinstance(x, Tracer)]
+        self.operands: Final = [self._leaves[k] for k in self._traced]
+        self.static: Final = [x for x in self._leaves if not isinstance(x, Tracer)]
 
     def values(self, operands: Sequence[Any]) -> list[Any]:
         """The arguments, with other values for the traced arrays."""
@@ -185,12 +190,16 @@ class Nondiff:
 class FlatCall:
     """One call on flat arrays: the traced arrays without a derivative, then the differentiable arguments."""
 
-    def __init__(self, custom: CustomFunction, nondiff: Nondiff, tree: Any) -> None:
-        self.custom, self.nondiff, self.tree = custom, nondiff, tree
-        self.primitive, self.n = custom.primitive, len(nondiff.operands)
+    def __init__(self, custom: CustomFunction[..., Any], nondiff: Nondiff, tree: Any) -> None:
+        self.custom: Any = custom  # a CustomFunction, whose attributes only the subclasses know
+        self.nondiff: Final = nondiff
+        self.tree: Final = tree
+        self.primitive: Final = custom.primitive
+        self.n: Final = len(nondiff.operands)
         self.out_tree: Any = None
         self._types: tuple[Any, Sequence[ShapedArray]] | None = None  # of the result, once the function was traced
-        self.__name__, self.__wrapped__ = custom.__name__, custom.fun
+        self.__name__: Final = custom.__name__
+        self.__wrapped__: Final = custom.fun
 
     def function(self, *operands: Any) -> list[Any]:
         """The function itself."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -80,8 +80,10 @@ class Converted:
     """A flat call of a function with a rule (custom_calls.FlatCall), as programs; `tracers` are its first operands."""
 
     def __init__(self, call: Any, avals: Sequence[ShapedArray], tracers: Sequence[Tracer]) -> None:
-        self._call, self._avals, self.tracers = call, tuple(avals), list(tracers)
-        self.__name__ = call.__name__
+        self._call = call
+        self._avals = tuple(avals)
+        self.tracers: Final = list(tracers)
+        self.__name__: Final = call.__name__
         self._function: tuple[Jaxpr, tuple[Any, ...]] | None = None
         self._rule: tuple[Jaxpr, tuple[Any, ...]] | None = None
         self._failed: Exception | None = None  # of the rule: raised if it is needed

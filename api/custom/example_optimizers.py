@@ -6,7 +6,7 @@ pytrees by `optimizer`. Left out: SM3.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
@@ -27,7 +27,8 @@ class OptimizerState:
     """States of an optimizer for each leaf of the parameters, and the structure of these."""
 
     def __init__(self, states: Sequence[Any], structure: Any) -> None:
-        self.states, self.structure = tuple(states), structure
+        self.states: Final = tuple(states)
+        self.structure: Final = structure
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """The states; the structure."""

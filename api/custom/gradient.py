@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tapeless.arguments.checks import check_callable
 from tapeless.custom.vjp import custom_vjp
@@ -11,8 +11,11 @@ from tapeless.tracer.jaxpr import eval_jaxpr
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def custom_gradient(fun: Callable[..., Any], *, check_linear: bool = True) -> custom_vjp:
+
+def custom_gradient(fun: Callable[P, tuple[R, Any]], *, check_linear: bool = True) -> custom_vjp[P, R]:
     """Give a function the backward rule that it returns beside its value, as `tf.custom_gradient` does.
 
     Args:
@@ -31,17 +34,18 @@ def custom_gradient(fun: Callable[..., Any], *, check_linear: bool = True) -> cu
     (9.0, Array(3., dtype=float32, weak_type=True))
     """
     check_callable("custom_gradient", fun)
+    pair_of: Callable[..., Any] = fun
 
     def fwd(*args: Any) -> tuple[Any, pytree.Partial]:
-        value, rule = _pair(fun, fun(*args))
+        value, rule = _pair(fun, pair_of(*args))
         return value, _staged(rule, value)
 
     def bwd(residuals: pytree.Partial, ct: Any) -> tuple[Any, ...]:
         cts = residuals(ct)
         return tuple(cts) if isinstance(cts, (tuple, list)) else (cts,)
 
-    defined = custom_vjp(fun)
-    defined.fun = lambda *args: _pair(fun, fun(*args))[0]
+    defined: Any = custom_vjp(fun)
+    defined.fun = lambda *args: _pair(fun, pair_of(*args))[0]
     defined.defvjp(fwd, bwd, check_linear=check_linear)
     return defined
 

@@ -5,7 +5,7 @@ not make any. Values are arrays here, in pytrees: a primitive on others raises w
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 
 class Effect:
@@ -33,7 +33,7 @@ class EffectTypes:
         return isinstance(effect, tuple(self._types))
 
 
-control_flow_allowed_effects = EffectTypes()
+control_flow_allowed_effects: Final = EffectTypes()
 
 
 class HiPrimitive:

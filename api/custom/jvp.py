@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arrays, check_callable
-from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
+from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
 from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
 from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate, with_zeros
 from tapeless.tracer import dtypes, pytree, source
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import where_true
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.primitives.elementwise import add
@@ -42,7 +43,7 @@ class custom_jvp(CustomFunction[P, R]):
     ...     return double(x), 2.0 * t
     """
 
-    primitive = custom.custom_jvp_p
+    primitive: Primitive = custom.custom_jvp_p
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class custom_jvp(CustomFunction[P, R]):
     ) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self.symbolic_zeros: bool = False
 
     def defjvp(self, jvp: Rule, symbolic_zeros: bool = False, *, check_linear: bool = True) -> Rule:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (value, tangent)`; returns it, so it can decorate.
@@ -63,8 +64,8 @@ class custom_jvp(CustomFunction[P, R]):
             in those that it is given. One that is not has no reverse mode.
         """
         check_callable("custom_jvp", jvp, "the rule")
-        self.jvp, self.symbolic_zeros, self.is_linear = jvp, symbolic_zeros, check_linear
-        self.cache = RuleCache()
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        self._forget(check_linear)
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -111,8 +112,6 @@ def _array(t: Any) -> Any:
 
 class _JVPCall(FlatCall):
     """One call of a custom_jvp function."""
-
-    custom: Any  # the custom_jvp function, which as a class's attribute would be a method to type checkers
 
     def describe_rule(self) -> str:
         """`the rule of f`."""

@@ -5,7 +5,7 @@ which `bind` is given by JAX's; of what it passes on, what has no meaning here m
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from tapeless.custom import own_primitive_names as names
 from tapeless.custom.primitives import OwnPrimitive, Translation
@@ -89,6 +89,6 @@ def _named(name: str) -> OwnPrimitive:
 
 OWN = {name: _named(name) for name in (*names.IN_LAX, *names.IN_LINALG)}
 globals().update(OWN)
-stop_gradient_p = OWN["stop_gradient_p"]
-jit_p = OwnPrimitive(_jit_p, multiple_results=True)
-custom_jvp_call_p = OwnPrimitive(custom_jvp_p, multiple_results=True)
+stop_gradient_p: Final = OWN["stop_gradient_p"]
+jit_p: Final = OwnPrimitive(_jit_p, multiple_results=True)
+custom_jvp_call_p: Final = OwnPrimitive(custom_jvp_p, multiple_results=True)

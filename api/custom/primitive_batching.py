@@ -5,7 +5,7 @@ results and where their mapped axes are.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.custom.primitives import Registry
 from tapeless.interpreters import vmap
@@ -34,9 +34,9 @@ def _of_axis_data(primitive: UserPrimitive, rule: Rule) -> Rule:
     return lambda size, name, args, dims, **params: rule(AxisData(size, name), args, dims, **params)
 
 
-primitive_batchers = Registry("batching", _of_values)  # rule(args, dims, **params) -> results, dims
-axis_primitive_batchers = Registry("batching", _of_axis)  # rule(size, name, None, args, dims, **params)
-fancy_primitive_batchers = Registry("batching", _of_axis_data)  # rule(AxisData, args, dims, **params)
+primitive_batchers: Final = Registry("batching", _of_values)  # rule(args, dims, **params) -> results, dims
+axis_primitive_batchers: Final = Registry("batching", _of_axis)  # rule(size, name, None, args, dims, **params)
+fancy_primitive_batchers: Final = Registry("batching", _of_axis_data)  # rule(AxisData, args, dims, **params)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:

@@ -7,7 +7,7 @@ None for the others.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from tapeless.custom.primitives import FunctionPrimitive, OwnPrimitive, Registry
 from tapeless.interpreters import jvp, transpose
@@ -67,8 +67,8 @@ def _jvp_by(function: Callable[..., Any], primals: Sequence[Any], tangents: Sequ
     return (outs, pushed) if several[-1] else (outs[0], pushed[0])
 
 
-primitive_jvps = Registry("jvp", own=_own_jvp)  # rule(primals, tangents, **params) -> results, their tangents
-primitive_transposes = _Transposes()  # rule(cotangents of the results, *operands, **params) -> cotangents
+primitive_jvps: Final = Registry("jvp", own=_own_jvp)  # rule(primals, tangents, **params) -> results, their tangents
+primitive_transposes: Final = _Transposes()  # rule(cotangents of the results, *operands, **params) -> cotangents
 
 
 def zeros_like_aval(aval: ShapedArray) -> Any:

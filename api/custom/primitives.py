@@ -99,7 +99,8 @@ class OwnPrimitive(LibraryPrimitive):
     """
 
     def __init__(self, operation: core.Primitive, multiple_results: bool, ours: Translation | None = None) -> None:
-        self.operation, self._multiple = operation, multiple_results
+        self.operation: core.Primitive = operation
+        self._multiple = multiple_results
         self.ours: Translation = ours or (lambda params: params)
 
     def _gives_several(self) -> bool:

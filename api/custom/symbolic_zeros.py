@@ -1,7 +1,7 @@
 """Symbolic zeros in users' rules (`symbolic_zeros=True`): tangents that are zero while tracing."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from tapeless.interpreters.jvp import structurally_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -22,7 +22,7 @@ class SymbolicZero:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray) -> None:
-        self.aval = aval
+        self.aval: Final = aval
 
     @staticmethod
     def from_primal_value(val: Any) -> "SymbolicZero":

@@ -10,11 +10,12 @@ from typing import Any, ParamSpec, TypeVar
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.held_references import holding
 from tapeless.custom.bwd import Backward, BackwardSignature, name_of
-from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff, RuleCache
+from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
 from tapeless.custom.flags import flags_kept
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import custom
 from tapeless.tracer.types import aval_of
 
@@ -39,7 +40,7 @@ class custom_vjp(CustomFunction[P, R]):
     >>> double.defvjp(lambda x: (double(x), None), lambda residuals, ct: (2.0 * ct,))
     """
 
-    primitive = custom.custom_vjp_p
+    primitive: Primitive = custom.custom_vjp_p
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class custom_vjp(CustomFunction[P, R]):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+        self.symbolic_zeros: bool = False
 
     def defvjp(
         self,
@@ -79,9 +80,8 @@ class custom_vjp(CustomFunction[P, R]):
             raise NotImplementedError("custom_vjp: optimize_remat=True does not go with symbolic_zeros=True.")
         check_callable("custom_vjp", fwd, "fwd")
         check_callable("custom_vjp", bwd, "bwd")
-        self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros, self.is_linear = symbolic_zeros, check_linear
-        self.cache = RuleCache()
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self._forget(check_linear)
 
     def rules(self) -> tuple[Callable[..., Any], ...]:
         """The two functions of the rule."""
@@ -94,8 +94,6 @@ class custom_vjp(CustomFunction[P, R]):
 
 class _VJPCall(FlatCall):
     """One call of a custom_vjp function."""
-
-    custom: Any  # the custom_vjp function, which as a class's attribute would be a method to type checkers
 
     def describe_rule(self) -> str:
         """`the forward rule f_fwd of f`."""

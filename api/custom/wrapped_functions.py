@@ -6,7 +6,7 @@ auxiliary output has a `Store` behind `f`, which it puts that output into when i
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 Function = Callable[..., Any]
 _EMPTY = object()
@@ -56,8 +56,11 @@ class WrappedFun:
         params: tuple[Any, ...],
         debug_info: Any,
     ) -> None:
-        self.f, self.f_transformed, self.transforms = f, f_transformed, transforms
-        self.params, self.debug_info = params, debug_info
+        self.f: Final = f
+        self.f_transformed: Final = f_transformed
+        self.transforms: Final = transforms
+        self.params: Final = params
+        self.debug_info: Final = debug_info
 
     @property
     def __name__(self) -> str:

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -369,10 +369,13 @@ class FlatFunction:
     """Adapter of a function of pytrees to flat arrays, which remembers the structure of its result."""
 
     def __init__(self, who: str, fun: Callable[..., Any], in_tree: Any, has_aux: bool, function: Any = None) -> None:
-        self._who, self._fun, self.in_tree, self._has_aux = who, fun, in_tree, has_aux
+        self._who = who
+        self._fun = fun
+        self.in_tree: Final = in_tree
+        self._has_aux = has_aux
         self.out_tree: Any = None
         self._aux_tree: Any = None
-        self.__name__ = _name(function or fun)
+        self.__name__: Final = _name(function or fun)
 
     def __call__(self, *flat: Any) -> list[Any]:
         out = self._fun(*pytree.unflatten(self.in_tree, flat))

@@ -6,7 +6,7 @@ one function at another point gives a map of the same structure.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.arguments.checks import structure
 from tapeless.batch.vmap import vmap
@@ -110,8 +110,12 @@ class MapType:
         name: str = "linear map",
         complex_linear: bool = False,
     ) -> None:
-        self.jaxpr, self.nonzero = program.jaxpr, program.nonzero
-        self.domain, self.codomain, self.who, self.name = domain, codomain, who, name
+        self.jaxpr: Final = program.jaxpr
+        self.nonzero: Final = program.nonzero
+        self.domain: Final = domain
+        self.codomain: Final = codomain
+        self.who: Final = who
+        self.name: Final = name
         self._complex_linear = complex_linear
 
     @property
@@ -144,7 +148,8 @@ class LinearMap:
     __array_ufunc__ = None  # so that NumPy's arrays leave their operators to us
 
     def __init__(self, map_type: MapType, residuals: Sequence[Any]) -> None:
-        self.map_type, self.residuals = map_type, list(residuals)
+        self.map_type: Final = map_type
+        self.residuals: Final = list(residuals)
 
     @classmethod
     def of(cls, program: LinearizedJaxpr, domain: Space, codomain: Space, who: str, name: str) -> "LinearMap":
@@ -284,8 +289,10 @@ class PullBack:
     """
 
     def __init__(self, linear_map: LinearMap, form: "PullBackForm") -> None:
-        self.linear_map, self._form = linear_map, form
-        self.__name__ = self.__qualname__ = form.name
+        self.linear_map: Final = linear_map
+        self._form = form
+        self.__name__: str = form.name
+        self.__qualname__ = form.name
 
     def __call__(self, cotangent: Any) -> Any:
         kind, form = self.linear_map.map_type, self._form

@@ -6,7 +6,7 @@ is in a reference, too, in place: a function that only reads adds to it.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import core, pytree
 from tapeless.tracer.numpy import zeros_like
@@ -60,10 +60,11 @@ class OfArrays:
 
     def __init__(self, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> None:
         self._fun, self._has_aux = fun, has_aux
-        leaves, self.tree = pytree.flatten(tuple(primals))
-        self.references = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+        leaves, tree = pytree.flatten(tuple(primals))
+        self.tree: Final = tree
+        self.references: Final = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
         self.primals: tuple[Any, ...] = pytree.unflatten(self.tree, values_of(leaves))
-        self.__name__ = getattr(fun, "__name__", type(fun).__name__)
+        self.__name__: Final = getattr(fun, "__name__", type(fun).__name__)
 
     def __call__(self, *args: Any) -> Any:
         leaves = pytree.leaves(args)

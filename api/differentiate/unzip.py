@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile.jit import program_of
@@ -32,7 +32,10 @@ class Unzipped:
     def __init__(
         self, primal: ClosedJaxpr, linear: Jaxpr, residuals: Residuals, transposing: Callable[[Jaxpr], Jaxpr]
     ) -> None:
-        self.primal, self.linear, self.residuals, self._transposing = primal, linear, residuals, transposing
+        self.primal: Final = primal
+        self.linear: Final = linear
+        self.residuals: Final = residuals
+        self._transposing = transposing
 
     @cached_property
     def transposed(self) -> Jaxpr:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.differentiate import residuals
@@ -28,7 +28,10 @@ class Explanation:
     """
 
     def __init__(self, name: str, closed: ClosedJaxpr, unzipped: Unzipped, rows: Tables) -> None:
-        self.name, self._closed, self.unzipped, self._rows = name, closed, unzipped, rows
+        self.name: Final = name
+        self._closed = closed
+        self.unzipped: Final = unzipped
+        self._rows = rows
 
     @property
     def primal(self) -> Phase:

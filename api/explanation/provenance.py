@@ -5,6 +5,8 @@ also knows its equation: of a program whose lines are marks, every program that 
 what it is made from, however it was simplified since.
 """
 
+from typing import Final
+
 from tapeless.tracer.jaxpr import Equation, Jaxpr, map_subjaxprs
 from tapeless.tracer.source import Source
 
@@ -16,7 +18,7 @@ class Mark(Source):
 
     def __init__(self, place: Source, equation: Equation) -> None:
         super().__init__(place.code, place.instruction)
-        self.equation = equation
+        self.equation: Final = equation
 
 
 def marked(jaxpr: Jaxpr, known: dict[Jaxpr, Jaxpr] | None = None) -> Jaxpr:

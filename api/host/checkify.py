@@ -6,7 +6,7 @@ runs, through a callback.
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,13 +36,13 @@ class ErrorCategory:
 
 
 _USER, _NAN, _DIV, _INDEX = map(ErrorCategory, ("user", "nan", "div", "index"))
-user_checks = frozenset({_USER})
-nan_checks = frozenset({_NAN})
-div_checks = frozenset({_DIV})
-index_checks = frozenset({_INDEX})
-float_checks = nan_checks | div_checks
-automatic_checks = float_checks | index_checks
-all_checks = automatic_checks | user_checks
+user_checks: Final = frozenset({_USER})
+nan_checks: Final = frozenset({_NAN})
+div_checks: Final = frozenset({_DIV})
+index_checks: Final = frozenset({_INDEX})
+float_checks: Final = nan_checks | div_checks
+automatic_checks: Final = float_checks | index_checks
+all_checks: Final = automatic_checks | user_checks
 
 
 @pytree.register_pytree_node_class
@@ -89,7 +89,7 @@ class Error:
         return f"Error({'traced' if any(isinstance(x, Tracer) for x in self._state) else self.get()})"
 
 
-init_error = Error()
+init_error: Final = Error()
 
 
 def checkify(f: Callable[..., Any], errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:

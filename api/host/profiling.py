@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tapeless.arguments.checks import check_callable
 from tapeless.lowering import devices, profiling
@@ -18,8 +18,30 @@ from tapeless.lowering import devices, profiling
 ProfileData: Any = profiling.profile_data.ProfileData
 ProfileEvent: Any = profiling.profile_data.ProfileEvent
 ProfilePlane: Any = profiling.profile_data.ProfilePlane
-_TraceMe: Any = profiling.profiler.TraceMe
-_Options: Any = profiling.profiler.ProfileOptions
+if TYPE_CHECKING:  # classes of an extension module, which type checkers cannot read
+
+    class _Options:
+        advanced_configuration: dict[str, Any]
+        duration_ms: int
+        enable_hlo_proto: bool
+        host_tracer_level: int
+        include_dataset_ops: bool
+        python_tracer_level: int
+        raise_error_on_start_failure: bool
+        repository_path: str
+        session_id: str
+        start_timestamp_ns: int
+
+    class _TraceMe:
+        def __init__(self, name: str, /, **metadata: Any) -> None: ...
+        def __enter__(self) -> Self: ...
+        def __exit__(self, *exc_info: object) -> None: ...
+        def set_metadata(self, **metadata: Any) -> None: ...
+        @staticmethod
+        def is_enabled() -> bool: ...
+
+else:
+    _Options, _TraceMe = profiling.profiler.ProfileOptions, profiling.profiler.TraceMe
 
 
 class ProfileOptions(_Options):

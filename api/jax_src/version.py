@@ -1,6 +1,8 @@
 """The version of JAX whose names and meanings we follow, which libraries ask for: the names of `jax.version`."""
 
-__version_info__ = (0, 10, 2)
-__version__ = ".".join(map(str, __version_info__))
+from typing import Final
+
+__version_info__: Final = (0, 10, 2)
+__version__: Final = ".".join(map(str, __version_info__))
 
 __all__ = ["__version__", "__version_info__"]

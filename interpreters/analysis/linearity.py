@@ -9,7 +9,7 @@ Source: Radul et al. 2023, section 3, "Linear A".
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -91,7 +91,8 @@ class Check:
     """The check of one program; `outer` is the whole that was asked about."""
 
     def __init__(self, jaxpr: Jaxpr, outer: Jaxpr) -> None:
-        self.jaxpr, self.outer = jaxpr, outer
+        self.jaxpr: Final = jaxpr
+        self.outer: Final = outer
 
     def inside(self, jaxpr: Jaxpr, facts: Facts) -> Facts:
         """Facts of the results of a program that an equation carries. Remembered for as long as it lives."""

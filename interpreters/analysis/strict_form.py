@@ -11,16 +11,18 @@ Source: Radul et al. 2023, section 3; scans and branches are ours. Left out: lin
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from tapeless.interpreters import jvp
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Fact, linear_operands
 from tapeless.tracer import core
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.source import Source
+from tapeless.tracer.types import ShapedArray
 
 
 class StrictPrimitive(Primitive):
@@ -29,10 +31,17 @@ class StrictPrimitive(Primitive):
     __slots__ = ()
 
     def __init__(self, name: str) -> None:  # not among the primitives: no rule of another table is for it
-        self.name, self.effect, self.carries_programs, self._typed = name, None, False, None
+        super().__init__(name, _no_types, registered=False)
 
 
-lit, lzero, dup, drop = map(StrictPrimitive, ("lit", "lzero", "dup", "drop"))
+def _no_types(*avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+    raise InternalError("an operation of strict form was applied")
+
+
+lit: Final = StrictPrimitive("lit")
+lzero: Final = StrictPrimitive("lzero")
+dup: Final = StrictPrimitive("dup")
+drop: Final = StrictPrimitive("drop")
 linearity.rules[lit] = lambda check, eqn, facts: facts
 linearity.rules[lzero] = lambda check, eqn, facts: (Fact.ZERO,)
 linearity.rules[dup] = lambda check, eqn, facts: facts * 2

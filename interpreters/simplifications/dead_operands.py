@@ -5,6 +5,7 @@ infinite residual.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplify import Writer, filled
@@ -38,7 +39,7 @@ def _trimmed(w: Writer, eqn: Equation) -> Equation:
     return eqn  # a result would be linear in nothing any more
 
 
-rules = Rules(
+rules: Final = Rules(
     "dead operands",
     "rule(writer, eqn) -> the equation without the operands that its programs do not read",
     absent="its operands are all computed",

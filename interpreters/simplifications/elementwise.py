@@ -1,6 +1,6 @@
 """Elementwise operations: numbers are computed, and broadcasts kept until they are needed."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
 
-operations = tuple(p for p in vars(e).values() if isinstance(p, Primitive) and p is not e.clamp_p)
+operations: Final = tuple(p for p in vars(e).values() if isinstance(p, Primitive) and p is not e.clamp_p)
 
 
 def before_broadcasts(

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,10 @@ class Rewrites:
     def __init__(
         self, primitive: Primitive, rows: Sequence[Rewrite], names: Mapping[str, Any], after: Matcher | None = None
     ) -> None:
-        self.primitive, self.rows, self._names, self._after = primitive, tuple(rows), names, after
+        self.primitive: Final = primitive
+        self.rows: Final = tuple(rows)
+        self._names = names
+        self._after = after
         self._match: Matcher | None = None
 
     def __call__(self, w: Writer, *operands: Atom, **params: Any) -> Any:

@@ -12,6 +12,7 @@ from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.types import ShapedArray
 
 Operation = Callable[[Function, Value, Value], Value]
+Reduction = tuple[Operation, Callable[[Any], Any]]  # with what it starts from, by dtype
 
 # ---- operations and what they start from ---------------------------------------------------------------------
 
@@ -71,10 +72,10 @@ def _all_ones(dtype: Any) -> Any:
     return True if dtypes.is_bool(dtype) else -1 if dtypes.is_signed(dtype) else dtypes.iinfo(dtype).max
 
 
-SUM = operation("add"), lambda dtype: 0
-PROD = operation("multiply"), lambda dtype: 1
-MAX = extreme("maximum"), lowest
-MIN = extreme("minimum"), highest
+SUM: Reduction = operation("add"), lambda dtype: 0
+PROD: Reduction = operation("multiply"), lambda dtype: 1
+MAX: Reduction = extreme("maximum"), lowest
+MIN: Reduction = extreme("minimum"), highest
 
 # ---- reductions ----------------------------------------------------------------------------------------------
 

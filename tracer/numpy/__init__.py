@@ -5,6 +5,7 @@ methods of arrays.
 """
 
 import typing as _typing
+from typing import Final
 
 import numpy as _np
 
@@ -382,7 +383,7 @@ ndarray = Array
 _METHODS = _array_methods  # importing it installed them
 _make_ufuncs(globals())
 
-iterable = _np.iterable
+iterable: Final = _np.iterable
 ComplexWarning = _np.exceptions.ComplexWarning
 
 if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used

@@ -1,7 +1,7 @@
 """Windows of a known size whose start may be traced, as indices: `x[tl.ds(i, n)]`, `x.at[tl.ds(i, n)]`."""
 
 import operator
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -26,7 +26,9 @@ class Slice:
     def __init__(self, start: Any, size: Any, stride: int = 1) -> None:
         if stride < 1:
             raise ValueError(f"ds: the stride must be at least 1, not {stride}.")
-        self.start, self.size, self.stride = start, size, stride
+        self.start: Final = start
+        self.size: Final = size
+        self.stride: Final = stride
 
     def __repr__(self) -> str:
         return f"Slice(start={self.start!r}, size={self.size!r}, stride={self.stride!r})"
@@ -36,7 +38,7 @@ class Slice:
             return NotImplemented
         return (self.start, self.size, self.stride) == (other.start, other.size, other.stride)
 
-    __hash__ = None  # type: ignore[assignment]  # a start that is an array has none
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # a start that is an array has none
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
         """Return the start and the size if they are arrays, and what is known."""

@@ -168,7 +168,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return lax.mul(inexact("rad2deg", x), 180 / np.pi)
 
 
-radians, degrees = deg2rad, rad2deg
+radians = deg2rad
+degrees = rad2deg
 
 # ---- hyperbolic ----------------------------------------------------------------------------------------------
 
@@ -203,7 +204,13 @@ def arctanh(x: ArrayLike, /) -> Array:
     return apply_inexact("arctanh", lax.atanh_p, x)
 
 
-acos, acosh, asin, asinh, atan, atanh, atan2 = arccos, arccosh, arcsin, arcsinh, arctan, arctanh, arctan2
+acos = arccos
+acosh = arccosh
+asin = arcsin
+asinh = arcsinh
+atan = arctan
+atanh = arctanh
+atan2 = arctan2
 
 
 # ---- others --------------------------------------------------------------------------------------------------

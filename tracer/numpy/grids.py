@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import broadcasted_iota, expand_dims, full, reshape, static_ints
 from tapeless.tracer.types import aval_of, by_protocol
 
-s_, index_exp = np.s_, np.index_exp
+s_: Final = np.s_
+index_exp: Final = np.index_exp
 
 # ---- grids ---------------------------------------------------------------------------------------------------
 
@@ -66,7 +67,8 @@ def _range(s: slice) -> Array:
     return linspace(start, s.stop, int(abs(step))) if isinstance(step, complex) else arange(start, s.stop, step)
 
 
-mgrid, ogrid = Grid(sparse=False), Grid(sparse=True)
+mgrid: Final = Grid(sparse=False)
+ogrid: Final = Grid(sparse=True)
 
 
 class Concatenator:
@@ -77,7 +79,7 @@ class Concatenator:
     """
 
     def __init__(self, axis: int, ndim: int, place: int) -> None:
-        self.given = axis, ndim, place
+        self.given: Final = axis, ndim, place
 
     def __getitem__(self, index: Any) -> Array:
         items = list(index) if isinstance(index, tuple) else [index]
@@ -108,7 +110,8 @@ def _with_axes(x: Any, ndim: int, place: int) -> Array:
     return reshape(array, (*(1,) * before, *array.shape, *(1,) * (more - before)))
 
 
-r_, c_ = Concatenator(0, 1, -1), Concatenator(-1, 2, 0)
+r_: Final = Concatenator(0, 1, -1)
+c_: Final = Concatenator(-1, 2, 0)
 
 # ---- flat positions ------------------------------------------------------------------------------------------
 

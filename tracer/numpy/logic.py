@@ -134,7 +134,8 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     return apply("bitwise_not", bits.not_p, x)
 
 
-invert = bitwise_invert = bitwise_not
+invert = bitwise_not
+bitwise_invert = bitwise_not
 
 
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -147,7 +148,8 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _shift("right_shift", bits.shift_right_arithmetic_p, bits.shift_right_logical_p, x1, x2)
 
 
-bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
+bitwise_left_shift = left_shift
+bitwise_right_shift = right_shift
 
 
 def _shift(name: str, signed: Primitive, unsigned: Primitive, x: ArrayLike, y: ArrayLike) -> Array:

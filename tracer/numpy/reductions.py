@@ -183,7 +183,8 @@ def min(
     return reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
 
 
-amax, amin = max, min
+amax = max
+amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:

@@ -3,7 +3,7 @@
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
@@ -76,27 +76,56 @@ class DefaultType(ScalarType):
         return dtypes.default_dtype(cls._kind)
 
 
-bool_ = ScalarType("bool")
-int2, int4, int8, int16, int32, int64 = map(ScalarType, ("int2", "int4", "int8", "int16", "int32", "int64"))
-uint2, uint4, uint8, uint16, uint32, uint64 = map(ScalarType, ("uint2", "uint4", "uint8", "uint16", "uint32", "uint64"))
-float16, bfloat16, float32, float64 = map(ScalarType, ("float16", "bfloat16", "float32", "float64"))
-float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e8m0fnu = map(
-    ScalarType, ("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu")
-)
-float8_e4m3fn, float8_e5m2, float8_e4m3b11fnuz, float8_e4m3fnuz, float8_e5m2fnuz = map(
-    ScalarType, ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz")
-)
-complex64, complex128 = map(ScalarType, ("complex64", "complex128"))
-int_, uint, float_, complex_ = (
-    DefaultType(name, kind) for name, kind in (("int_", "i"), ("uint", "u"), ("float_", "f"), ("complex_", "c"))
-)
+bool_: Final = ScalarType("bool")
+int2: Final = ScalarType("int2")
+int4: Final = ScalarType("int4")
+int8: Final = ScalarType("int8")
+int16: Final = ScalarType("int16")
+int32: Final = ScalarType("int32")
+int64: Final = ScalarType("int64")
+uint2: Final = ScalarType("uint2")
+uint4: Final = ScalarType("uint4")
+uint8: Final = ScalarType("uint8")
+uint16: Final = ScalarType("uint16")
+uint32: Final = ScalarType("uint32")
+uint64: Final = ScalarType("uint64")
+float16: Final = ScalarType("float16")
+bfloat16: Final = ScalarType("bfloat16")
+float32: Final = ScalarType("float32")
+float64: Final = ScalarType("float64")
+float4_e2m1fn: Final = ScalarType("float4_e2m1fn")
+float8_e3m4: Final = ScalarType("float8_e3m4")
+float8_e4m3: Final = ScalarType("float8_e4m3")
+float8_e8m0fnu: Final = ScalarType("float8_e8m0fnu")
+float8_e4m3fn: Final = ScalarType("float8_e4m3fn")
+float8_e5m2: Final = ScalarType("float8_e5m2")
+float8_e4m3b11fnuz: Final = ScalarType("float8_e4m3b11fnuz")
+float8_e4m3fnuz: Final = ScalarType("float8_e4m3fnuz")
+float8_e5m2fnuz: Final = ScalarType("float8_e5m2fnuz")
+complex64: Final = ScalarType("complex64")
+complex128: Final = ScalarType("complex128")
+int_: Final = DefaultType("int_", "i")
+uint: Final = DefaultType("uint", "u")
+float_: Final = DefaultType("float_", "f")
+complex_: Final = DefaultType("complex_", "c")
 bool = bool_
-half, single, double, csingle, cdouble = float16, float32, float64, complex64, complex128
+half = float16
+single = float32
+double = float64
+csingle = complex64
+cdouble = complex128
 
-generic, number, integer, inexact = np.generic, np.number, np.integer, np.inexact
-object_, character, flexible = np.object_, np.character, np.flexible
-signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
-floating, complexfloating = np.floating, np.complexfloating
+generic = np.generic
+number = np.number
+integer = np.integer
+inexact = np.inexact
+object_ = np.object_
+character = np.character
+flexible = np.flexible
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+floating = np.floating
+complexfloating = np.complexfloating
 _CATEGORIES = (
     *(generic, number, integer, inexact, signedinteger, unsignedinteger, floating, complexfloating),
     *(extended, prng_key),

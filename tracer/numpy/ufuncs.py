@@ -6,7 +6,7 @@ set on them. What reductions have a function of their own for is that function; 
 
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,8 +47,12 @@ class ufunc(metaclass=_IsUfunc):
     """
 
     def __init__(self, function: Callable[..., Any], nin: int, nout: int, name: str, identity: Any = None) -> None:
-        self.function, self.nin, self.nout, self.identity = function, nin, nout, identity
-        self.__name__, self.__doc__ = name, function.__doc__
+        self.function: Final = function
+        self.nin: Final = nin
+        self.nout: Final = nout
+        self.identity: Final = identity
+        self.__name__: Final = name
+        self.__doc__ = function.__doc__
 
     @property
     def nargs(self) -> int:

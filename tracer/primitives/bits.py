@@ -4,7 +4,7 @@ None has a derivative but `reduce_precision`, whose tangents are rounded like it
 dtype, or rank 0. Source: the StableHLO specification.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,15 +21,15 @@ def _same(name: str, allowed: str) -> Primitive:
     return Primitive(name, kinds.same(name, allowed))
 
 
-not_p = _same("not", kinds.BITS)
-and_p = _same("and", kinds.BITS)
-or_p = _same("or", kinds.BITS)
-xor_p = _same("xor", kinds.BITS)
-shift_left_p = _same("shift_left", kinds.INTEGER)
-shift_right_logical_p = _same("shift_right_logical", kinds.INTEGER)
-shift_right_arithmetic_p = _same("shift_right_arithmetic", kinds.INTEGER)
-population_count_p = _same("population_count", kinds.INTEGER)
-clz_p = _same("clz", kinds.INTEGER)
+not_p: Final = _same("not", kinds.BITS)
+and_p: Final = _same("and", kinds.BITS)
+or_p: Final = _same("or", kinds.BITS)
+xor_p: Final = _same("xor", kinds.BITS)
+shift_left_p: Final = _same("shift_left", kinds.INTEGER)
+shift_right_logical_p: Final = _same("shift_right_logical", kinds.INTEGER)
+shift_right_arithmetic_p: Final = _same("shift_right_arithmetic", kinds.INTEGER)
+population_count_p: Final = _same("population_count", kinds.INTEGER)
+clz_p: Final = _same("clz", kinds.INTEGER)
 
 
 def bitwise_not(x: ArrayLike) -> Array:
@@ -109,7 +109,7 @@ def _bitcast_type(x: ShapedArray, *, dtype: np.dtype[Any]) -> tuple[ShapedArray,
     return (ShapedArray(x.shape[:-1], dtype),)
 
 
-bitcast_convert_type_p = Primitive("bitcast_convert_type", _bitcast_type)
+bitcast_convert_type_p: Final = Primitive("bitcast_convert_type", _bitcast_type)
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
@@ -131,4 +131,4 @@ def _reduce_precision_type(x: ShapedArray, *, exponent_bits: int, mantissa_bits:
     return (joint_type("reduce_precision", (x,), kinds.FLOAT),)
 
 
-reduce_precision_p = Primitive("reduce_precision", _reduce_precision_type)
+reduce_precision_p: Final = Primitive("reduce_precision", _reduce_precision_type)

@@ -1,7 +1,7 @@
 """Calls of programs: jit."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
@@ -41,4 +41,4 @@ def _list(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(str, avals))})"
 
 
-jit_p = Primitive("jit", _jit_type, remember=False)
+jit_p: Final = Primitive("jit", _jit_type, remember=False)

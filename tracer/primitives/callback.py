@@ -5,7 +5,7 @@ What is called takes flat NumPy arrays and the types its results must have, and 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def _pure_callback_type(
     return result_avals
 
 
-pure_callback_p = Primitive("pure_callback", _pure_callback_type, remember=False, takes_keys=False)
+pure_callback_p: Final = Primitive("pure_callback", _pure_callback_type, remember=False, takes_keys=False)
 
 
 def io_callback(
@@ -49,7 +49,7 @@ def _io_callback_type(
     return result_avals
 
 
-io_callback_p = Primitive("io_callback", _io_callback_type, remember=False, effect="io", takes_keys=False)
+io_callback_p: Final = Primitive("io_callback", _io_callback_type, remember=False, effect="io", takes_keys=False)
 
 
 def debug_callback(callback: Callback, *args: Any, ordered: bool = False) -> None:
@@ -61,7 +61,9 @@ def _debug_callback_type(*avals: ShapedArray, callback: Callback, ordered: bool)
     return ()
 
 
-debug_callback_p = Primitive("debug_callback", _debug_callback_type, remember=False, effect="debug", takes_keys=False)
+debug_callback_p: Final = Primitive(
+    "debug_callback", _debug_callback_type, remember=False, effect="debug", takes_keys=False
+)
 
 
 def call_host(callback: Callback, avals: Sequence[ShapedArray], arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:

@@ -1,7 +1,7 @@
 """Rematerialization primitives: checkpoint (a call that is computed again), name, move between memories, barriers, and
 a use that keeps a value from being dropped."""
 
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import linear_vars, pytree
 from tapeless.tracer.array import Array
@@ -26,7 +26,7 @@ def _checkpoint_type(*avals: ShapedArray, jaxpr: Jaxpr, policy: Any, prevent_cse
     return call.result_types("checkpoint", jaxpr, avals)
 
 
-checkpoint_p = Primitive("checkpoint", _checkpoint_type, remember=False)
+checkpoint_p: Final = Primitive("checkpoint", _checkpoint_type, remember=False)
 
 
 def name(x: Any, name: str) -> Array:
@@ -38,7 +38,7 @@ def _name_type(x: ShapedArray, *, name: str) -> tuple[ShapedArray, ...]:
     return (x,)
 
 
-name_p = Primitive("name", _name_type, takes_keys=True)
+name_p: Final = Primitive("name", _name_type, takes_keys=True)
 
 
 def move(x: Any, src: str, dst: str) -> Array:
@@ -50,7 +50,7 @@ def _move_type(x: ShapedArray, *, src: str, dst: str) -> tuple[ShapedArray, ...]
     return (x,)
 
 
-move_p = Primitive("move", _move_type, takes_keys=True)
+move_p: Final = Primitive("move", _move_type, takes_keys=True)
 
 
 def materialize(x: Any) -> Array:
@@ -66,7 +66,7 @@ def _materialize_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x,)
 
 
-materialize_p = Primitive("materialize", _materialize_type, takes_keys=True)
+materialize_p: Final = Primitive("materialize", _materialize_type, takes_keys=True)
 
 
 def optimization_barrier(*xs: Any) -> tuple[Any, ...]:
@@ -78,7 +78,7 @@ def _optimization_barrier_type(*xs: ShapedArray) -> tuple[ShapedArray, ...]:
     return xs
 
 
-optimization_barrier_p = Primitive("optimization_barrier", _optimization_barrier_type, takes_keys=True)
+optimization_barrier_p: Final = Primitive("optimization_barrier", _optimization_barrier_type, takes_keys=True)
 
 
 def _mark_barrier(linear_in: tuple[bool, ...]) -> tuple[dict[str, Any], tuple[bool, ...]]:
@@ -103,4 +103,4 @@ def _dce_sink_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return ()
 
 
-dce_sink_p = Primitive("dce_sink", _dce_sink_type, effect="debug", takes_keys=True)
+dce_sink_p: Final = Primitive("dce_sink", _dce_sink_type, effect="debug", takes_keys=True)

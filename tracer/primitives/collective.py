@@ -7,6 +7,7 @@ Gathering and scattering keep the rank, as the `tiled=True` of the public functi
 """
 
 from collections.abc import Hashable
+from typing import Final
 
 import numpy as np
 
@@ -43,9 +44,9 @@ def _reduction(name: str, kinds: str) -> Primitive:
     return Primitive(name, typing_rule)
 
 
-psum_p = _reduction("psum", NUMERIC)
-pmax_p = _reduction("pmax", ANY)
-pmin_p = _reduction("pmin", ANY)
+psum_p: Final = _reduction("psum", NUMERIC)
+pmax_p: Final = _reduction("pmax", ANY)
+pmin_p: Final = _reduction("pmin", ANY)
 
 # ---- gathering and scattering --------------------------------------------------------------------------------
 
@@ -66,7 +67,7 @@ def _all_gather_type(
     return (_resized(x, axis, x.shape[axis] * axis_size),)
 
 
-all_gather_p = Primitive("all_gather", _all_gather_type)
+all_gather_p: Final = Primitive("all_gather", _all_gather_type)
 
 
 def psum_scatter(x: ArrayLike, axis_names: Names, axis_size: int, axis: int, groups: Groups = None) -> Array:
@@ -87,7 +88,7 @@ def _psum_scatter_type(
     return (_resized(x, axis, _part("psum_scatter", x, axis, axis_size)),)
 
 
-psum_scatter_p = Primitive("psum_scatter", _psum_scatter_type)
+psum_scatter_p: Final = Primitive("psum_scatter", _psum_scatter_type)
 
 
 def all_to_all(
@@ -110,7 +111,7 @@ def _all_to_all_type(
     return (_resized(cut, concat_axis, cut.shape[concat_axis] * axis_size),)
 
 
-all_to_all_p = Primitive("all_to_all", _all_to_all_type)
+all_to_all_p: Final = Primitive("all_to_all", _all_to_all_type)
 
 
 def _resized(x: ShapedArray, axis: int, n: int) -> ShapedArray:
@@ -139,7 +140,7 @@ def _ppermute_type(
     return (x,)
 
 
-ppermute_p = Primitive("ppermute", _ppermute_type)
+ppermute_p: Final = Primitive("ppermute", _ppermute_type)
 
 
 def axis_index(axis_names: Names, axis_size: int) -> Array:
@@ -151,4 +152,4 @@ def _axis_index_type(*, axis_names: Names, axis_size: int) -> tuple[ShapedArray,
     return (ShapedArray((), np.dtype(np.int32)),)
 
 
-axis_index_p = Primitive("axis_index", _axis_index_type)
+axis_index_p: Final = Primitive("axis_index", _axis_index_type)

@@ -4,7 +4,7 @@ The first two are found in finitely many reflections, which they keep in the ele
 limit of an iteration. Source: Golub and Van Loan 2013, chapters 7.4 and 8.3; LAPACK, gehrd, sytrd, hetrd and gees.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -91,6 +91,6 @@ def _one_less(a: ShapedArray) -> ShapedArray:
     return a.update(shape=(*a.shape[:-2], a.shape[-1] - 1), weak_type=False)
 
 
-hessenberg_p = Primitive("hessenberg", _hessenberg_type)
-tridiagonal_p = Primitive("tridiagonal", _tridiagonal_type)
-schur_p = Primitive("schur", _schur_type)
+hessenberg_p: Final = Primitive("hessenberg", _hessenberg_type)
+tridiagonal_p: Final = Primitive("tridiagonal", _tridiagonal_type)
+schur_p: Final = Primitive("schur", _schur_type)

@@ -4,9 +4,9 @@ Both are linear in each operand, take a precision, and may accumulate in another
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,7 +31,8 @@ class Precision(Enum):
     HIGH = "high"
     HIGHEST = "highest"
 
-    __hash__ = object.__hash__  # that of Enum is written in Python, and every look-up of a product's type asks it
+    # That of Enum is written in Python, and every look-up of a product's type asks it.
+    __hash__: Callable[[Any], int] = object.__hash__
 
 
 Precisions = tuple[Any, Any]  # of Precision, or one DotAlgorithmPreset twice
@@ -240,7 +241,7 @@ def _product(x: ShapedArray, y: ShapedArray, shape: tuple[int, ...], preferred: 
     return ShapedArray(shape, preferred or x.dtype, x.weak_type and y.weak_type and preferred is None)
 
 
-dot_general_p = Primitive("dot_general", _dot_general_type)
+dot_general_p: Final = Primitive("dot_general", _dot_general_type)
 
 
 # ---- convolution ---------------------------------------------------------------------------------------------
@@ -459,4 +460,4 @@ def _check_groups(x: ShapedArray, y: ShapedArray, numbers: ConvDimensionNumbers,
         )
 
 
-conv_general_dilated_p = Primitive("conv_general_dilated", _conv_general_dilated_type)
+conv_general_dilated_p: Final = Primitive("conv_general_dilated", _conv_general_dilated_type)

@@ -5,7 +5,7 @@ of users' functions and pytrees are in `tapeless.lax`. Source: the StableHLO spe
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def _cond_type(index: ShapedArray, *operands: ShapedArray, branches: tuple[Jaxpr
     return branches[0].out_avals
 
 
-cond_p = Primitive("cond", _cond_type, remember=False)
+cond_p: Final = Primitive("cond", _cond_type, remember=False)
 
 
 def while_loop(
@@ -76,7 +76,7 @@ def _while_type(
     return body.out_avals
 
 
-while_p = Primitive("while", _while_type, remember=False)
+while_p: Final = Primitive("while", _while_type, remember=False)
 
 
 def scan(
@@ -133,7 +133,7 @@ def stacked_type(x: ShapedArray, length: int) -> ShapedArray:
     return x.update(shape=(length, *x.shape))
 
 
-scan_p = Primitive("scan", _scan_type, remember=False)
+scan_p: Final = Primitive("scan", _scan_type, remember=False)
 
 
 def _check_gives(who: str, jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import staging
 from tapeless.tracer.core import Primitive
@@ -20,8 +20,8 @@ def _custom_type(name: str, *avals: ShapedArray, custom: Any, jaxpr: Jaxpr, n_co
 # `traced(avals)` the function as a program with its constants. Written into another program, these become the first
 # `n_consts` operands, and `jaxpr` the program; before that both are None. Of a function with a backward rule, the
 # tangents that `rule` gives come from `custom_linear`.
-custom_jvp_p = Primitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
-custom_vjp_p = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
+custom_jvp_p: Final = Primitive("custom_jvp", partial(_custom_type, "custom_jvp"), remember=False)
+custom_vjp_p: Final = Primitive("custom_vjp", partial(_custom_type, "custom_vjp"), remember=False)
 
 
 def call_custom(*args: Any, custom: Any, jaxpr: Jaxpr | None, n_consts: int | None) -> tuple[Any, ...]:
@@ -46,7 +46,7 @@ def _custom_linear_type(*avals: ShapedArray, pull: Any, n: int) -> tuple[ShapedA
     return pull.out_avals
 
 
-custom_linear_p = Primitive("custom_linear", _custom_linear_type, remember=False)
+custom_linear_p: Final = Primitive("custom_linear", _custom_linear_type, remember=False)
 
 
 def push_forward(*args: Any, pull: Any, n: int) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """custom_vmap: calls of functions with a batching rule of their own."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
@@ -33,5 +33,5 @@ def _mark(linear_in: tuple[bool, ...], *, rule: Any, jaxpr: Jaxpr, n_consts: int
     return {"rule": rule, "jaxpr": program, "n_consts": n_consts}, [every or v.linear for v in program.outvars]
 
 
-custom_vmap_p = Primitive("custom_vmap", _custom_vmap_type, remember=False)
+custom_vmap_p: Final = Primitive("custom_vmap", _custom_vmap_type, remember=False)
 linear_vars.rules[custom_vmap_p] = _mark

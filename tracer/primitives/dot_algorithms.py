@@ -4,6 +4,7 @@ Source: StableHLO spec, dot_general, `algorithm`. What a platform has of them is
 operands on CPU only where their type is another than that of the operands, and is more precise otherwise.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -69,7 +70,7 @@ class DotAlgorithmPreset(Enum):
     F32_F32_F32 = "F32_F32_F32"
     F64_F64_F64 = "F64_F64_F64"
 
-    __hash__ = object.__hash__  # as of Precision
+    __hash__: Callable[[Any], int] = object.__hash__  # as of Precision
 
     def __str__(self) -> str:
         return self.name

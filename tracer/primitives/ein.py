@@ -8,7 +8,7 @@ Source: Bernstein et al. 2020, section 5.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -215,7 +215,7 @@ def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...])
                 )
 
 
-ein_p = Primitive("ein", _ein_type)
+ein_p: Final = Primitive("ein", _ein_type)
 
 
 def _ein_text(params: dict[str, Any], result: str, operands: Sequence[str]) -> tuple[str, dict[str, Any]]:

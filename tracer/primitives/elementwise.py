@@ -7,7 +7,7 @@ Source: the StableHLO specification, and DLMF chapter 4 for branches of the elem
 """
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
@@ -34,20 +34,20 @@ def _real_part(name: str, allowed: str) -> Primitive:
 # ---- arithmetic ----------------------------------------------------------------------------------------------
 
 
-neg_p = _same("neg", kinds.NUMERIC)
-add_p = _same("add", kinds.NUMERIC)
-sub_p = _same("sub", kinds.NUMERIC)
-mul_p = _same("mul", kinds.NUMERIC)
-div_p = _same("div", kinds.NUMERIC)
-rem_p = _same("rem", kinds.REAL)
-max_p = _same("max", kinds.ANY)
-min_p = _same("min", kinds.ANY)
-sign_p = _same("sign", kinds.NUMERIC)
-abs_p = _real_part("abs", kinds.NUMERIC)
-floor_p = _same("floor", kinds.FLOAT)
-ceil_p = _same("ceil", kinds.FLOAT)
-nextafter_p = _same("nextafter", kinds.FLOAT)
-square_p = _same("square", kinds.NUMERIC)
+neg_p: Final = _same("neg", kinds.NUMERIC)
+add_p: Final = _same("add", kinds.NUMERIC)
+sub_p: Final = _same("sub", kinds.NUMERIC)
+mul_p: Final = _same("mul", kinds.NUMERIC)
+div_p: Final = _same("div", kinds.NUMERIC)
+rem_p: Final = _same("rem", kinds.REAL)
+max_p: Final = _same("max", kinds.ANY)
+min_p: Final = _same("min", kinds.ANY)
+sign_p: Final = _same("sign", kinds.NUMERIC)
+abs_p: Final = _real_part("abs", kinds.NUMERIC)
+floor_p: Final = _same("floor", kinds.FLOAT)
+ceil_p: Final = _same("ceil", kinds.FLOAT)
+nextafter_p: Final = _same("nextafter", kinds.FLOAT)
+square_p: Final = _same("square", kinds.NUMERIC)
 
 
 def neg(x: ArrayLike) -> Array:
@@ -128,7 +128,7 @@ def _round_type(x: ShapedArray, *, rounding_method: RoundingMethod) -> tuple[Sha
     return (joint_type("round", (x,), kinds.FLOAT),)
 
 
-round_p = Primitive("round", _round_type)
+round_p: Final = Primitive("round", _round_type)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -139,9 +139,9 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 # ---- powers --------------------------------------------------------------------------------------------------
 
 
-sqrt_p = _same("sqrt", kinds.INEXACT)
-rsqrt_p = _same("rsqrt", kinds.INEXACT)
-cbrt_p = _same("cbrt", kinds.FLOAT)
+sqrt_p: Final = _same("sqrt", kinds.INEXACT)
+rsqrt_p: Final = _same("rsqrt", kinds.INEXACT)
+cbrt_p: Final = _same("cbrt", kinds.FLOAT)
 
 
 def sqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
@@ -186,7 +186,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> tuple[ShapedArray, ...]:
     return (joint_type("integer_pow", (x,), kinds.NUMERIC),)
 
 
-integer_pow_p = Primitive("integer_pow", _integer_pow_type)
+integer_pow_p: Final = Primitive("integer_pow", _integer_pow_type)
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
@@ -200,31 +200,31 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
     return (joint_type("pow", (x, y), kinds.NUMERIC),)
 
 
-pow_p = Primitive("pow", _pow_type)
+pow_p: Final = Primitive("pow", _pow_type)
 
 
 # ---- elementary functions ------------------------------------------------------------------------------------
 
 
-exp_p = _same("exp", kinds.INEXACT)
-exp2_p = _same("exp2", kinds.INEXACT)
-expm1_p = _same("expm1", kinds.INEXACT)
-log_p = _same("log", kinds.INEXACT)
-log1p_p = _same("log1p", kinds.INEXACT)
-logistic_p = _same("logistic", kinds.INEXACT)
-sin_p = _same("sin", kinds.INEXACT)
-cos_p = _same("cos", kinds.INEXACT)
-tan_p = _same("tan", kinds.INEXACT)
-asin_p = _same("asin", kinds.INEXACT)
-acos_p = _same("acos", kinds.INEXACT)
-atan_p = _same("atan", kinds.INEXACT)
-atan2_p = _same("atan2", kinds.FLOAT)
-sinh_p = _same("sinh", kinds.INEXACT)
-cosh_p = _same("cosh", kinds.INEXACT)
-tanh_p = _same("tanh", kinds.INEXACT)
-asinh_p = _same("asinh", kinds.INEXACT)
-acosh_p = _same("acosh", kinds.INEXACT)
-atanh_p = _same("atanh", kinds.INEXACT)
+exp_p: Final = _same("exp", kinds.INEXACT)
+exp2_p: Final = _same("exp2", kinds.INEXACT)
+expm1_p: Final = _same("expm1", kinds.INEXACT)
+log_p: Final = _same("log", kinds.INEXACT)
+log1p_p: Final = _same("log1p", kinds.INEXACT)
+logistic_p: Final = _same("logistic", kinds.INEXACT)
+sin_p: Final = _same("sin", kinds.INEXACT)
+cos_p: Final = _same("cos", kinds.INEXACT)
+tan_p: Final = _same("tan", kinds.INEXACT)
+asin_p: Final = _same("asin", kinds.INEXACT)
+acos_p: Final = _same("acos", kinds.INEXACT)
+atan_p: Final = _same("atan", kinds.INEXACT)
+atan2_p: Final = _same("atan2", kinds.FLOAT)
+sinh_p: Final = _same("sinh", kinds.INEXACT)
+cosh_p: Final = _same("cosh", kinds.INEXACT)
+tanh_p: Final = _same("tanh", kinds.INEXACT)
+asinh_p: Final = _same("asinh", kinds.INEXACT)
+acosh_p: Final = _same("acosh", kinds.INEXACT)
+atanh_p: Final = _same("atanh", kinds.INEXACT)
 
 
 def exp(x: ArrayLike, *, accuracy: None = None) -> Array:
@@ -345,9 +345,9 @@ def atanh(x: ArrayLike) -> Array:
 # ---- complex numbers -----------------------------------------------------------------------------------------
 
 
-real_p = _real_part("real", kinds.COMPLEX)
-imag_p = _real_part("imag", kinds.COMPLEX)
-conj_p = _same("conj", kinds.COMPLEX)
+real_p: Final = _real_part("real", kinds.COMPLEX)
+imag_p: Final = _real_part("imag", kinds.COMPLEX)
+conj_p: Final = _same("conj", kinds.COMPLEX)
 
 
 def real(x: ArrayLike) -> Array:
@@ -375,19 +375,19 @@ def _complex_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
     return (aval.update(dtype=dtypes.complex_of(aval.dtype)),)
 
 
-complex_p = Primitive("complex", _complex_type)
+complex_p: Final = Primitive("complex", _complex_type)
 
 
 # ---- comparison ----------------------------------------------------------------------------------------------
 
 
-eq_p = _predicate("eq", kinds.ANY, takes_keys=True)
-ne_p = _predicate("ne", kinds.ANY, takes_keys=True)
-lt_p = _predicate("lt", kinds.ORDERED)
-le_p = _predicate("le", kinds.ORDERED)
-gt_p = _predicate("gt", kinds.ORDERED)
-ge_p = _predicate("ge", kinds.ORDERED)
-is_finite_p = _predicate("is_finite", kinds.FLOAT)
+eq_p: Final = _predicate("eq", kinds.ANY, takes_keys=True)
+ne_p: Final = _predicate("ne", kinds.ANY, takes_keys=True)
+lt_p: Final = _predicate("lt", kinds.ORDERED)
+le_p: Final = _predicate("le", kinds.ORDERED)
+gt_p: Final = _predicate("gt", kinds.ORDERED)
+ge_p: Final = _predicate("ge", kinds.ORDERED)
+is_finite_p: Final = _predicate("is_finite", kinds.FLOAT)
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
@@ -457,7 +457,7 @@ def _select_n_type(which: ShapedArray, *cases: ShapedArray) -> tuple[ShapedArray
     return (out.update(shape=kinds.joint_shape("select_n", (which, *cases))),)
 
 
-select_n_p = Primitive("select_n", _select_n_type, takes_keys=True)
+select_n_p: Final = Primitive("select_n", _select_n_type, takes_keys=True)
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
@@ -479,14 +479,14 @@ def _clamp_type(lower: ShapedArray, x: ShapedArray, upper: ShapedArray) -> tuple
     return (out,)
 
 
-clamp_p = Primitive("clamp", _clamp_type)
+clamp_p: Final = Primitive("clamp", _clamp_type)
 
 
 # ---- conversion ----------------------------------------------------------------------------------------------
 
 
-copy_p = _same("copy", kinds.ANY, takes_keys=True)
-stop_gradient_p = _same("stop_gradient", kinds.ANY, takes_keys=True)
+copy_p: Final = _same("copy", kinds.ANY, takes_keys=True)
+stop_gradient_p: Final = _same("stop_gradient", kinds.ANY, takes_keys=True)
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = False) -> Array:
@@ -508,7 +508,7 @@ def _convert_type(x: ShapedArray, *, dtype: Any, weak_type: bool) -> tuple[Shape
     return (x.update(dtype=dtype, weak_type=weak_type),)
 
 
-convert_element_type_p = Primitive("convert_element_type", _convert_type)
+convert_element_type_p: Final = Primitive("convert_element_type", _convert_type)
 
 
 def copy(x: ArrayLike) -> Array:

@@ -5,7 +5,7 @@ their own. Source: DLMF chapter 7.
 """
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import chebyshev_tables as tables
 from tapeless.tracer.array import Array, ArrayLike
@@ -21,11 +21,11 @@ def _floating(name: str) -> Primitive:
     return Primitive(name, kinds.same(name, kinds.FLOAT))
 
 
-erfcx_p = _floating("erfcx")
-dawsn_p = _floating("dawsn")
-ndtr_p = _floating("ndtr")
-log_ndtr_p = _floating("log_ndtr")
-ndtri_p = _floating("ndtri")
+erfcx_p: Final = _floating("erfcx")
+dawsn_p: Final = _floating("dawsn")
+ndtr_p: Final = _floating("ndtr")
+log_ndtr_p: Final = _floating("log_ndtr")
+ndtri_p: Final = _floating("ndtri")
 
 
 def erfcx(x: ArrayLike) -> Array:

@@ -1,6 +1,6 @@
 """Factorizations of general matrices, with determinants, adjugates and pseudo-inverses."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def _lu_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return x.strong(), integers.update(shape=(*batch, min(m, n))), integers.update(shape=(*batch, m))
 
 
-lu_p = Primitive("lu", _lu_type)
+lu_p: Final = Primitive("lu", _lu_type)
 
 # ---- qr ------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ def _qr_type(x: ShapedArray, *, full_matrices: bool, pivoting: bool) -> tuple[Sh
     return (*factors, places) if pivoting else factors
 
 
-qr_p = Primitive("qr", _qr_type)
+qr_p: Final = Primitive("qr", _qr_type)
 
 
 def geqrf(x: ArrayLike) -> tuple[Array, Array]:
@@ -90,7 +90,7 @@ def _geqrf_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return x.strong(), x.update(shape=(*batch, min(m, n)), weak_type=False)
 
 
-geqrf_p = Primitive("geqrf", _geqrf_type)
+geqrf_p: Final = Primitive("geqrf", _geqrf_type)
 
 # ---- determinants --------------------------------------------------------------------------------------------
 
@@ -115,8 +115,8 @@ def _adjugate_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
 
-det_p = Primitive("det", _det_type)
-adjugate_p = Primitive("adjugate", _adjugate_type)
+det_p: Final = Primitive("det", _det_type)
+adjugate_p: Final = Primitive("adjugate", _adjugate_type)
 
 # ---- pseudo-inverse ------------------------------------------------------------------------------------------
 
@@ -138,4 +138,4 @@ def _pinv_type(x: ShapedArray, *, rtol: float, hermitian: bool) -> tuple[ShapedA
     return (x.update(shape=(*batch, n, m), weak_type=False),)
 
 
-pinv_p = Primitive("pinv", _pinv_type)
+pinv_p: Final = Primitive("pinv", _pinv_type)

@@ -10,6 +10,7 @@ IRFFT last; the others are transformed as by FFT and IFFT.
 
 import enum
 from collections.abc import Sequence
+from typing import Final
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -92,4 +93,4 @@ def _fft_type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     return (x.update(shape=(*x.shape[:-n], *made), dtype=dtype, weak_type=False),)
 
 
-fft_p = Primitive("fft", _fft_type)
+fft_p: Final = Primitive("fft", _fft_type)

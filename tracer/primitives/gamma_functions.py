@@ -4,6 +4,8 @@ All are elementwise and real. Operands have one shape and one floating point dty
 Source: DLMF chapter 5; Abramowitz & Stegun 1964, chapter 6.
 """
 
+from typing import Final
+
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
@@ -14,13 +16,13 @@ def _floating(name: str) -> Primitive:
     return Primitive(name, kinds.same(name, kinds.FLOAT))
 
 
-gamma_p = _floating("gamma")
-beta_p = _floating("beta")
-betaln_p = _floating("betaln")
-comb_p = _floating("comb")
-poch_p = _floating("poch")
-xlogy_p = _floating("xlogy")
-xlog1py_p = _floating("xlog1py")
+gamma_p: Final = _floating("gamma")
+beta_p: Final = _floating("beta")
+betaln_p: Final = _floating("betaln")
+comb_p: Final = _floating("comb")
+poch_p: Final = _floating("poch")
+xlogy_p: Final = _floating("xlogy")
+xlog1py_p: Final = _floating("xlog1py")
 
 
 def gamma(x: ArrayLike) -> Array:

@@ -8,7 +8,7 @@ mode (`GatherScatterMode`) for windows that are not inside the operand.
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def _dynamic_slice_type(
     return (x.update(shape=slice_sizes),)
 
 
-dynamic_slice_p = Primitive("dynamic_slice", _dynamic_slice_type, takes_keys=True)
+dynamic_slice_p: Final = Primitive("dynamic_slice", _dynamic_slice_type, takes_keys=True)
 
 
 def dynamic_update_slice(
@@ -99,7 +99,7 @@ def _dynamic_update_slice_type(
     return (x.update(weak_type=x.weak_type and update.weak_type),)
 
 
-dynamic_update_slice_p = Primitive("dynamic_update_slice", _dynamic_update_slice_type, takes_keys=True)
+dynamic_update_slice_p: Final = Primitive("dynamic_update_slice", _dynamic_update_slice_type, takes_keys=True)
 
 
 def _check_window(
@@ -277,7 +277,7 @@ def _gather_type(
     return (operand.update(shape=windows_shape(indices, dimension_numbers, slice_sizes)),)
 
 
-gather_p = Primitive("gather", _gather_type, takes_keys=True)
+gather_p: Final = Primitive("gather", _gather_type, takes_keys=True)
 
 
 def index_take(
@@ -470,8 +470,8 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True, takes_keys: bool
     return Primitive(name, typing_rule, takes_keys=takes_keys)
 
 
-scatter_p = _scatter_primitive("scatter", numbers_only=False, takes_keys=True)
-scatter_add_p = _scatter_primitive("scatter_add")
-scatter_mul_p = _scatter_primitive("scatter_mul")
-scatter_min_p = _scatter_primitive("scatter_min", numbers_only=False)
-scatter_max_p = _scatter_primitive("scatter_max", numbers_only=False)
+scatter_p: Final = _scatter_primitive("scatter", numbers_only=False, takes_keys=True)
+scatter_add_p: Final = _scatter_primitive("scatter_add")
+scatter_mul_p: Final = _scatter_primitive("scatter_mul")
+scatter_min_p: Final = _scatter_primitive("scatter_min", numbers_only=False)
+scatter_max_p: Final = _scatter_primitive("scatter_max", numbers_only=False)

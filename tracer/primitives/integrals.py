@@ -4,7 +4,7 @@ All are elementwise and real, of one floating point operand. Source: DLMF chapte
 """
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,13 +35,13 @@ def _floating(name: str) -> Primitive:
     return Primitive(name, kinds.same(name, kinds.FLOAT))
 
 
-exp1_p = _floating("exp1")
-expi_p = _floating("expi")
-sine_integral_p = _floating("sine_integral")
-cosine_integral_p = _floating("cosine_integral")
-fresnel_sine_p = _floating("fresnel_sine")
-fresnel_cosine_p = _floating("fresnel_cosine")
-spence_p = _floating("spence")
+exp1_p: Final = _floating("exp1")
+expi_p: Final = _floating("expi")
+sine_integral_p: Final = _floating("sine_integral")
+cosine_integral_p: Final = _floating("cosine_integral")
+fresnel_sine_p: Final = _floating("fresnel_sine")
+fresnel_cosine_p: Final = _floating("fresnel_cosine")
+spence_p: Final = _floating("spence")
 
 
 def exp1(x: ArrayLike) -> Array:

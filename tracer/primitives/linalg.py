@@ -1,6 +1,6 @@
 """Triangular matrices: Cholesky's factor, and systems with them, for batches of matrices."""
 
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -42,7 +42,7 @@ def _cholesky_type(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
 
-cholesky_p = Primitive("cholesky", _cholesky_type)
+cholesky_p: Final = Primitive("cholesky", _cholesky_type)
 
 
 def triangular_solve(
@@ -90,7 +90,7 @@ def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, *
     return (b.strong(),)
 
 
-triangular_solve_p = Primitive("triangular_solve", _triangular_solve_type)
+triangular_solve_p: Final = Primitive("triangular_solve", _triangular_solve_type)
 
 
 def check_square(who: str, x: ShapedArray, given: str) -> None:

@@ -1,7 +1,7 @@
 """Solving linear systems whose matrix is a function: x such that `matvec(x) = b`, by a solver of the user's."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tapeless.tracer import linear_vars
 from tapeless.tracer.core import Primitive
@@ -53,5 +53,5 @@ def _mark(linear_in: tuple[bool, ...], *, system: Any, counts: Any) -> tuple[dic
     return {"system": system, "counts": counts}, [True] * len(system[2].outvars)
 
 
-linear_solve_p = Primitive("linear_solve", _linear_solve_type, remember=False)
+linear_solve_p: Final = Primitive("linear_solve", _linear_solve_type, remember=False)
 linear_vars.rules[linear_solve_p] = _mark

@@ -1,5 +1,7 @@
 """The platform that a program is compiled for, which is not known before."""
 
+from typing import Final
+
 import numpy as np
 
 from tapeless.tracer.array import Array
@@ -21,4 +23,4 @@ def _platform_index_type(*, platforms: Platforms) -> tuple[ShapedArray, ...]:
     return (ShapedArray((), np.dtype(np.int32)),)
 
 
-platform_index_p = Primitive("platform_index", _platform_index_type)
+platform_index_p: Final = Primitive("platform_index", _platform_index_type)

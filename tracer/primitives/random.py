@@ -6,7 +6,7 @@ by itself, in any order and on any device. Source: Salmon et al. 2011, "Parallel
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def _threefry2x32_type(*words: ShapedArray) -> tuple[ShapedArray, ...]:
     return out.strong(), out.strong()
 
 
-threefry2x32_p = Primitive("threefry2x32", _threefry2x32_type)
+threefry2x32_p: Final = Primitive("threefry2x32", _threefry2x32_type)
 
 
 # ---- XLA's generators ----------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _rng_bit_generator_type(
     return key.strong(), ShapedArray(shape, dtype)
 
 
-rng_bit_generator_p = Primitive("rng_bit_generator", _rng_bit_generator_type)
+rng_bit_generator_p: Final = Primitive("rng_bit_generator", _rng_bit_generator_type)
 
 # ---- keys ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ def random_wrap(words: ArrayLike) -> Array:
     return random_wrap_p.bind(words)[0]
 
 
-random_wrap_p = Primitive("random_wrap", lambda words: (keys_of_words(words),), takes_keys=True)
+random_wrap_p: Final = Primitive("random_wrap", lambda words: (keys_of_words(words),), takes_keys=True)
 
 
 def random_unwrap(keys: ArrayLike) -> Array:
@@ -124,4 +124,4 @@ def _random_unwrap_type(keys: ShapedArray) -> tuple[ShapedArray, ...]:
     return (words,)
 
 
-random_unwrap_p = Primitive("random_unwrap", _random_unwrap_type, takes_keys=True)
+random_unwrap_p: Final = Primitive("random_unwrap", _random_unwrap_type, takes_keys=True)

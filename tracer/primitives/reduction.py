@@ -4,7 +4,7 @@ Sums and products of float16 and bfloat16 are accumulated as XLA sees fit: on CP
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -77,13 +77,13 @@ def _reduction(name: str, kinds: str) -> Primitive:
     return Primitive(name, typing_rule)
 
 
-reduce_sum_p = _reduction("reduce_sum", NUMERIC)
-reduce_prod_p = _reduction("reduce_prod", NUMERIC)
-reduce_max_p = _reduction("reduce_max", ANY)
-reduce_min_p = _reduction("reduce_min", ANY)
-reduce_and_p = _reduction("reduce_and", BITS)
-reduce_or_p = _reduction("reduce_or", BITS)
-reduce_xor_p = _reduction("reduce_xor", BITS)
+reduce_sum_p: Final = _reduction("reduce_sum", NUMERIC)
+reduce_prod_p: Final = _reduction("reduce_prod", NUMERIC)
+reduce_max_p: Final = _reduction("reduce_max", ANY)
+reduce_min_p: Final = _reduction("reduce_min", ANY)
+reduce_and_p: Final = _reduction("reduce_and", BITS)
+reduce_or_p: Final = _reduction("reduce_or", BITS)
+reduce_xor_p: Final = _reduction("reduce_xor", BITS)
 
 
 # ---- positions of extremes -----------------------------------------------------------------------------------
@@ -121,8 +121,8 @@ def _position(name: str) -> Primitive:
     return Primitive(name, typing_rule)
 
 
-argmax_p = _position("argmax")
-argmin_p = _position("argmin")
+argmax_p: Final = _position("argmax")
+argmin_p: Final = _position("argmin")
 
 
 # ---- cumulative ----------------------------------------------------------------------------------------------
@@ -174,11 +174,11 @@ def _cumulative(name: str, kinds: str) -> Primitive:
     return Primitive(name, typing_rule)
 
 
-cumsum_p = _cumulative("cumsum", NUMERIC)
-cumprod_p = _cumulative("cumprod", NUMERIC)
-cummax_p = _cumulative("cummax", ORDERED)
-cummin_p = _cumulative("cummin", ORDERED)
-cumlogsumexp_p = _cumulative("cumlogsumexp", FLOAT)
+cumsum_p: Final = _cumulative("cumsum", NUMERIC)
+cumprod_p: Final = _cumulative("cumprod", NUMERIC)
+cummax_p: Final = _cumulative("cummax", ORDERED)
+cummin_p: Final = _cumulative("cummin", ORDERED)
+cumlogsumexp_p: Final = _cumulative("cumlogsumexp", FLOAT)
 
 
 def linear_recurrence(decay: ArrayLike, operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -203,4 +203,4 @@ def _linear_recurrence_type(decay: ShapedArray, x: ShapedArray, *, axis: int, re
     return (aval,)
 
 
-linear_recurrence_p = Primitive("linear_recurrence", _linear_recurrence_type)
+linear_recurrence_p: Final = Primitive("linear_recurrence", _linear_recurrence_type)

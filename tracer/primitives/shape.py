@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def _broadcast_in_dim_type(x: ShapedArray, *, shape: tuple[int, ...], dims: tupl
     return (x.update(shape=shape),)
 
 
-broadcast_in_dim_p = Primitive("broadcast_in_dim", _broadcast_in_dim_type, takes_keys=True)
+broadcast_in_dim_p: Final = Primitive("broadcast_in_dim", _broadcast_in_dim_type, takes_keys=True)
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = None) -> Array:
@@ -151,7 +151,7 @@ def _iota_type(*, dtype: np.dtype[Any], shape: tuple[int, ...], dimension: int) 
     return (ShapedArray(shape, dtype),)
 
 
-iota_p = Primitive("iota", _iota_type)
+iota_p: Final = Primitive("iota", _iota_type)
 
 
 # ---- the same elements in another shape ----------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
     return (out,)
 
 
-reshape_p = Primitive("reshape", _reshape_type, takes_keys=True)
+reshape_p: Final = Primitive("reshape", _reshape_type, takes_keys=True)
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -227,7 +227,7 @@ def _transpose_type(x: ShapedArray, *, permutation: tuple[int, ...]) -> tuple[Sh
     return (x.update(shape=tuple(x.shape[i] for i in permutation)),)
 
 
-transpose_p = Primitive("transpose", _transpose_type, takes_keys=True)
+transpose_p: Final = Primitive("transpose", _transpose_type, takes_keys=True)
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
@@ -242,7 +242,7 @@ def _rev_type(x: ShapedArray, *, dimensions: tuple[int, ...]) -> tuple[ShapedArr
     return (x,)
 
 
-rev_p = Primitive("rev", _rev_type, takes_keys=True)
+rev_p: Final = Primitive("rev", _rev_type, takes_keys=True)
 
 
 # ---- joining -------------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def _resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
-concatenate_p = Primitive("concatenate", _concatenate_type, takes_keys=True)
+concatenate_p: Final = Primitive("concatenate", _concatenate_type, takes_keys=True)
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
@@ -322,7 +322,7 @@ def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConf
     return (x.update(shape=shape, weak_type=x.weak_type and value.weak_type),)
 
 
-pad_p = Primitive("pad", _pad_type, takes_keys=True)
+pad_p: Final = Primitive("pad", _pad_type, takes_keys=True)
 
 
 # ---- cutting -------------------------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def _slice_type(
     return (x.update(shape=shape),)
 
 
-slice_p = Primitive("slice", _slice_type, takes_keys=True)
+slice_p: Final = Primitive("slice", _slice_type, takes_keys=True)
 
 
 def slice_in_dim(
@@ -403,4 +403,4 @@ def _split_type(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[S
     return tuple(x.update(shape=_resized(x.shape, axis, n)) for n in sizes)
 
 
-split_p = Primitive("split", _split_type, takes_keys=True)
+split_p: Final = Primitive("split", _split_type, takes_keys=True)

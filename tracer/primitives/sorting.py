@@ -1,7 +1,7 @@
 """Sorting: of several arrays by the first of them, and the largest elements."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -54,7 +54,7 @@ def _sort_type(*xs: ShapedArray, dimension: int, is_stable: bool, num_keys: int)
     return xs
 
 
-sort_p = Primitive("sort", _sort_type)
+sort_p: Final = Primitive("sort", _sort_type)
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
@@ -85,7 +85,7 @@ def _top_k_type(x: ShapedArray, *, k: int) -> tuple[ShapedArray, ...]:
     return out, out.update(dtype=dtypes.canonical("int32"), weak_type=False)
 
 
-top_k_p = Primitive("top_k", _top_k_type)
+top_k_p: Final = Primitive("top_k", _top_k_type)
 
 
 def take_along_axis(operand: ArrayLike, places: ArrayLike, axis: int) -> Array:

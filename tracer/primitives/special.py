@@ -4,7 +4,7 @@ Operands have one shape and one floating point dtype, or rank 0. Source: Abramow
 """
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
@@ -18,22 +18,22 @@ def _floating(name: str) -> Primitive:
     return Primitive(name, kinds.same(name, kinds.FLOAT))
 
 
-erf_p = _floating("erf")
-erfc_p = _floating("erfc")
-erf_inv_p = _floating("erf_inv")
-lgamma_p = _floating("lgamma")
-digamma_p = _floating("digamma")
-polygamma_p = _floating("polygamma")
-zeta_p = _floating("zeta")
-igamma_p = _floating("igamma")
-igammac_p = _floating("igammac")
-igamma_grad_a_p = _floating("igamma_grad_a")
-random_gamma_grad_p = _floating("random_gamma_grad")
-betainc_p = _floating("betainc")
-bessel_i0_p = _floating("bessel_i0")
-bessel_i1_p = _floating("bessel_i1")
-bessel_i0e_p = _floating("bessel_i0e")
-bessel_i1e_p = _floating("bessel_i1e")
+erf_p: Final = _floating("erf")
+erfc_p: Final = _floating("erfc")
+erf_inv_p: Final = _floating("erf_inv")
+lgamma_p: Final = _floating("lgamma")
+digamma_p: Final = _floating("digamma")
+polygamma_p: Final = _floating("polygamma")
+zeta_p: Final = _floating("zeta")
+igamma_p: Final = _floating("igamma")
+igammac_p: Final = _floating("igammac")
+igamma_grad_a_p: Final = _floating("igamma_grad_a")
+random_gamma_grad_p: Final = _floating("random_gamma_grad")
+betainc_p: Final = _floating("betainc")
+bessel_i0_p: Final = _floating("bessel_i0")
+bessel_i1_p: Final = _floating("bessel_i1")
+bessel_i0e_p: Final = _floating("bessel_i0e")
+bessel_i1e_p: Final = _floating("bessel_i1e")
 
 
 def erf(x: ArrayLike) -> Array:

@@ -2,7 +2,7 @@
 
 import operator
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -92,7 +92,7 @@ def _eigh_type(x: ShapedArray, *, lower: bool, compute_v: bool) -> tuple[ShapedA
     return (x.strong(), w) if compute_v else (w,)
 
 
-eigh_p = Primitive("eigh", _eigh_type)
+eigh_p: Final = Primitive("eigh", _eigh_type)
 
 # ---- eigenvalues of general matrices -------------------------------------------------------------------------
 
@@ -131,7 +131,7 @@ def _eig_type(x: ShapedArray, *, left: bool, right: bool, vector_derivatives: bo
     return vectors.update(shape=x.shape[:-1]), *[vectors] * (left + right)
 
 
-eig_p = Primitive("eig", _eig_type)
+eig_p: Final = Primitive("eig", _eig_type)
 
 # ---- singular values -----------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, routine:
     return x.update(shape=(*batch, m, p), weak_type=False), s, x.update(shape=(*batch, q, n), weak_type=False)
 
 
-svd_p = Primitive("svd", _svd_type)
+svd_p: Final = Primitive("svd", _svd_type)
 
 # ---- both ----------------------------------------------------------------------------------------------------
 

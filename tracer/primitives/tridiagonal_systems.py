@@ -1,5 +1,7 @@
 """Systems of linear equations with tridiagonal matrices."""
 
+from typing import Final
+
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.kinds import listed
@@ -39,4 +41,4 @@ def _tridiagonal_solve_type(
     return (b.strong(),)
 
 
-tridiagonal_solve_p = Primitive("tridiagonal_solve", _tridiagonal_solve_type)
+tridiagonal_solve_p: Final = Primitive("tridiagonal_solve", _tridiagonal_solve_type)

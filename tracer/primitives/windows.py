@@ -5,7 +5,7 @@ Source: StableHLO spec, reduce_window and select_and_scatter.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -237,10 +237,10 @@ def _windowed(name: str, kinds: str) -> Primitive:
     return Primitive(name, typing_rule)
 
 
-reduce_window_sum_p = _windowed("reduce_window_sum", NUMERIC)
-reduce_window_prod_p = _windowed("reduce_window_prod", NUMERIC)
-reduce_window_max_p = _windowed("reduce_window_max", ORDERED)
-reduce_window_min_p = _windowed("reduce_window_min", ORDERED)
+reduce_window_sum_p: Final = _windowed("reduce_window_sum", NUMERIC)
+reduce_window_prod_p: Final = _windowed("reduce_window_prod", NUMERIC)
+reduce_window_max_p: Final = _windowed("reduce_window_max", ORDERED)
+reduce_window_min_p: Final = _windowed("reduce_window_min", ORDERED)
 
 
 # ---- by the position of an extreme ---------------------------------------------------------------------------
@@ -330,5 +330,5 @@ def _check_dtypes(name: str, a: ShapedArray, b: ShapedArray) -> None:
         raise TypeError(f"{name}: operands must be of one floating-point dtype, not {a} and {b}. Convert with astype.")
 
 
-select_and_gather_add_p = Primitive("select_and_gather_add", _select_and_gather_add_type)
-select_and_scatter_add_p = Primitive("select_and_scatter_add", _select_and_scatter_add_type)
+select_and_gather_add_p: Final = Primitive("select_and_gather_add", _select_and_gather_add_type)
+select_and_scatter_add_p: Final = Primitive("select_and_scatter_add", _select_and_scatter_add_type)

@@ -1,7 +1,7 @@
 """The classes of nodes as an object, as libraries ask for it: `tree_util.default_registry`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.tracer.pytree import (
     IsLeaf,
@@ -57,4 +57,4 @@ class PyTreeRegistry:
         register_dataclass(type, data_fields, meta_fields)
 
 
-default_registry = PyTreeRegistry()
+default_registry: Final = PyTreeRegistry()

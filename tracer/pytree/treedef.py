@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from tapeless.tracer.pytree import deep_trees
 from tapeless.tracer.pytree.codegen import builder, matcher
@@ -42,7 +42,9 @@ class Node:
     __slots__ = ("_mutable", "aux", "flats", "interned", "nested", "type")
 
     def __init__(self, node_type: NodeType, aux: Any, interned: bool) -> None:
-        self.type, self.aux, self.interned = node_type, aux, interned
+        self.type: Final = node_type
+        self.aux: Final = aux
+        self.interned: Final = interned
         self._mutable: bool | None = None
         self.flats: dict[int, PyTreeDef] = {}
         self.nested: dict[tuple[int, ...], PyTreeDef] = {}
@@ -181,8 +183,11 @@ class PyTreeDef:
     def __init__(
         self, node: Node, children: "tuple[PyTreeDef, ...] | None", num_leaves: int, num_nodes: int, interned: bool
     ) -> None:
-        self.node, self._children, self.interned = node, children, interned
-        self.num_leaves, self.num_nodes = num_leaves, num_nodes
+        self.node: Final = node
+        self._children = children
+        self.interned: Final = interned
+        self.num_leaves: Final = num_leaves
+        self.num_nodes: Final = num_nodes
         self.depth: int = 1 + max([child.depth for child in children or ()], default=0)
         self._hash: int | None = None
         self._match: Callable[[Any], list[Any] | None] | None = None
@@ -329,7 +334,7 @@ Opener: TypeAlias = Callable[[Any], tuple[Sequence[Any], Node]]
 openers: dict[type, Opener] = {}
 node_types: dict[type, NodeType] = {}
 leaf_types: set[type] = set()
-classes_lock = threading.RLock()
+classes_lock: Final = threading.RLock()
 
 
 def opener(node_type: NodeType) -> Opener:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Final
 
 from tapeless.interpreters.simplifications.fusion.affine_values import comparisons
 from tapeless.interpreters.simplifications.fusion.licence import summed
@@ -29,7 +30,7 @@ class Kind(Enum):
 _COMPUTED = frozenset((Kind.SUM, Kind.RUNNING))
 Kinds = Sequence[Kind | None]
 _SUMS = frozenset((reduce_sum_p, dot_general_p))
-kinds = Rules(
+kinds: Final = Rules(
     "fusion kinds",
     "rule(eqn, kind of each operand) -> kind of the result, or None",
     absent="its result is not worth following",
@@ -129,7 +130,7 @@ for _primitive in (s.transpose_p, s.reshape_p, s.rev_p, s.slice_p, e.neg_p):
     kinds[_primitive] = _same
 for _primitive in (e.add_p, e.sub_p):
     kinds[_primitive] = _of_sum
-for _primitive, _ in comparisons.items():
+for _primitive, _bracket in comparisons.items():
     kinds[_primitive] = _of_comparison
 for _primitive in _SUMS:
     kinds[_primitive] = lambda eqn, given: Kind.SUM

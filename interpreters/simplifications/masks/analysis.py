@@ -12,7 +12,7 @@ No linear operation is added. Of known values, masks are combined and coefficien
 from collections.abc import Collection, Sequence
 from functools import lru_cache, reduce
 from operator import and_
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwise
 from tapeless.interpreters.rows import index_row
@@ -30,13 +30,13 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.terms.term import Sum, Use
 
-inside = Rules(
+inside: Final = Rules(
     "masks inside",
     "rule(sinking, eqn, region of each result) -> the equation with masks sunk into its programs, or the same; "
     "region of each operand",
     absent="masks of its results stay outside its programs",
 )
-choosing = Rules(
+choosing: Final = Rules(
     "masks chosen inside",
     "rule(eqn) -> whether its programs choose without a select_n, as branches do",
     absent="only a select_n in its programs chooses",
@@ -100,8 +100,8 @@ class Sinking:
 
     def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
         self.jaxpr = jaxpr
-        self.w = MaskWriter(jaxpr)
-        self.coefficients = Coefficients(self.w)
+        self.w: Final = MaskWriter(jaxpr)
+        self.coefficients: Final = Coefficients(self.w)
         self.where: dict[Atom, Region | None] = {}  # where linear values are read
         self._programs: dict[Equation, Equation] = {}
         self._noting = True  # is there a choice that could be left out?
