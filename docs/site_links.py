@@ -16,6 +16,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         path = posixpath.normpath(posixpath.join(folder, match["path"]))
         if path.startswith("docs/") and path.endswith(".md"):
             return match[0]
+        if path.startswith("docs/") and path.endswith(".ipynb"):  # a page, by notebook_pages.py
+            return f"]({match['path'].removesuffix('.ipynb')}.md{match['rest']})"
         return f"]({config['repo_url']}/blob/main/{path}{match['rest']})"
 
     parts = FENCE.split(markdown)  # code is at odd positions
