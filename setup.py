@@ -16,7 +16,12 @@ RELATIVE_LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s]+)\)")
 def description() -> str:
     """The README with absolute links."""
     source = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
-    return RELATIVE_LINK.sub(rf"]({source}/blob/main/\1)", (ROOT / "README.md").read_text("utf-8"))
+
+    def absolute(match: re.Match[str]) -> str:
+        kind = "raw" if match[1].endswith(".svg") else "blob"  # a page about a picture is no picture
+        return f"]({source}/{kind}/main/{match[1]})"
+
+    return RELATIVE_LINK.sub(absolute, (ROOT / "README.md").read_text("utf-8"))
 
 
 if __name__ == "__main__":

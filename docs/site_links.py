@@ -14,7 +14,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 
     def rewritten(match: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, match["path"]))
-        if path.startswith("docs/") and path.endswith(".md"):
+        if path.startswith("docs/") and path.endswith((".md", ".svg")):
             return match[0]
         if path.startswith("docs/") and path.endswith(".ipynb"):  # a page, by notebook_pages.py
             return f"]({match['path'].removesuffix('.ipynb')}.md{match['rest']})"

@@ -35,4 +35,5 @@ def test_links_of_the_description_are_absolute():
     text = runpy.run_path(str(ROOT / "setup.py"))["description"]()
     links = re.findall(r"\]\(([^)]*)\)", text)
     assert f"{PROJECT['urls']['Source']}/blob/main/docs/tour.md" in links
+    assert f"{PROJECT['urls']['Source']}/raw/main/docs/explain.svg" in links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
