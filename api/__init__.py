@@ -156,6 +156,7 @@ __all__ = [
     "host_id",
     "host_ids",
     "image",
+    "index",
     "io_callback",
     "jacfwd",
     "jacobian",
@@ -237,6 +238,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
         extend,
         flatten_util,
         image,
+        index,
         nn,
         ops,
         optimizers,
@@ -273,7 +275,8 @@ else:
     _LATE = {
         "": (
             "ad ad_checkpoint checkpoint_policies core custom_batching custom_derivatives debug dlpack experimental"
-            " extend flatten_util image nn ops optimizers profiler random ref scipy sharding stages testing typing"
+            " extend flatten_util image index nn ops optimizers profiler random ref scipy sharding stages testing"
+            " typing"
         ),
         "batch.pmap": "pmap",
         "compile.named_call": "named_call",

@@ -30,9 +30,15 @@ def vmap(
     function: Any = None,
     name: Hashable | None = None,
     spmd_axis_name: Any = None,
+    positions: Any = None,
 ) -> tuple[list[Any], list[Dim]]:
-    """Apply a flat function to `size` examples at once: its results, and where their mapped axes are."""
+    """Apply a flat function to `size` examples at once: its results, and where their mapped axes are.
+
+    `positions`, if given, is the argument that holds the numbers of the examples, 0 to size - 1: it indexes `ein`.
+    """
     trace = BatchTrace(core.current_trace(), size, function or f, name, spmd_axis_name)
+    if positions is not None:
+        trace.know(positions)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims)]
     outs = core.under_new(trace, axes.binding, name, size, f, *given)
     pairs = [trace.split(x) for x in outs]
@@ -89,7 +95,15 @@ class BatchTrace(Trace):
         self.control_flow: Final = control_flow.get()
         self.spmd_axis_name: Final = spmd_axis_name  # of the mesh axes that hold the examples
         # Rules hand primitives to the parent, and know whose axis is mapped.
-        self._for_rules = {core.current: parent, _name: name, control_flow: self.control_flow}
+        self._for_rules: dict[ContextVar[Any], Any] = {
+            core.current: parent,
+            _name: name,
+            control_flow: self.control_flow,
+        }
+
+    def know(self, positions: Any) -> None:
+        """Let rules know the operand that holds the numbers of the examples."""
+        self._for_rules[_positions] = positions
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         pairs = [self.split(x) for x in args]
@@ -151,6 +165,8 @@ calling_later: Table[None] = Table(
     absent="the axis names of its collectives are found in its parameters",
 )
 _name: ContextVar[Hashable | None] = ContextVar("mapped axis", default=None)
+_positions: ContextVar[Any] = ContextVar("numbers of examples", default=None)
+positions: Final = _positions.get  # the operand that holds the numbers of the examples whose rule is running
 axis_name: Final = _name.get  # of the axis whose rule is running; None if it has none
 
 

@@ -102,11 +102,11 @@ def _ein_vmap(
     size: int, args: Sequence[Any], dims: Sequence[vmap.Dim], *, terms: Sum, shape: Any, dtype: Any, precision: Any
 ) -> Any:
     """One more variable, by which the result and what is mapped are indexed."""
-    mapped = [_mapped(t, size, dims) for t in terms]
+    mapped = [_mapped(t, size, args, dims) for t in terms]
     return (ein(args, mapped, (size, *shape), dtype=dtype, precision=precision),), [0]
 
 
-def _mapped(t: Term, size: int, dims: Sequence[vmap.Dim]) -> Term:
+def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -> Term:
     sizes, more = [*t.sizes, size], list[Bracket]()
     example = Affine(0, ((len(t.sizes), 1),))
 
@@ -116,6 +116,9 @@ def _mapped(t: Term, size: int, dims: Sequence[vmap.Dim]) -> Term:
 
     symbols: dict[Any, Affine] = {}
     for s in dict.fromkeys([s for a in _indices(t) for s, _ in a.symbols if dims[s.operand] is not None]):
+        if args[s.operand] is vmap.positions() and s.low <= 0 and s.high >= size - 1:
+            symbols[s] = example
+            continue
         symbols[s] = Affine(s.low, ((len(sizes), 1),))
         sizes.append(s.high - s.low + 1)
         more.append(Lookup(symbols[s], s.operand, (example,), (s.low, s.high)))

@@ -173,6 +173,10 @@ class WindowError(TypeError):
     """A window is among the items of an index: see dynamic_windows.py, which takes it out."""
 
 
+class BodyIndexError(TypeError):
+    """An index of a body of `index.build` is among the items: see tracer/indices/reads.py, which reads by it."""
+
+
 class _MaskPosition(NamedTuple):
     """The positions along one axis of a mask's true elements."""
 
@@ -192,6 +196,8 @@ def _read(item: Any) -> list[Any]:
     elif isinstance(item, np.generic) or not isinstance(item, (Array, np.ndarray)):
         if hasattr(item, "window_of"):
             raise WindowError("a window with a traced start cannot stand here: use lax.dynamic_slice.")
+        if hasattr(item, "is_affine"):
+            raise BodyIndexError("an index of a body cannot stand here: use index.scatter to write by it.")
         item = _number(item)
     if isinstance(item, int):
         return [item]
@@ -251,6 +257,8 @@ def _entry(aval: ShapedArray, axis: int, item: Any) -> Cut | int:
         return inside(aval, axis, item)
     if item == _WHOLE:
         return Cut(0, n, 1)
+    if any(hasattr(end, "is_affine") for end in (item.start, item.stop, item.step)):
+        raise BodyIndexError("the bounds of a slice cannot be indices of a body.")
     try:
         start, stop, step = item.indices(n)
     except TracerIntegerConversionError:

@@ -15,6 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
+    BodyIndexError,
     Cut,
     IndexPlan,
     SingleBooleanError,
@@ -55,6 +56,8 @@ def getitem(x: Array, index: Any) -> Array:
         plan, positions = plan_index(x.aval, index)
     except WindowError:
         return getitem(*windows().without_windows(x, index))
+    except BodyIndexError:
+        return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
     return read(x, plan, positions)
 
 

@@ -36,3 +36,14 @@ def test_choices_by_linear_values_are_no_masks():
     found = tl.jit(tl.grad(norm, (0, 1)), static_argnums=2)(a, b, iterated)
     for x, y in zip(found, wanted, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-8)  # iterated until the square of the residual is 1e-20
+
+
+def test_choice_by_an_index_in_a_jitted_function():
+    """The choice, which stands for a slice and a pad, is one of tangents until masks are sunk."""
+
+    def f(x):
+        return tnp.where(tnp.arange(3) >= 1, tnp.log(x), 0)
+
+    x = tnp.array([0.0, 1.0, 2.0])
+    for g in (f, tl.jit(f)):
+        np.testing.assert_array_equal(tl.grad(lambda x, g=g: g(x).sum())(x), [0, 1, 0.5])

@@ -1,0 +1,231 @@
+"""The index language: arrays by formulas of their elements.
+
+`build(n, lambda i: ...)` is the array whose element i the body says; `sum(m, lambda j: ...)` adds over an index. In a
+body `A[i, 2 * j + 1]` reads an element, and 0 outside of A; a product with a condition, `(i == j) * x[i]`, is 0 where
+the condition is false, whatever it is a product of. A body is traced once and written as bulk operations: reads at
+affine indices become slices, contractions and convolutions, never loops over elements.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless import lax
+from tapeless.arguments.checks import check_callable
+from tapeless.interpreters.index_bodies import over
+from tapeless.tracer import numpy as tnp
+from tapeless.tracer import pytree
+from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.numpy import asarray
+from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.primitives.shape import iota, static_shape
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
+
+__all__ = [
+    "Index",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "build",
+    "cond",
+    "exists",
+    "fold",
+    "forall",
+    "gather",
+    "max",
+    "min",
+    "prod",
+    "scan",
+    "scatter",
+    "sum",
+    "where",
+]
+
+Shape = int | Sequence[int]
+Body = Callable[..., Any]
+Reduction = Callable[..., Any]
+
+
+def build(shape: Shape, fn: Body) -> Any:
+    """Make the array whose element at i, j, ... is `fn(i, j, ...)`.
+
+    Args:
+      shape: one number, or one for each index.
+      fn: indices -> an element, an array, or a pytree of these.
+    Returns: [*shape, *element] for each leaf.
+    Raises: TypeError if `fn` is no function of as many indices, if it asks for the value of one, or if a shape depends
+      on one; IndexError for a number outside of an axis, negative ones among them.
+
+    >>> build((2, 3), lambda i, j: 10 * i + j)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    """
+    return _evaluated("build", shape, fn)
+
+
+def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
+    """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
+    check_callable(name, fn)
+    sizes = static_shape((shape,) if isinstance(shape, int) else shape, f"index.{name}")
+    axes = tuple(range(len(sizes)))
+    trees = list[pytree.PyTreeDef]()
+
+    def body(*indices: Index) -> Sequence[Any]:
+        leaves, tree = pytree.flatten(fn(*indices))
+        trees.append(tree)
+        return [array_operand(f"index.{name}", x) for x in leaves]
+
+    def finish(results: Sequence[Any]) -> Sequence[Any]:
+        return results if reduced is None else [reduced(x, axis=axes) for x in results]
+
+    outs = over(body, sizes, fn, finish)
+    return pytree.unflatten(trees[-1], outs)
+
+
+def _reduction(name: str, reduced: Reduction, what: str) -> Callable[[Shape, Body], Any]:
+    def reduce(shape: Shape, fn: Body) -> Any:
+        return _evaluated(name, shape, fn, reduced)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"""{what}
+
+    Args:
+      shape: one number, or one for each index.
+      fn: indices -> an element, an array, or a pytree of these.
+    Returns: [*element] for each leaf.
+    Raises: what `build` raises; ValueError for a maximum or minimum over no element.
+    """
+    return reduce
+
+
+sum = _reduction("sum", tnp.sum, "Add `fn(i, j, ...)` over all indices.")
+prod = _reduction("prod", tnp.prod, "Multiply `fn(i, j, ...)` over all indices.")
+max = _reduction("max", tnp.max, "Find the maximum of `fn(i, j, ...)` over all indices.")
+min = _reduction("min", tnp.min, "Find the minimum of `fn(i, j, ...)` over all indices.")
+any = exists = _reduction("exists", tnp.any, "Tell whether `fn(i, j, ...)` is true for some indices.")
+all = forall = _reduction("forall", tnp.all, "Tell whether `fn(i, j, ...)` is true for all indices.")
+
+
+def _flat(search: Reduction) -> Reduction:
+    """Search the axes in front as one."""
+    return lambda x, axis: search(x.reshape(-1, *x.shape[len(axis) :]), axis=0)
+
+
+argmax = _reduction("argmax", _flat(tnp.argmax), "Find the first place of the maximum, counted along all indices.")
+argmin = _reduction("argmin", _flat(tnp.argmin), "Find the first place of the minimum, counted along all indices.")
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Choose an element: x where the condition is true, y where it is false; pytrees leaf by leaf.
+
+    Neither the value nor a derivative depends on what is not chosen: it may be infinite or nan, or read outside.
+    Raises: TypeError or ValueError if the trees differ in structure.
+    """
+    leaves, tree = pytree.flatten(x)
+    others = pytree.flatten_up_to(tree, y)
+    return pytree.unflatten(tree, [tnp.where(condition, a, b) for a, b in zip(leaves, others, strict=True)])
+
+
+def cond(condition: Any, on_true: Any, on_false: Any) -> Any:
+    """Choose between the results of two functions without arguments, or two values: both are computed.
+
+    Raises: as `where`.
+    """
+    return where(condition, *[x() if callable(x) else x for x in (on_true, on_false)])
+
+
+# ---- loops ---------------------------------------------------------------------------------------------------
+
+
+def fold(fn: Callable[[Any, Index], Any], init: Any, n: int) -> Any:
+    """Apply `carry = fn(carry, k)` for k from 0 to n - 1, starting with `init`.
+
+    Args:
+      fn: carry, index -> a carry of the same structure, shapes and dtypes; it may read arrays of outside by k.
+      init: pytree of arrays.
+      n: number of steps.
+    Returns: the last carry.
+    Raises: TypeError if the carry changes its type.
+
+    >>> import tapeless.numpy as tnp
+    >>> y = tnp.array([2.0, 3.0, 4.0])
+    >>> fold(lambda c, k: c * y[k], 1.0, 3)
+    Array(24., dtype=float32)
+    """
+    check_callable("fold", fn)
+    return _steps(lambda carry, k: (fn(carry, k), None), init, n)[0]
+
+
+def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tuple[Any, Any]:
+    """Apply `carry, y = fn(carry, k)` for k from 0 to n - 1, starting with `init`, and stack every y.
+
+    Returns: the last carry; [n, ...] for each leaf of y.
+    Raises: TypeError if the carry changes its type, or `fn` does not return a pair.
+    """
+    check_callable("scan", fn)
+    return _steps(fn, init, n)
+
+
+def _steps(fn: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
+    init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
+    return lax.scan(lambda carry, k: fn(carry, Index(0, {Variable(k, n): 1})), init, iota(np.int32, n))
+
+
+# ---- reads and writes at computed places -----------------------------------------------------------------------
+
+
+def gather(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
+    """Make the array whose element at i, j, ... is that of x at `fn(i, j, ...)`, 0 outside of x.
+
+    Args:
+      shape: of the result, but for the axes of x that `fn` does not index.
+      x: array.
+      fn: indices -> an index of x, or a tuple of one for each of its first axes.
+    Returns: [*shape, *rest].
+    Raises: what `build` raises.
+
+    >>> gather(3, asarray([1, 2, 3, 4]), lambda i: 2 * i)
+    Array([1, 3, 0], dtype=int32)
+    """
+    check_callable("gather", fn)
+    x = asarray(x)
+    return build(shape, lambda *indices: x[fn(*indices)])
+
+
+def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
+    """Add every element of x, at i, j, ..., to a result of zeros at `fn(i, j, ...)`; outside of it nothing is added.
+
+    Args:
+      shape: of the result.
+      x: array.
+      fn: indices, one for each axis of x -> an index of the result, or a tuple of one for each axis.
+    Returns: [*shape] in the dtype of x.
+    Raises: what `build` raises; ValueError if `fn` has not an index for each axis of the result.
+
+    >>> scatter(6, asarray(range(1, 10)), lambda i: i // 2)
+    Array([ 3,  7, 11, 15,  9,  0], dtype=int32)
+    """
+    check_callable("scatter", fn)
+    x = asarray(x)
+    sizes = static_shape((shape,) if isinstance(shape, int) else shape, "index.scatter")
+    places = build(x.shape, lambda *indices: _places(fn(*indices), sizes))
+    return _added(x, places, sizes)
+
+
+def _places(found: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+    places = found if isinstance(found, tuple) else (found,)
+    if len(places) != len(sizes):
+        raise ValueError(f"scatter: {len(places)} indices for a result of shape {tuple(sizes)}.")
+    return tuple([asarray(place, np.int32) for place in places])
+
+
+def _added(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:
+    """Add the elements of x up at places that arrays of the shape of x hold."""
+    read = tuple([Affine(0, ((k, 1),)) for k in range(x.ndim)])
+    written = tuple([Affine(0, ((x.ndim + k, 1),)) for k in range(len(sizes))])
+    brackets: list[Bracket] = [Lookup(v, k + 1, read) for k, v in enumerate(written)]
+    return ein((x, *places), [term(written, (*x.shape, *sizes), [Read(0, read)], brackets)], sizes)

@@ -1,0 +1,67 @@
+"""Bodies of the index language: staged once for one element, then written as bulk operations for all of them.
+
+Search terms: array comprehension, vectorization, flattening. A body is a program of index variables, integers of rank
+0. Its reads and comparisons are `ein`, in which an index variable becomes a variable of the terms; any other primitive
+is batched by its rule. The program that results is called under the current trace: differentiating, batching and
+compiling never see a body, and simplifying composes the terms. Source: Bernstein et al. 2020, section 5.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters import vmap
+from tapeless.interpreters.index_brackets import with_brackets
+from tapeless.tracer import core
+from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.jaxpr import eval_jaxpr
+from tapeless.tracer.primitives.call import jit
+from tapeless.tracer.primitives.shape import iota
+from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
+from tapeless.tracer.types import ShapedArray, aval_of
+
+INDEX = ShapedArray((), np.dtype(np.int32))
+BODY = "build"
+
+
+def over(
+    body: Callable[..., Sequence[Any]], sizes: Sequence[int], function: Any, then: Callable[[Sequence[Any]], Any] = list
+) -> list[Any]:
+    """Evaluate a body for all indices of a box.
+
+    Args:
+      body: indices, one for each size -> flat results.
+      function: what errors name.
+      then: results, with an axis for each index in front -> flat results; simplified along with the body.
+    """
+
+    def indexed(*values: Any) -> Sequence[Any]:
+        return body(*[Index(0, {Variable(x, n): 1}) for x, n in zip(values, sizes, strict=True)])
+
+    jaxpr, consts = trace_to_jaxpr(indexed, [INDEX] * len(sizes), what=BODY, function=function)
+    jaxpr = with_brackets(jaxpr)
+
+    def bulk(*consts: Any) -> Sequence[Any]:
+        return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), sizes))
+
+    written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
+    given = [*more, *consts]
+    return list(eval_jaxpr(written, given) if _is_staged(core.current_trace()) else jit(written, *given))
+
+
+def _is_staged(trace: core.Trace | None) -> bool:
+    """Tell whether a program is being written, in which the equations stand beside others that they compose with."""
+    return trace is not None and (isinstance(trace, StagingTrace) or _is_staged(trace.parent))
+
+
+def _batched(f: Callable[..., Sequence[Any]], sizes: Sequence[int]) -> list[Any]:
+    """Call f with all indices of a box, one axis of the results in front for each."""
+    if not sizes:
+        return list(f())
+    n, *rest = sizes
+    positions = iota(np.int32, n)
+    outs, dims = vmap.vmap(
+        lambda i: _batched(lambda *others: f(i, *others), rest), [positions], [0], n, positions=positions
+    )
+    return [vmap.materialized(x, d, n) for x, d in zip(outs, dims, strict=True)]

@@ -1,0 +1,43 @@
+"""Brackets in the bodies of the index language: products with conditions become choices.
+
+Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`, whose
+derivatives are as safe as those of any choice (`simplifications/masks/`), and which the simplifier reads as a bracket
+of indices if p compares these. Source: Bernstein et al. 2020, section 4.
+"""
+
+from tapeless.interpreters.simplify import Writer, filled
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+
+
+def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
+    """Write products with booleans as choices."""
+    w, conditions = Writer(jaxpr), dict[Atom, Atom]()  # what was converted to numbers, to the booleans
+    for eqn in jaxpr.eqns:
+        now = w.renamed(eqn)
+        w.place = eqn.source
+        _note(w, conditions, now)
+        if now.primitive is not e.mul_p or not _replaced(w, conditions, eqn, now):
+            w.keep(now)
+    return w.finish()
+
+
+def _note(w: Writer, conditions: dict[Atom, Atom], eqn: Equation) -> None:
+    """Note a boolean that is converted to a number, and repeated."""
+    if eqn.primitive not in (e.convert_element_type_p, broadcast_in_dim_p):
+        return
+    x, out = eqn.invars[0], eqn.outvars[0]
+    if eqn.primitive is broadcast_in_dim_p and x in conditions:
+        conditions[out] = w.write(broadcast_in_dim_p, conditions[x], **eqn.params)
+    elif eqn.primitive is e.convert_element_type_p and dtypes.is_bool(x.aval.dtype):
+        conditions[out] = x
+
+
+def _replaced(w: Writer, conditions: dict[Atom, Atom], eqn: Equation, now: Equation) -> bool:
+    factors = [v for v in now.invars if v in conditions]
+    if not factors:
+        return False
+    x = now.invars[1] if factors[0] is now.invars[0] else now.invars[0]
+    return w.replace(eqn, w.write(e.select_n_p, conditions[factors[0]], filled(w, 0, x.aval), x))

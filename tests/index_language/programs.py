@@ -1,0 +1,24 @@
+"""What becomes of programs of the index language: simplified, and lowered to operations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tapeless as tl
+from tapeless.interpreters.analysis import cost
+from tapeless.interpreters.lower_ein import without_ein
+from tapeless.interpreters.simplify import simplified
+from tapeless.tracer.jaxpr import Jaxpr
+
+
+def bulk(f: Callable[..., Any], *args: Any) -> Jaxpr:
+    return simplified(tl.make_jaxpr(f)(*args).jaxpr)
+
+
+def operations(f: Callable[..., Any], *args: Any) -> list[str]:
+    """Names of the primitives that run."""
+    return [eqn.primitive.name for eqn in simplified(without_ein(bulk(f, *args))).eqns]
+
+
+def work(f: Callable[..., Any], *args: Any) -> int:
+    """Count the scalar operations of what runs."""
+    return cost.work(simplified(without_ein(bulk(f, *args))))

@@ -1,0 +1,69 @@
+"""What is wrong in a body, and where."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tests.messages import text_of
+
+X = tnp.arange(5.0)
+A = tnp.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "body, error, message",
+    [
+        (lambda i: A[i, -1], IndexError,
+         "index -1 along axis 1 of float32[2,3]: negative numbers are outside in a body. "
+         "The element meant is at 2: A[n - 1]."),
+        (lambda i: A[i, 3], IndexError, "index 3 is outside of axis 1 of float32[2,3]."),
+        (lambda i: A[i, 0, 0], IndexError, "3 indices for an array of 2 axes, float32[2,3]."),
+        (lambda i: A[..., i, ...], IndexError, "2 ellipses in an index of float32[2,3]: there can be one."),
+        (lambda i: X[i : i + 2], TypeError,
+         "the size of a slice of float32[5] along axis 0 depends on an index: shapes are known when tracing. "
+         "Read elements: build(m, lambda k: A[i + k])."),
+        (lambda i: X[0] if i == 0 else X[1], TypeError, None),
+        (lambda i: 1.0 if i else 0.0, TypeError,
+         "Index(from 0 to 1) is not known where `if` or `while` asks for it: use index.where or index.cond."),
+        (lambda i: [1, 2, 3][i], TypeError,
+         "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
+         "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."),
+        (lambda i: list(range(i)), TypeError,
+         "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
+         "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."),
+        (lambda i: A[i, X], TypeError, None),
+        (lambda i: X.at[i].set(1.0), TypeError,
+         "an index of a body cannot stand here: use index.scatter to write by it."),
+        (lambda i: "text", TypeError, None),
+    ],
+)  # fmt: skip
+def test_bodies(body, error, message):
+    with pytest.raises(error) as caught:
+        ix.build(2, body)
+    if message is not None:
+        assert text_of(caught.value) == message
+
+
+def test_arrays_of_numpy_are_converted_first():
+    with pytest.raises((TypeError, IndexError)) as caught:
+        ix.build(2, lambda i: np.ones(3)[i])
+    assert re.search("tapeless.numpy.asarray|valid indices", str(caught.value))
+
+
+def test_an_index_that_escapes():
+    kept = []
+    ix.build(2, lambda i: kept.append(i) or X[i])
+    with pytest.raises(Exception, match=r"Index|tracer|traced"):
+        X[kept[0]]
+
+
+def test_shapes():
+    with pytest.raises(TypeError):
+        ix.build(2.5, lambda i: X[i])
+    with pytest.raises(TypeError, match="build"):
+        ix.build(2, 3)
+    with pytest.raises(ValueError, match="scatter: 1 indices for a result of shape"):
+        ix.scatter((2, 2), X, lambda i: i)

@@ -1,0 +1,165 @@
+"""Random bodies against loops over elements in Python, which share no code with them: values and both derivatives."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+
+SIZES = (3, 4, 5)
+
+
+class Reader:
+    """An array of NumPy that reads 0 outside, as arrays in bodies do; its elements may be of any type."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __getitem__(self, index: Any) -> Any:
+        items = index if isinstance(index, tuple) else (index,)
+        inside = all(0 <= i < n for i, n in zip(items, self.values.shape, strict=True))
+        return self.values[items] if inside else 0.0
+
+
+Body = Callable[..., Any]
+
+
+def random_index(rng: np.random.Generator, names: Sequence[str]) -> str:
+    i, j = rng.choice(names, 2)
+    return str(
+        rng.choice(
+            [f"{i}", f"{i} + {j}", f"2 * {i} - 1", f"{i} - {j}", f"{i} - 1", "2", f"({i} + 2 * {j}) // 3",
+             f"({i} + {j}) % 3", f"3 - {i}", f"where({i} < {j}, {i}, 1)", f"p[{i}]", f"p[{i}] + {j}"]
+        )
+    )  # fmt: skip
+
+
+def random_condition(rng: np.random.Generator, names: Sequence[str]) -> str:
+    i, j = rng.choice(names, 2)
+    compare = rng.choice(["==", "!=", "<", "<=", ">", ">="])
+    first = f"({i} {compare} {j} + {rng.integers(-1, 2)})"
+    return rng.choice([first, f"({first} & ({i} > 0))", f"({first} | ({j} == 1))", f"(x[{i}] > 0.5)"])
+
+
+def random_element(rng: np.random.Generator, names: list[str], depth: int) -> str:
+    """Write a formula of an element, in which bodies of inner sums have names of their own."""
+    if depth == 0:
+        read = [f"x[{random_index(rng, names)}]", f"a[{random_index(rng, names)}, {random_index(rng, names)}]"]
+        return str(rng.choice(read))
+    kind = rng.choice(["times", "plus", "bracket", "sin", "sum", "where", "build"])
+    one = random_element(rng, names, depth - 1)
+    if kind in ("sum", "build"):
+        new = f"k{len(names)}"
+        inner = random_element(rng, [*names, new], depth - 1)
+        n = rng.choice(SIZES)
+        if kind == "sum":
+            return f"total({n}, lambda {new}: {inner})"
+        return f"build({n}, lambda {new}: {inner})[{random_index(rng, names)}]"
+    other = random_element(rng, names, depth - 1)
+    condition = random_condition(rng, names)
+    return {
+        "times": f"({one} * {other})",
+        "plus": f"({one} + {other})",
+        "bracket": f"({condition} * {one})",
+        "sin": f"sin({one})",
+        "where": f"where({condition}, {one}, {other})",
+    }[kind]
+
+
+def bulk_names(x: Any, a: Any, p: Any) -> dict[str, Any]:
+    return {"x": x, "a": a, "p": p, "total": ix.sum, "build": ix.build, "where": ix.where, "sin": tnp.sin}
+
+
+def loop_names(x: Any, a: Any, p: Any) -> dict[str, Any]:
+    def build(n: int, f: Body) -> Reader:
+        return Reader([f(k) for k in range(n)])
+
+    def where(c: Any, u: Any, v: Any) -> Any:
+        return u if c else v
+
+    total = lambda n, f: sum((f(k) for k in range(n)), 0.0)  # noqa: E731
+    return {"x": x, "a": a, "p": p, "total": total, "build": build, "where": where, "sin": np.sin}
+
+
+def evaluated(text: str, names: dict[str, Any]) -> Any:
+    return eval(text, names)  # the formulas are our own
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_values_and_derivatives(seed: int):
+    rng = np.random.default_rng(seed)
+    n, m = rng.choice(SIZES, 2)
+    text = random_element(rng, ["i", "j"], 3)
+    x, a, p = rng.normal(size=5), rng.normal(size=(4, 6)), rng.integers(-1, 6, 5)
+
+    def bulk(x: Any, a: Any) -> Any:
+        return ix.build(
+            (int(n), int(m)), lambda i, j: evaluated(text, {**bulk_names(x, a, tnp.asarray(p)), "i": i, "j": j})
+        )
+
+    def loops(x: Any, a: Any) -> Any:
+        names = loop_names(Reader(x), Reader(a), IntegerReader(p))
+        return np.array([[evaluated(text, {**names, "i": i, "j": j}) for j in range(m)] for i in range(n)], float)
+
+    with tl.enable_x64():
+        xs, As = tnp.asarray(x), tnp.asarray(a)
+        expected = loops(x, a)
+        for f in (bulk, tl.jit(bulk)):
+            np.testing.assert_allclose(f(xs, As), expected, rtol=1e-9, atol=1e-9, err_msg=text)
+        dx, da = rng.normal(size=x.shape), rng.normal(size=a.shape)
+        step = 1e-6
+        slope = (loops(x + step * dx, a + step * da) - loops(x - step * dx, a - step * da)) / (2 * step)
+        pushed = tl.jit(lambda *args: tl.jvp(bulk, args[:2], args[2:])[1])(xs, As, tnp.asarray(dx), tnp.asarray(da))
+        # Central differences of sums of a few products of normal numbers: an error of step^2 and of rounding / step.
+        np.testing.assert_allclose(pushed, slope, rtol=1e-5, atol=1e-6, err_msg=text)
+        ct = rng.normal(size=expected.shape)
+        gx, ga = tl.jit(lambda x, a: tl.vjp(bulk, x, a)[1](tnp.asarray(ct)))(xs, As)
+        np.testing.assert_allclose((gx * dx).sum() + (ga * da).sum(), (ct * pushed).sum(), rtol=1e-9, atol=1e-9)
+        batched = tl.vmap(bulk, (None, 0))(xs, tnp.stack([As, 2 * As]))
+        np.testing.assert_allclose(batched[1], loops(x, 2 * a), rtol=1e-9, atol=1e-9, err_msg=text)
+
+
+class IntegerReader(Reader):
+    """An array of integers, whose element outside is the integer 0."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return int(super().__getitem__(index))
+
+
+REDUCTIONS = {
+    "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions(name: str):
+    a = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    found = getattr(ix, name)((3, 4), lambda i, j: tnp.asarray(a)[i, j])
+    np.testing.assert_allclose(found, REDUCTIONS[name](a), rtol=1e-6)
+
+
+def test_quantifiers():
+    r = tnp.asarray(np.array([[True, False], [True, True], [False, False]]))
+    np.testing.assert_array_equal(ix.build(3, lambda i: ix.exists(2, lambda j: r[i, j])), [True, True, False])
+    np.testing.assert_array_equal(ix.build(3, lambda i: ix.forall(2, lambda j: r[i, j])), [False, True, False])
+    assert ix.any is ix.exists and ix.all is ix.forall
+
+
+@pytest.mark.parametrize("shape", list(itertools.product([(), (3,)], [(), (2,)])))
+def test_bodies_of_arrays_and_trees(shape: tuple[tuple[int, ...], tuple[int, ...]]):
+    outer, inner = shape
+    x = tnp.arange(12.0).reshape(3, 2, 2)
+
+    def body(*i: Any) -> Any:
+        row = x[i[0]] if i else x[0]
+        return {"a": row[0] if inner else row[0, 0], "b": (1, row.sum())}
+
+    found = ix.build(outer, body)
+    assert found["a"].shape == outer + inner
+    assert found["b"][0].shape == found["b"][1].shape == outer
+    np.testing.assert_array_equal(found["b"][1], x.sum((1, 2)) if outer else x[0].sum())

@@ -1,0 +1,1 @@
+"""Indices of the index language: integers that are known by their affine form, and what they read."""

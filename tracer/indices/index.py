@@ -1,0 +1,288 @@
+"""Integers in the bodies of `index.build` and its like, each with its exact affine form and its bounds.
+
+Search terms: affine index expression, loop variable, quasi-affine. An index is `constant + Σ coefficient·part`; the
+parts are variables with a range, quotients of indices by numbers, and integers that an array holds. Arithmetic keeps
+the form where it can; anything else, comparisons among it, is computed from the value. Source: Bernstein et al. 2020,
+section 3.
+"""
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tapeless.tracer.array import Array
+from tapeless.tracer.core import Tracer
+from tapeless.tracer.terms.affine import Affine, Symbol
+from tapeless.tracer.terms.term import Bracket, IsZero
+
+Scalar = Any  # a traced integer of rank 0
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Variable:
+    """A variable of a body: 0 <= value < size."""
+
+    value: Scalar
+    size: int
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return 0, self.size - 1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexQuotient:
+    """The quotient of an affine index by a positive number, rounded down."""
+
+    dividend: "Index"
+    divisor: int
+
+    @property
+    def value(self) -> Scalar:
+        return self.dividend.value // self.divisor
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        low, high = self.dividend.bounds
+        return low // self.divisor, high // self.divisor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Element:
+    """An integer that an array holds, or that was computed from such."""
+
+    value: Scalar
+
+
+Part = Variable | IndexQuotient | Element
+
+
+class Index:
+    """An integer of rank 0 in a body: `constant + Σ coefficient·part`.
+
+    It reads arrays of tapeless, `A[i, 2 * j + 1]`: outside of an axis it reads 0, which has no derivative.
+    """
+
+    __slots__ = ("constant", "parts")
+    __hash__ = None  # type: ignore[assignment]  # `==` makes a boolean
+
+    def __init__(self, constant: int = 0, parts: dict[Part, int] | None = None) -> None:
+        self.constant, self.parts = constant, parts or {}
+
+    # ---- what it is
+
+    @property
+    def is_affine(self) -> bool:
+        """Tell whether no part is an integer that an array holds."""
+        return not any(isinstance(p, Element) for p in self.parts)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Return the least and the greatest value, by interval arithmetic, of an affine index."""
+        low = high = self.constant
+        for part, k in self.parts.items():
+            assert not isinstance(part, Element)
+            ends = sorted(k * end for end in part.bounds)
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    @property
+    def value(self) -> Scalar:
+        """Return the index as a traced integer."""
+        values = [part.value if k == 1 else part.value * k for part, k in self.parts.items()]
+        if self.constant or not values:
+            values.append(np.int32(self.constant))
+        total = values[0]
+        for x in values[1:]:
+            total = total + x
+        return total
+
+    def __jax_array__(self) -> Any:
+        return self.value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.value, name)  # methods of arrays
+
+    def __index__(self) -> NoReturn:
+        raise TypeError(f"{self} has no value yet, as it stands for all of its range. {_ADVICE}")
+
+    __int__ = __float__ = __complex__ = __index__
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self} is not known where `if` or `while` asks for it: use index.where or index.cond.")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(f"{self} is no array of NumPy. {_ADVICE}")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"{self} is an integer: there is nothing to iterate over.")
+
+    def __repr__(self) -> str:
+        return f"Index({self._form()})"
+
+    def _form(self) -> str:
+        if not self.is_affine:
+            return "an element of an integer array"
+        low, high = self.bounds
+        return f"from {low} to {high}"
+
+    # ---- affine arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        y = _as_index(other)
+        if y is None:
+            return operator.add(self.value, other)
+        parts = dict(self.parts)
+        for part, k in y.parts.items():
+            parts[part] = parts.get(part, 0) + k
+        return Index(self.constant + y.constant, {p: k for p, k in parts.items() if k})
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Index):
+            if not other.parts:
+                return self * other.constant
+            return other * self.constant if not self.parts else _computed(operator.mul, self, other)
+        if _is_integer(other):
+            k = int(other)
+            return Index(self.constant * k, {p: c * k for p, c in self.parts.items() if k})
+        return operator.mul(self.value, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> "Index":
+        return self * -1
+
+    def __pos__(self) -> "Index":
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        y = _as_index(other)
+        return operator.sub(self.value, other) if y is None else self + -y
+
+    def __rsub__(self, other: Any) -> Any:
+        y = _as_index(other)
+        return operator.sub(other, self.value) if y is None else y + -self
+
+    def __floordiv__(self, other: Any) -> Any:
+        if not (_is_integer(other) and other > 0 and self.is_affine):
+            return _computed(operator.floordiv, self, other)
+        k = int(other)
+        whole = {p: c // k for p, c in self.parts.items() if c % k == 0}
+        rest = Index(self.constant % k, {p: c for p, c in self.parts.items() if c % k})
+        low, high = rest.bounds
+        quotient = Index(low // k) if low // k == high // k else Index(0, {IndexQuotient(rest, k): 1})
+        return Index(self.constant // k, whole) + quotient
+
+    def __mod__(self, other: Any) -> Any:
+        if not (_is_integer(other) and other > 0 and self.is_affine):
+            return _computed(operator.mod, self, other)
+        return self - (self // other) * int(other)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+
+def _computed_operator(name: str, reflected: bool = False) -> Callable[[Index, Any], Any]:
+    """Make the operator that computes with the values."""
+    compute: Callable[[Any, Any], Any] = getattr(operator, name)
+
+    def operate(self: Index, other: Any) -> Any:
+        return _computed(compute, other, self) if reflected else _computed(compute, self, other)
+
+    return operate
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Index, f"__{_name}__", _computed_operator(_name))
+for _name in ("truediv", "pow", "lshift", "rshift", "and_", "or_", "xor"):
+    _method = _name.rstrip("_")
+    setattr(Index, f"__{_method}__", _computed_operator(_name))
+    setattr(Index, f"__r{_method}__", _computed_operator(_name, reflected=True))
+for _name in ("floordiv", "mod"):
+    setattr(Index, f"__r{_name}__", _computed_operator(_name, reflected=True))
+
+_ADVICE = "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."
+
+
+def of_value(x: Any) -> Any:
+    """Make an index of a traced integer of rank 0; return anything else as it is."""
+    if isinstance(x, Tracer) and not x.shape and np.issubdtype(x.dtype, np.integer):
+        return Index(0, {Element(x): 1})
+    return x
+
+
+def _computed(compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    return of_value(compute(_value(x), _value(y)))
+
+
+def _value(x: Any) -> Any:
+    return x.value if isinstance(x, Index) else x
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
+def _as_index(x: Any) -> Index | None:
+    if isinstance(x, Index):
+        return x
+    if _is_integer(x):
+        return Index(int(x))
+    found = of_value(x)
+    return found if isinstance(found, Index) else None
+
+
+class TermForm:
+    """Indices on their way into a term: operands, and the variables and brackets that quotients and elements need."""
+
+    def __init__(self, *operands: Array) -> None:
+        self.operands: list[Any] = list(operands)
+        self.sizes: list[int] = []
+        self.brackets: list[Bracket] = []
+        self._forms: dict[Part, Affine] = {}
+
+    def variable(self, size: int) -> Affine:
+        """Add a variable of the term."""
+        self.sizes.append(size)
+        return Affine(0, ((len(self.sizes) - 1, 1),))
+
+    def operand(self, x: Any) -> int:
+        """Add an operand, unless it is one already; return its number."""
+        for number, known in enumerate(self.operands):
+            if known is x:
+                return number
+        self.operands.append(x)
+        return len(self.operands) - 1
+
+    def affine(self, index: Index) -> Affine:
+        """Write an affine index over symbols, and variables for quotients."""
+        return sum((self._of_part(part) * k for part, k in index.parts.items()), Affine(index.constant))
+
+    def _of_part(self, part: Part) -> Affine:
+        found = self._forms.get(part)
+        if found is None:
+            assert not isinstance(part, Element)
+            found = self._of_quotient(part) if isinstance(part, IndexQuotient) else self._symbol(part)
+            self._forms[part] = found
+        return found
+
+    def _symbol(self, variable: Variable) -> Affine:
+        return Affine(0, (), ((Symbol(self.operand(variable.value), *variable.bounds), 1),))
+
+    def _of_quotient(self, quotient: IndexQuotient) -> Affine:
+        """Write q where dividend = divisor·q + remainder."""
+        low, high = quotient.bounds
+        q = self.variable(high - low + 1) + low
+        remainder = self.variable(quotient.divisor)
+        self.brackets.append(IsZero(self.affine(quotient.dividend) - q * quotient.divisor - remainder))
+        return q
+
+
+def elements_of(index: Index) -> Iterator[tuple[Element, int]]:
+    """List the parts of an index that arrays hold."""
+    return ((part, k) for part, k in index.parts.items() if isinstance(part, Element))

@@ -1,0 +1,92 @@
+"""Total reads of arrays by indices: `A[i, 2 * j + 1]` is an `ein`; outside of A it is 0."""
+
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer.array import Array
+from tapeless.tracer.indices.index import Index, TermForm, elements_of, of_value
+from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.terms.affine import Affine
+from tapeless.tracer.terms.term import Lookup, Read, term
+
+
+def read(x: Array, index: Any) -> Any:
+    """x[index], where an item of the index is an `Index`.
+
+    Returns: the elements, 0 where an index is outside of its axis; an integer of rank 0 is an `Index` again.
+    Raises: IndexError for numbers outside of an axis, and for too many items; TypeError for what is no index here.
+    """
+    items = _completed(index if isinstance(index, tuple) else (index,), x)
+    form, out, shape, access = TermForm(x), list[Affine](), list[int](), list[Affine]()
+    for item in items:
+        if item is None:
+            out.append(Affine())
+            shape.append(1)
+        elif isinstance(item, slice):
+            start, size, step = _cut(item, x, len(access))
+            out.append(form.variable(size))
+            shape.append(size)
+            access.append(out[-1] * step + start)
+        else:
+            access.append(_position(form, item, x, len(access)))
+    found = term(out, form.sizes, [Read(0, tuple(access))], form.brackets)
+    return of_value(ein(form.operands, [found], shape))
+
+
+def _completed(items: tuple[Any, ...], x: Array) -> list[Any]:
+    """Write the axes that are left out, as `...` or at the end, as whole slices."""
+    missing = x.ndim - sum(item is not None and item is not Ellipsis for item in items)
+    if missing < 0:
+        raise IndexError(f"{x.ndim - missing} indices for an array of {x.ndim} axes, {x.aval}.")
+    dots = [k for k, item in enumerate(items) if item is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(f"{len(dots)} ellipses in an index of {x.aval}: there can be one.")
+    place = dots[0] if dots else len(items)
+    return [*items[:place], *[slice(None)] * missing, *items[place + 1 :]]
+
+
+def _cut(item: slice, x: Array, axis: int) -> tuple[int, int, int]:
+    """Start, size and step of a slice."""
+    if any(isinstance(end, Index) for end in (item.start, item.stop, item.step)):
+        raise TypeError(
+            f"the size of a slice of {x.aval} along axis {axis} depends on an index: shapes are known when tracing. "
+            "Read elements: build(m, lambda k: A[i + k])."
+        )
+    taken = range(x.shape[axis])[item]
+    return taken.start, len(taken), taken.step
+
+
+def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
+    n = x.shape[axis]
+    item = of_value(item)
+    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+        return Affine(_known(int(item), x, axis))
+    if not isinstance(item, Index):
+        raise TypeError(
+            f"axis {axis} of {x.aval} is read by {type(item).__name__} {item!r} beside an index: items are indices, "
+            "integers, slices, None and `...`."
+        )
+    elements = list(elements_of(item))
+    if not elements:
+        return form.affine(item)
+    position = form.variable(n)
+    if len(elements) == 1 and abs(elements[0][1]) == 1:
+        element, k = elements[0]
+        rest = Index(item.constant, {p: c for p, c in item.parts.items() if p is not element})
+        form.brackets.append(Lookup((position - form.affine(rest)) * k, form.operand(element.value), ()))
+    else:
+        form.brackets.append(Lookup(position, form.operand(item.value), ()))
+    return position
+
+
+def _known(i: int, x: Array, axis: int) -> int:
+    n = x.shape[axis]
+    if i < 0:
+        raise IndexError(
+            f"index {i} along axis {axis} of {x.aval}: negative numbers are outside in a body. "
+            f"The element meant is at {n + i}: A[n - {-i}]."
+        )
+    if i >= n:
+        raise IndexError(f"index {i} is outside of axis {axis} of {x.aval}.")
+    return i
