@@ -4,6 +4,7 @@ NumPy's own, as `add`, stay the functions that they are, so that a call costs no
 set on them. What reductions have a function of their own for is that function; others go through elements one by one.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Final
@@ -103,21 +104,26 @@ class ufunc(metaclass=_IsUfunc):
         start = self.identity if initial is None else initial
         if start is None and (where is not None or len(axes) != 1 or not x.shape[axes[0]]):
             raise ValueError(f"{self.__name__}.reduce: there is no identity; {x.aval} over axes {axes} needs initial.")
-        x = x if where is None else choose_between(reductions.checked_where("reduce", x, where), x, start)
-        rest = tuple(d for d in range(x.ndim) if d not in axes)
-        rows = moveaxis(x, axes, tuple(range(len(axes))))
-        rows = reshape(rows, (_size(x, axes), *[x.shape[d] for d in rest]))
+        rows = [_rows(x, axes)]
+        if where is not None:
+            counted = as_array(reductions.checked_where(f"{self.__name__}.reduce", x, where))
+            rows.append(_rows(stretched(counted, x.shape), axes))
         found = self._folded(rows, start)
         return expand_dims(found, axes) if keepdims else found
 
-    def _folded(self, rows: Array, start: Any) -> Array:
-        """Combine the parts along the first axis, one after the other."""
+    def _folded(self, rows: list[Array], start: Any) -> Array:
+        """Combine the parts along the first axis, one after the other: `rows` are elements, and which of them count."""
+        shape = rows[0].shape[1:]
         if start is None:
-            first, rows = reshape(slice_in_dim(rows, 0, 1), rows.shape[1:]), slice_in_dim(rows, 1, None)
+            first, rows = reshape(slice_in_dim(rows[0], 0, 1), shape), [slice_in_dim(rows[0], 1, None)]
         else:
-            first = stretched(as_array(cast(start, rows.dtype)), rows.shape[1:])
-        carry = cast(first, self._result_dtype(first, rows))
-        return self._scanned(lambda c, x: (self.function(c, x),), [carry], [rows], 1)[0]
+            first = stretched(as_array(cast(start, rows[0].dtype)), shape)
+
+        def step(carry: Array, x: Array, counts: Array | None = None) -> tuple[Array]:
+            found = self.function(carry, x)
+            return (found if counts is None else choose_between(counts, found, carry),)
+
+        return self._scanned(step, [cast(first, self._result_dtype(first, rows[0]))], rows, 1)[0]
 
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: Any = None, out: None = None) -> Array:
         """Combine each element along an axis with all before it, as `cumsum` does for `add`.
@@ -261,8 +267,10 @@ def _operand(name: str, a: ArrayLike, dtype: Any) -> Array:
     return x if dtype is None else lax.convert_element_type(x, dtypes.canonical(dtype))
 
 
-def _size(x: Array, axes: Sequence[int]) -> int:
-    return int(np.prod([x.shape[d] for d in axes], dtype=int))
+def _rows(x: Array, axes: tuple[int, ...]) -> Array:
+    """The elements along `axes` in one axis, the first."""
+    rest = [x.shape[d] for d in range(x.ndim) if d not in axes]
+    return reshape(moveaxis(x, axes, tuple(range(len(axes)))), (math.prod(x.shape[d] for d in axes), *rest))
 
 
 # ---- those that have functions of their own ------------------------------------------------------------------

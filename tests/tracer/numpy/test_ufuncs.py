@@ -60,6 +60,9 @@ def reductions(lib):
         )
     yield from (lib.subtract.reduce(X, 1), lib.true_divide.reduce(X, 0))
     yield lib.subtract.reduce(N, 0, dtype=np.float32)
+    for name in (*ASSOCIATIVE, "subtract", "true_divide"):  # what does not count is not `initial` again
+        yield getattr(lib, name).reduce(X, 1, initial=2.0, where=MASK)
+        yield getattr(lib, name).reduce(X, 0, initial=2.0, where=MASK[:, :1])
 
 
 def accumulations(lib):
