@@ -43,6 +43,7 @@ NAMESPACES = (
     Namespace("array_api_strict.fft", "tapeless.numpy.fft"),
     Namespace("array_api_strict.linalg", "tapeless.numpy.linalg"),
 )
+LIBRARIES = ("jax==0.10.2", "array_api_strict==2.3")  # with NumPy, which is installed anyway
 OFTEN_MODULES = {"jax.scipy.stats"}  # its distributions are modules, and public
 
 
@@ -54,12 +55,14 @@ def public_names(namespace: str) -> list[str]:
 
 
 def found(namespace: str) -> types.ModuleType:
-    """Import a namespace, which is a module, or an attribute of one."""
+    """Import a namespace, which is a module, or an attribute of one. Raises: SystemExit if its library is missing."""
     try:
         return importlib.import_module(namespace)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
         parent, _, name = namespace.rpartition(".")
-        return getattr(importlib.import_module(parent), name)
+        if not parent:
+            raise SystemExit(f"{error}: the page reads its names. pip install {' '.join(LIBRARIES)}") from None
+        return getattr(found(parent), name)
 
 
 def is_public(module: types.ModuleType, namespace: str, name: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 import tapeless as tl
 from tapeless import lax
+from tests.messages import raises
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3))
@@ -336,3 +337,5 @@ def test_a_use_keeps_equations():
     np.testing.assert_array_equal(tl.jit(tl.vmap(f))(np.arange(3.0)), np.arange(3.0))
     with pytest.raises(NotImplementedError, match="prevent_mlir_dce=True is not supported"):
         lax.dce_sink(1.0, prevent_mlir_dce=True)
+    with raises(TypeError, "dce_sink: val['y'] is 's' of type str, not an array."):
+        lax.dce_sink({"x": 1.0, "y": "s"})

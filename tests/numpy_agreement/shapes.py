@@ -237,7 +237,7 @@ PADDING = {
             call(V, 1.5),
             call(V, 1, "edge", end_values=1),
         ]
-        + [call(V, 2, "reflect", reflect_type="even")],
+        + [call(V, 2, "reflect", reflect_type="even"), call(X, (9, 2), "symmetric", reflect_type="odd")],
         tolerance=30,
     ),
 }

@@ -25,10 +25,11 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
 
     Args:
       pad_width: lengths (before, after) for each axis, one pair for all, or one number for all; or {axis: pair}.
-      mode: constant (with constant_values, 0 if not given), edge, reflect, symmetric, wrap, linear_ramp (with
-        end_values), empty; maximum, minimum, mean or median (of the stat_length elements at that end, all if None).
-    Raises: ValueError for another mode or keyword, negative widths, or a width in the wrong form; TypeError for widths
-      that are no integers; NotImplementedError for reflect_type="odd".
+      mode: constant (with constant_values, 0 if not given), edge, reflect or symmetric (with reflect_type "even", or
+        "odd", twice the edge less the reflection), wrap, linear_ramp (with end_values), empty; maximum, minimum, mean
+        or median (of the stat_length elements at that end, all if None).
+    Raises: ValueError for another mode, keyword or reflect_type, negative widths, or a width in the wrong form;
+      TypeError for widths that are no integers.
     """
     x = array_operand("pad", array)
     if mode not in _KEYWORDS:
@@ -101,16 +102,32 @@ def _numbers(what: str, given: Any, x: Array) -> list[tuple[Any, Any]]:
 
 def _pad_read(x: Array, widths: Widths, mode: str, reflect_type: str = "even") -> Array:
     """The margins are elements of the array: read by index, axis by axis."""
-    if reflect_type != "even":
-        raise NotImplementedError("pad: reflect_type must be 'even'.")
+    if reflect_type not in ("even", "odd"):
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', not {reflect_type!r}.")
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
         if not before + after:
             continue
         if not n:
             raise ValueError(f"pad: axis {axis} of {x.aval} is empty, so mode {mode!r} has nothing to read.")
+        if reflect_type == "odd" and n > 1:
+            x = _pad_odd(x, axis, (before, after), first=int(mode == "reflect"))
+            continue
         places = np.pad(np.arange(n), (before, after), mode=mode)  # type: ignore[call-overload]  # one of NumPy's, by its name
         x = getitem(x, (slice(None),) * axis + (places,))
+    return x
+
+
+def _pad_odd(x: Array, axis: int, width: tuple[int, int], first: int) -> Array:
+    """The margins are twice the edge less the elements from number `first` on, in turn: as many at once as x had."""
+    period = x.shape[axis] - first
+    for side, left in enumerate(width):
+        x = rev(x, (axis,)) if side else x
+        for done in range(0, left, period):
+            near = shapes.slice_in_dim(x, first, first + min(period, left - done), axis=axis)
+            edge = broadcast_in_dim(shapes.slice_in_dim(x, 0, 1, axis=axis), near.shape, tuple(range(x.ndim)))
+            x = concatenate([rev(lax.sub(lax.add(edge, edge), near), (axis,)), x], axis)
+        x = rev(x, (axis,)) if side else x
     return x
 
 

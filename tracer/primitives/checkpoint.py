@@ -8,7 +8,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import call
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, is_arraylike
 
 
 def checkpoint(jaxpr: Jaxpr, *args: Any, policy: Any, prevent_cse: bool = True) -> tuple[Any, ...]:
@@ -92,11 +92,15 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Use the arrays of a pytree, for nothing: dead code elimination leaves their equations in programs.
 
     XLA, which is handed them, may still find that no result needs them.
-    Raises: NotImplementedError for `prevent_mlir_dce`, a call that XLA could not drop.
+    Raises: TypeError for a leaf that is not an array; NotImplementedError for `prevent_mlir_dce`, a call that XLA could
+      not drop.
     """
     if prevent_mlir_dce:
         raise NotImplementedError(f"dce_sink: prevent_mlir_dce={prevent_mlir_dce!r} is not supported, only False.")
-    pytree.tree_map(dce_sink_p.bind, val)
+    for path, x in pytree.leaves_with_path(val):
+        if not is_arraylike(x):
+            raise TypeError(f"dce_sink: val{pytree.keystr(path)} is {x!r} of type {type(x).__name__}, not an array.")
+        dce_sink_p.bind(x)
 
 
 def _dce_sink_type(x: ShapedArray) -> tuple[ShapedArray, ...]:

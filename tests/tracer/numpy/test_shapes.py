@@ -104,6 +104,8 @@ ROWS = [
     *(("pad", (M, ((1, 2), (0, 3))), {"mode": m}) for m in "edge reflect symmetric wrap maximum minimum mean".split()),
     ("pad", (V, (3, 4)), {"mode": "linear_ramp", "end_values": (5, -4)}),
     ("pad", (V, (9, 9)), {"mode": "reflect"}),
+    *(("pad", (M, ((1, 9), (0, 3)), m), {"reflect_type": "odd"}) for m in ("reflect", "symmetric")),
+    *(("pad", (M[:1].astype(np.int32), (2, 11), m), {"reflect_type": "odd"}) for m in ("reflect", "symmetric")),
     ("diag", (V,), {}),
     ("diag", (V, -2), {}),
     ("diag", (M, 1), {}),
