@@ -382,6 +382,11 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
     return found
 
 
+def wider(x: DType, y: DType) -> DType:
+    """The dtype that holds what both hold, whatever `config.numpy_dtype_promotion` says."""
+    return _meet((x, y))[0]
+
+
 # A type that takes part in promotion is a dtype where strong, a scalar class where weak: np.float64 is a weak float64,
 # float a weak float of the default width. Only booleans are strong either way.
 _TypeOf: TypeAlias = DType | type

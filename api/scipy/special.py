@@ -4,7 +4,8 @@ import typing as _typing
 
 from tapeless.scipy.special_functions.quadratures import owens_t, wofz
 from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, sph_harm_y
-from tapeless.tracer.activations import log_softmax, logsumexp, softmax
+from tapeless.scipy.special_functions.softmax import log_softmax, softmax
+from tapeless.tracer.activations import logsumexp
 from tapeless.tracer.entropies import boxcox, boxcox1p, entr, kl_div, rel_entr, xlog1py, xlogy
 from tapeless.tracer.gamma_relatives import (
     beta,

@@ -5,7 +5,9 @@ from typing import Any
 
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplify import Writer
+from tapeless.tracer.dtypes import is_bool
 from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.elementwise import mul_p
 from tapeless.tracer.primitives.operands import without
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, transpose_p
@@ -24,12 +26,12 @@ def summed(numbers: Any) -> Sequence[int]:
 
 
 def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
-    """The product of a scalar and an array, or of two arrays element by element."""
+    """The product of a scalar and an array, or of two arrays element by element; of booleans that is "and"."""
     if aval.dtype != x.aval.dtype:
         return None
     if x.aval.shape and y.aval.shape:
         x, y = spread_factors(w, x, y, numbers, aval.shape)
-    return w.write(mul_p, x, y)
+    return w.write(and_p if is_bool(aval.dtype) else mul_p, x, y)
 
 
 def outer_with_number(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:

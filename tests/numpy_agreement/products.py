@@ -123,7 +123,8 @@ CALCULUS = {
         [call(numbers(d, (2, 5))) for d in of_kinds("biufc")]
         + [call(V, n) for n in (0, 2, 5, 7)]
         + [call(A, axis=0)]
-        + [call(V, prepend=1, append=V[:2]), call(A, 2, 0, A[:1], 3), call(A, -1), call(numbers("float32", ()))],
+        + [call(V, prepend=1, append=V[:2]), call(A, 2, 0, A[:1], 3), call(A, -1), call(numbers("float32", ()))]
+        + [call(V, 0, prepend=1.0), call(A, 0, 0, None, 3.0)],
     ),
     "ediff1d": Row(
         [call(numbers(d, (2, 3))) for d in of_kinds("iufc")]

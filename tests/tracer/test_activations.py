@@ -38,6 +38,7 @@ CASES: list[tuple[Any, str, tuple[Any, ...], dict[str, Any]]] = [
         for more in ({}, {"algorithm": "stable"}, {"axis": 0, "where": MASK[:, ::-1]}, {"mean": 0.5, "variance": 2.0})
     ],
     *[(nn, name, (TABLE,), more) for name in ("softmax", "log_softmax") for more in ({}, {"axis": 0}, {"where": MASK})],
+    *[(special, f, (TABLE,), more) for f in ("softmax", "log_softmax") for more in ({}, {"axis": 0}, {"axis": (0, 1)})],
     *[
         (nn, "logsumexp", (TABLE,), more)
         for more in (

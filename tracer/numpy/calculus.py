@@ -38,9 +38,12 @@ def diff(
 ) -> Array:
     """Differences of neighbours along `axis`, n times over; after adding `prepend` and `append` at the ends.
 
+    If n is 0 nothing is added either: that is the array.
     Raises: ValueError if n is negative or the array has no axes.
     """
     x = array_operand("diff", a)
+    if n == 0:
+        return x
     if n < 0 or not x.ndim:
         raise ValueError(f"diff: n must not be negative and the array must have axes: n is {n}, the array {x.aval}.")
     axis = canonical_axis(axis, x.ndim)

@@ -84,6 +84,13 @@ def _dot(name: str, x: Any, y: Any, dims: Any, precision: Any = None, preferred_
 _FAST = canonical_precision("default")
 
 
+def _scaled(x: Any, y: Any, precision: Any, preferred_element_type: Any) -> Array:
+    """The product with a scalar."""
+    if preferred_element_type is None:
+        return arithmetic.multiply(x, y)
+    return dot_general(x, y, (_NO_BATCH, _NO_BATCH), precision, preferred_element_type)
+
+
 def _batched(x: Any, y: Any, *, precision: Any, preferred_element_type: Any) -> Array:
     """Axes are labelled from the end, as in einsum: matrices -2, -1 and -3, leading axes -4, -5, ..."""
     p, q = len(x.shape), len(y.shape)
@@ -127,7 +134,7 @@ def dot(
     x, y = _pair("dot", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
-        return arithmetic.multiply(x, y)
+        return _scaled(x, y, precision, preferred_element_type)
     return _dot("dot", x, y, (((p - 1,), (max(q - 2, 0),)), _NO_BATCH), precision, preferred_element_type)
 
 
@@ -136,7 +143,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_elemen
     x, y = _pair("inner", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
-        return arithmetic.multiply(x, y)
+        return _scaled(x, y, precision, preferred_element_type)
     return _dot("inner", x, y, (((p - 1,), (q - 1,)), _NO_BATCH), precision, preferred_element_type)
 
 

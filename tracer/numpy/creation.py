@@ -193,12 +193,12 @@ def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Array:
-    """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`.
+    """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`; weak if `fill_value` is.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
     check_operands("full", fill_value)
-    value = fill_value if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
+    value = as_array(fill_value) if dtype is None else fitted(fill_value, dtypes.canonical(dtype))
     return core.placed(_filled(value, _shape("full", shape)), device)
 
 
@@ -224,20 +224,27 @@ def full_like(
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
-    size, dtype = _like(a, dtype, shape)
-    return core.placed(_filled(fitted(fill_value, dtype), size), device)
+    like, size = _like(a, dtype, shape)
+    return core.placed(_of_type(like, _filled(fitted(fill_value, like.dtype), size)), device)
 
 
 def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
-    size, dtype = _like(a, dtype, shape)
-    return _zero_keys(size) if dtypes.is_key(dtype) else _filled(converted(0, dtype), size)
+    like, size = _like(a, dtype, shape)
+    return _zero_keys(size) if dtypes.is_key(like.dtype) else _of_type(like, _filled(converted(0, like.dtype), size))
 
 
-def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
+    """The type of one element, and the shape; Python's numbers and what is weak are like weak arrays."""
     a = by_protocol(a)
     like = aval_of(a) if is_arraylike(a) or not (hasattr(a, "shape") and hasattr(a, "dtype")) else a
     size = tuple(like.shape) if shape is None else _shape("full_like", shape)
-    return size, like.dtype if dtype is None else dtypes.canonical(dtype)
+    weak = dtype is None and getattr(like, "weak_type", False)
+    return ShapedArray((), like.dtype if dtype is None else dtypes.canonical(dtype), weak), size
+
+
+def _of_type(aval: ShapedArray, x: Array) -> Array:
+    """x as a weak array if `aval` is weak."""
+    return lax.convert_element_type(x, x.dtype, True) if aval.weak_type else x
 
 
 def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:

@@ -21,7 +21,7 @@ from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import check_no_out, format_shape, promoted_dtypes
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import dot_general
-from tapeless.tracer.primitives.reduction import reduce_sum
+from tapeless.tracer.primitives.reduction import reduce_or, reduce_sum
 from tapeless.tracer.primitives.shape import reshape, transpose
 from tapeless.tracer.types import by_protocol
 
@@ -180,8 +180,12 @@ def contract(
 ) -> Array:
     """Sum the products of labelled arrays over all labels not in `out`; axes of length 1 broadcast.
 
-    `order` is one of `contraction_order.contraction_path`.
+    `order` is one of `contraction_order.contraction_path`. Sums are of the wider of `preferred_element_type` and the
+    dtype of the operands, the result of the former.
     """
+    wide = (
+        None if preferred_element_type is None else dtypes.wider(xs[0].dtype, dtypes.canonical(preferred_element_type))
+    )
     sizes: dict[Label, int] = {}
     for x, names in zip(xs, labels, strict=True):
         for name, n in zip(names, x.shape, strict=True):
@@ -190,8 +194,9 @@ def contract(
     for i, j in contraction_path(order, [names for _, names in terms], out, sizes):
         y, x = terms.pop(j), terms.pop(i)
         needed = {*out, *itertools.chain.from_iterable(names for _, names in terms)}
-        terms.append(_product(x, y, needed, precision, preferred_element_type))
-    return _arranged(terms[0], out, sizes, preferred_element_type)
+        terms.append(_product(x, y, needed, precision, wide))
+    found = _arranged(terms[0], out, wide)
+    return found if wide is None else lax.convert_element_type(found, preferred_element_type)
 
 
 def _without_repeats(term: Labelled) -> Labelled:
@@ -216,7 +221,9 @@ def _without_ones(term: Labelled, sizes: dict[Label, int]) -> Labelled:
 
 def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype: Any) -> Labelled:
     """The product of two terms, summed over the labels that nobody needs any more."""
-    (x, xs), (y, ys) = _summed(a, needed | {*b[1]}), _summed(b, needed | {*a[1]})
+    (x, xs), (y, ys) = _summed(a, needed | {*b[1]}, dtype), _summed(b, needed | {*a[1]}, dtype)
+    if x.dtype != y.dtype:  # one is a sum already
+        x, y = lax.convert_element_type(x, dtype), lax.convert_element_type(y, dtype)
     shared = [n for n in xs if n in ys]
     batch, gone = [n for n in shared if n in needed], [n for n in shared if n not in needed]
     contracted = tuple(xs.index(n) for n in gone), tuple(ys.index(n) for n in gone)
@@ -225,14 +232,17 @@ def _product(a: Labelled, b: Labelled, needed: set[Label], precision: Any, dtype
     return z, (*batch, *(n for n in xs if n not in shared), *(n for n in ys if n not in shared))
 
 
-def _summed(term: Labelled, needed: set[Label]) -> Labelled:
+def _summed(term: Labelled, needed: set[Label], dtype: np.dtype[Any] | None) -> Labelled:
     x, names = term
     gone = tuple(i for i, n in enumerate(names) if n not in needed)
-    return (reduce_sum(x, gone), tuple(n for n in names if n in needed)) if gone else term
+    if not gone:
+        return term
+    x = x if dtype is None else lax.convert_element_type(x, dtype)
+    total = reduce_or if dtypes.is_bool(x.dtype) else reduce_sum
+    return total(x, gone), tuple(n for n in names if n in needed)
 
 
-def _arranged(term: Labelled, out: Labels, sizes: dict[Label, int], dtype: Any) -> Array:
+def _arranged(term: Labelled, out: Labels, dtype: np.dtype[Any] | None) -> Array:
     """The last term, summed, in the order of `out`."""
-    x, names = _summed(term, set(out))
-    x = transpose(x, [names.index(n) for n in out])
-    return x if dtype is None or x.dtype == dtypes.canonical(dtype) else lax.convert_element_type(x, dtype)
+    x, names = _summed(term, set(out), dtype)
+    return transpose(x, [names.index(n) for n in out])

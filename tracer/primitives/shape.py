@@ -102,15 +102,18 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: None = None) -> Array:
     """An array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
 
+    Without a dtype it is weak if `fill_value` is.
     Raises: OverflowError for an integer of Python or NumPy that does not fit `dtype`.
     """
     if sharding is not None:
         raise not_supported("full", "sharding", sharding)
-    dtype = aval_of(fill_value).dtype if dtype is None else dtypes.canonical(dtype)
-    if not isinstance(fill_value, Array):
+    dtype, aval = None if dtype is None else dtypes.canonical(dtype), aval_of(fill_value)
+    if dtype is None or (aval.dtype == dtype and not aval.weak_type):
+        scalar = fill_value
+    elif not isinstance(fill_value, Array):
         scalar = converted(np.asarray(fill_value)[()], dtype)
     else:
-        scalar = fill_value if fill_value.dtype == dtype else convert_element_type(fill_value, dtype)
+        scalar = convert_element_type(fill_value, dtype)
     return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
 
 

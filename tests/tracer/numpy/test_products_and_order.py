@@ -111,6 +111,44 @@ def test_einsum(row, f):
     check(tl.jit(lambda *xs: tnp.einsum(subscripts, *xs))(*xs), expected)
 
 
+OF_BOOLEANS = ["i,j->ij", ",ij->ij", "i,i->i", "ij,k->i", ",ij->j", "ij->", "ii,j->", "ij,jk->ik", "ijk,i->k", "i,->i"]
+
+
+@pytest.mark.parametrize("subscripts", OF_BOOLEANS)
+def test_einsum_of_booleans(subscripts, rng):
+    """A sum is "or", and a product is "and", also where nothing, or one operand alone, is summed."""
+    xs = [rng.random((2,) * len(labels)) < 0.6 for labels in subscripts.split("->")[0].split(",")]
+    expected = np.einsum(subscripts, *xs)
+    for found in (tnp.einsum(subscripts, *xs), tl.jit(lambda *xs: tnp.einsum(subscripts, *xs))(*xs)):
+        assert found.dtype == bool
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("subscripts", ["ij->i", "ij->", "ij,k->", "ij,i->i", "ij,jk,kl->il", "ij,ij->", ",i->i"])
+@pytest.mark.parametrize("wanted", [np.int32, np.float32, np.int16])
+def test_einsum_sums_in_the_preferred_dtype(subscripts, wanted):
+    xs = [np.full((3,) * len(labels), 20, np.int8) for labels in subscripts.split("->")[0].split(",")]
+    found = tnp.einsum(subscripts, *xs, preferred_element_type=wanted)
+    assert found.dtype == wanted
+    np.testing.assert_array_equal(found, np.einsum(subscripts, *xs, dtype=np.int64).astype(wanted))
+
+
+def test_einsum_of_three_with_a_preferred_dtype_under_strict_promotion():
+    x = tnp.full((3, 3), 0.5, tnp.bfloat16)
+    with tl.numpy_dtype_promotion("strict"):
+        found = tnp.einsum("ij,jk,kl->il", x, x, x, preferred_element_type=np.float32)
+    assert found.dtype == np.float32 and float(found[0, 0]) == 9 / 8
+    assert tnp.einsum("ij,jk->ik", found, found, preferred_element_type=tnp.bfloat16).dtype == tnp.bfloat16
+
+
+@pytest.mark.parametrize("product", [tnp.dot, tnp.inner, lambda x, y, **options: tnp.tensordot(x, y, 0, **options)])
+@pytest.mark.parametrize("x", [np.int8(100), np.full((2, 3), 100, np.int8)], ids=str)
+def test_products_with_a_scalar_have_the_preferred_dtype(product, x):
+    found = product(tnp.asarray(x), tnp.asarray(np.int8(9)), preferred_element_type=np.int32)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, np.asarray(x, np.int32) * 9)
+
+
 def test_einsum_of_lists(f):
     x, y = f(2, 3), f(3, 4)
     check(tnp.einsum(x, [0, 1], y, [1, 2], [0, 2]), x @ y)

@@ -5,6 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 
 NARROW = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32]
 AS_FLOATS = {
@@ -51,3 +52,17 @@ def test_dtypes_that_do_not_depend_on_the_default_width(bits):
     with tl.enable_x64(bits == 64):
         assert tnp.tri(3).dtype == np.float32
         assert tnp.histogram(x, 2)[0].dtype == np.float16
+
+
+@pytest.mark.parametrize("make", [tnp.full, lax.full])
+def test_arrays_full_of_a_number_of_python_are_weak(make):
+    """As in JAX: they do not widen what they are combined with. A dtype that is asked for is strong."""
+    half = tnp.ones(3, tnp.bfloat16)
+    for x in (make((3,), 2.5), make((3,), 2), tl.jit(lambda: make((3,), 2.5))()):
+        assert x.weak_type and (x + half).dtype == tnp.bfloat16
+    for x in (make((3,), True), make((3,), 2.5, np.float32), make((3,), tnp.ones(()))):
+        assert not x.weak_type
+    weak = make((3,), 2.5)
+    assert tnp.zeros_like(weak).weak_type and tnp.ones_like(2).weak_type and tnp.full_like(weak, 1).weak_type
+    assert not tnp.zeros_like(weak, np.float32).weak_type and not tnp.zeros_like(half).weak_type
+    assert make((), 2.5).weak_type and make((), 2.5).shape == ()

@@ -1,0 +1,15 @@
+"""SciPy's `softmax` and its logarithm, over all elements unless an axis is named; those of `nn` take the last axis."""
+
+from tapeless.tracer import activations
+from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.numpy.reductions import Axis
+
+
+def softmax(x: ArrayLike, axis: Axis = None) -> Array:
+    """exp(x) over its sum along axes, over all if there is none named."""
+    return activations.softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, axis: Axis = None) -> Array:
+    """The logarithm of `softmax`, which keeps its digits where that is small."""
+    return activations.log_softmax(x, axis)
