@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, carried, map_carried, map_subjaxprs, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.call import jit_p
 
 
 def inlined(jaxpr: Jaxpr) -> Jaxpr:
     """Write functions that are called once in the places of their calls. Remembered for as long as `jaxpr` lives."""
-    if not any(eqn.primitive.carries_programs for eqn in jaxpr.eqns):
+    if not jaxpr.carrying:
         return jaxpr
     return InliningInTurn().params({"jaxpr": jaxpr})["jaxpr"]
 
@@ -54,7 +54,7 @@ def _calls(jaxprs: tuple[Jaxpr, ...]) -> Mapping[Jaxpr, int]:
     if jaxprs not in cache:
         found, todo = Counter(jaxprs), list(dict.fromkeys(jaxprs))
         while todo:
-            inside = [inner for eqn in todo.pop().eqns for inner in carried(eqn)]
+            inside = todo.pop().programs
             todo += [inner for inner in dict.fromkeys(inside) if inner not in found]
             found.update(inside)
         cache[jaxprs] = found

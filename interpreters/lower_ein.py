@@ -62,7 +62,7 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
 def _has_ein(jaxpr: Jaxpr) -> bool:
     cache = _having.setdefault(jaxpr, {})
     if not cache:
-        cache[None] = any(eqn.primitive is ein_p or any(map(_has_ein, carried(eqn))) for eqn in jaxpr.eqns)
+        cache[None] = ein_p in jaxpr.primitives or any(map(_has_ein, jaxpr.programs))
     return cache[None]
 
 

@@ -125,7 +125,7 @@ class UnzipTrace(WritingTrace):
         linear_out: Sequence[bool] | None = None,
     ) -> tuple[Any, ...]:
         """Write down an equation of the linear jaxpr; `linear_out` says which results are linear, if not all."""
-        atoms = [self.atom(x) for x in args]
+        atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = [Var(aval, linear) for aval, linear in zip(avals, linear_out or [True] * len(avals))]
         self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))

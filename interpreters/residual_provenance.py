@@ -87,16 +87,16 @@ class ResidualProvenance:
 
     def _has_structure(self, primitive: Primitive, args: Sequence[Any], out: Array) -> bool:
         """Tell whether a value is repetitive, or a mask that is worth knowing the making of."""
-        arrays = [x for x in args if aval_of(x).shape]
         if spreading[primitive]:
-            return out.aval.size > sum(aval_of(x).size for x in arrays)
+            return out.aval.size > sum([aval_of(x).size for x in args if aval_of(x).shape])
         if primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
             return True  # a coefficient that is a number outside of a mask
         if primitive in _OF_MASKS and all(dtypes.is_bool(aval_of(x).dtype) for x in args):
             return True  # a mask that is made of masks
         if primitive is eq_p and any(not aval_of(x).shape for x in args):
             return True  # the mask of one case of a choice
-        return bool(arrays) and all(self.of(x) is not None for x in arrays)
+        known = [self.of(x) is not None for x in args if aval_of(x).shape]
+        return bool(known) and all(known)
 
 
 def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted], None]:

@@ -95,12 +95,17 @@ class Writer:
 
     def rewritten(self) -> Jaxpr:
         """The whole program, by the rules."""
+        self.visit_all()
+        return self.finish()
+
+    def visit_all(self) -> None:
+        """Write all equations of the old program."""
+        wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
         for eqn in self.jaxpr.eqns:
-            if self.is_idle(eqn):
+            if self._is_idle(eqn, wanted[eqn.primitive]) and not (self.sparser and _is_of_zeros(eqn)):
                 self.keep(eqn)
             else:
                 self.visit(eqn)
-        return self.finish()
 
     def visit(self, eqn: Equation) -> None:
         """Write an equation of the old program: by a rule, or as it was."""
@@ -123,10 +128,9 @@ class Writer:
                 self.changed, now = True, now.replace(params=params)
         self.keep(now)
 
-    def is_idle(self, eqn: Equation) -> bool:
+    def _is_idle(self, eqn: Equation, wanted: frozenset[Primitive] | None) -> bool:
         """Tell whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
-        wanted = rules.get(eqn.primitive, _NO_RULE).looks_at
-        if wanted is None or eqn.primitive.carries_programs:
+        if wanted is None:
             return False
         same, made = self._same, self._made
         for v in eqn.invars:
@@ -181,12 +185,12 @@ class Writer:
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
         """The equation that computes a variable, if it is one of this primitive."""
-        eqn = self.definition(v)
+        eqn = self._made.get(v)  # type: ignore[arg-type]  # which no literal is in
         return eqn if eqn is not None and eqn.primitive is primitive else None
 
     def definition(self, v: Atom) -> Equation | None:
         """The equation that computes a variable; None for an input or a literal."""
-        return self._made.get(v) if type(v) is Var else None
+        return self._made.get(v)  # type: ignore[arg-type]
 
     def finish(self) -> Jaxpr:
         """Return the new program, or the old one if nothing changed."""
@@ -214,14 +218,10 @@ def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
 
     Returns: `after`, or `before` if a linear result would not be linear any more, as its reader takes it to be.
     """
-    w = Writer(after)
-    w.sparser = True
-    for eqn in after.eqns:
-        if w.is_idle(eqn) and not _is_of_zeros(eqn):
-            w.keep(eqn)
-        else:
-            w.visit(eqn)
-    if w.changed or any(eqn.primitive.carries_programs for eqn in after.eqns):  # which may be linear in less, too
+    if after.carrying or any(map(_is_of_zeros, after.eqns)):  # programs inside may be linear in less, too
+        w = Writer(after)
+        w.sparser = True
+        w.visit_all()
         outvars = [w.now(v) for v in after.outvars]
         after = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
     same = all(new.linear == old.linear for new, old in zip(after.outvars, before.outvars, strict=True))
@@ -315,7 +315,7 @@ def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
 
 def _is_of_zeros(eqn: Equation) -> bool:
     """Tell whether an equation that was linear has no linear operand any more."""
-    return bool(eqn.invars) and eqn.linear and not any(v.linear for v in eqn.invars)
+    return eqn.linear and bool(eqn.invars) and not any(v.linear for v in eqn.invars)
 
 
 _simplified = core.program_cache()

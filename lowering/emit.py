@@ -11,7 +11,7 @@ from tapeless.lowering import hlo, in_place_loops, memories, ordering, physical,
 from tapeless.lowering.dataflow import ARGUMENTS, Dataflow
 from tapeless.lowering.hlo import Function, Value
 from tapeless.tracer import core
-from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, carried
+from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
@@ -89,8 +89,8 @@ def _height(jaxpr: Jaxpr) -> _Height:
     found = _heights.setdefault(jaxpr, {})
     if "height" not in found:
         programs = branches = 0
-        for eqn in jaxpr.eqns:
-            for inner in map(_height, carried(eqn)):
+        for eqn in jaxpr.carrying:
+            for inner in map(_height, subjaxprs(eqn.params)):
                 programs = max(programs, inner.programs)
                 branches = max(branches, inner.branches + ("branches" in eqn.params))
         found["height"] = _Height(programs + 1, branches)
@@ -203,18 +203,19 @@ def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
 
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Write a program's equations into `f`; also used for the bodies of loops and branches."""
-    env, place = dict(zip(jaxpr.invars, arguments)), f.place
+    env, before = dict(zip(jaxpr.invars, arguments)), f.source
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
     if overwritten:
         _write_in_place(f, jaxpr, env, overwritten)
     else:
         for eqn in jaxpr.eqns:
-            f.at(eqn.source)
-            outs = [v.aval for v in eqn.outvars]
-            values = rules[eqn.primitive](f, outs, *_read(f, env, eqn.invars), **eqn.params)
+            if eqn.source is not f.source:
+                f.at(eqn.source)
+            operands = [f.constant(v.value, v.aval) if type(v) is Literal else env[v] for v in eqn.invars]
+            values = rules[eqn.primitive](f, [v.aval for v in eqn.outvars], *operands, **eqn.params)
             env.update(zip(eqn.outvars, values, strict=True))
     results = _read(f, env, jaxpr.outvars)
-    f.place = place
+    f.at(before)
     return results
 
 

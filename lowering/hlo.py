@@ -71,6 +71,7 @@ class Function:
         self.place: str = ""
         self._n = 0
         self._memo: dict[Any, Value] = {}
+        self._combinations: dict[Any, str] = {}
         self._numbers: dict[str, Any] = {}  # scalar constants by name
         self.dataflow: Dataflow | None = None  # for functions that write into parts of arrays
         self._read: list[str] = []  # names that the block being written reads
@@ -133,10 +134,11 @@ class Function:
         region: str,
     ) -> None:
         full_name = name if "." in name else "stablehlo." + name
-        arguments = ", ".join([v.name for v in operands])
+        names, avals = zip(*operands) if operands else ((), ())
+        arguments = ", ".join(names)
         properties = f" <{{{attributes}}}>" if attributes else ""
         body = f" ({region})" if region else ""
-        types = f"({', '.join([tensor(v.aval) for v in operands])}) -> {out_types}"
+        types = f"({', '.join(map(tensor, avals))}) -> {out_types}"
         if self.dataflow is not None:
             self._note(name, operands, results, (attributes, types))
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
@@ -222,18 +224,26 @@ class Function:
         end = f'"stablehlo.return"({returned}) : ({types}) -> ()'
         return "\n".join([f"{{ ^bb0({arguments}):", *lines, f"    {end} }}"])
 
+    def combination(self, combine: "Callable[[Function, Value, Value], Value]", scalar: ShapedArray) -> str:
+        """A region that combines two scalars, as reductions do: one text for all on a line of the user's."""
+        key = combine, scalar, self.place
+        if key not in self._combinations:
+            self._combinations[key] = self.block([scalar, scalar], lambda a, b: [combine(self, a, b)])
+        return self._combinations[key]
 
-_tensors: dict[ShapedArray, str] = {}
-_TENSORS_LIMIT = 4096
 
+class _Tensors(dict[ShapedArray, str]):
+    """Names of types: `tensor<3x2xf32>`."""
 
-def tensor(aval: ShapedArray) -> str:
-    """`tensor<3x2xf32>`."""
-    found = _tensors.get(aval)
-    if found is None:
+    def __missing__(self, aval: ShapedArray) -> str:
         sizes = "".join([f"{n}x" for n in aval.shape])
-        found = bounded(_tensors, _TENSORS_LIMIT)[aval] = f"tensor<{sizes}{element(aval.dtype)}>"
-    return found
+        found = bounded(self, _TENSORS_LIMIT)[aval] = f"tensor<{sizes}{element(aval.dtype)}>"
+        return found
+
+
+_tensors = _Tensors()
+_TENSORS_LIMIT = 4096
+tensor: Callable[[ShapedArray], str] = _tensors.__getitem__
 
 
 def element(dtype: np.dtype[Any]) -> str:

@@ -64,7 +64,8 @@ def overwrites(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or one that it runs, writes into parts of arrays."""
     cache = _overwrites.setdefault(jaxpr, {})
     if not cache:
-        cache["any"] = any(eqn.primitive in writes or any(map(overwrites, carried(eqn))) for eqn in jaxpr.eqns)
+        here = any(primitive in writes for primitive in jaxpr.primitives)
+        cache["any"] = here or any(map(overwrites, jaxpr.programs))
     return cache["any"]
 
 

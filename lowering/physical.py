@@ -40,7 +40,7 @@ def program(jaxpr: Jaxpr) -> Jaxpr:
 
 def _is_plain(jaxpr: Jaxpr) -> bool:
     """Tell whether a program has no keys, at a look at each type that occurs in it, of which there are few."""
-    if any(eqn.primitive.carries_programs for eqn in jaxpr.eqns):
+    if jaxpr.carrying:
         return False
     types = {v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)}
     return not any(map(holds_keys, types.union(jaxpr.in_avals, jaxpr.out_avals)))

@@ -31,6 +31,8 @@ def expanded(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _expand(jaxpr: Jaxpr) -> Jaxpr:
+    if not jaxpr.carrying:
+        return jaxpr
     eqns = [_expanded_equation(eqn) for eqn in jaxpr.eqns]
     return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
 

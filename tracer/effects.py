@@ -26,7 +26,8 @@ def effects_of(jaxpr: Jaxpr) -> Effects:
     """The effects of all equations of a program. Remembered for as long as it lives."""
     cache = _effects.setdefault(jaxpr, {})
     if not cache:
-        cache[None] = _NONE.union(*[effects(eqn) for eqn in jaxpr.eqns])
+        own = any(primitive.effect is not None for primitive in jaxpr.primitives)
+        cache[None] = _NONE.union(*map(effects, jaxpr.eqns if own else jaxpr.carrying))
     return cache[None]
 
 

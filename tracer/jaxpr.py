@@ -67,9 +67,12 @@ Atom = Var | Literal
 
 
 class Equation:
-    """`outvars = primitive[params] invars`, from a line of the user's program."""
+    """`outvars = primitive[params] invars`, from a line of the user's program.
 
-    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+    linear: does it compute linear values, or only look at some?
+    """
+
+    __slots__ = ("invars", "linear", "outvars", "params", "primitive", "source")
 
     def __init__(
         self,
@@ -84,14 +87,10 @@ class Equation:
         self.source: Final = source
         self.invars: Final = tuple(invars)
         self.outvars: Final = tuple(outvars)
-
-    @property
-    def linear(self) -> bool:
-        """Tell whether this equation computes linear values, or only looks at some."""
-        for v in self.outvars or self.invars:  # noqa: SIM110  # the generator of `any` would cost more than all else
+        self.linear: bool = False
+        for v in self.outvars or self.invars:
             if v.linear:
-                return True
-        return False
+                self.linear = True
 
     def replace(self, **changes: Any) -> "Equation":
         """Return the equation with some fields replaced."""
@@ -114,7 +113,7 @@ class Jaxpr:
     `derived` is where caches keep what they know of the program, see `core.ProgramCache`.
     """
 
-    __slots__ = ("__weakref__", "derived", "eqns", "invars", "name", "outvars")
+    __slots__ = ("__weakref__", "_primitives", "derived", "eqns", "invars", "name", "outvars")
 
     def __init__(
         self, invars: Sequence[Var], eqns: Sequence[Equation], outvars: Sequence[Atom], name: str = "f"
@@ -124,6 +123,27 @@ class Jaxpr:
         self.outvars: Final = tuple(outvars)
         self.name: Final = name
         self.derived: dict[Any, dict[Any, Any]] = {}
+        self._primitives: frozenset[Primitive] | None = None
+
+    @property
+    def primitives(self) -> frozenset[Primitive]:
+        """The primitives that its equations apply; what programs inside apply is not among them."""
+        found = self._primitives
+        if found is None:
+            found = self._primitives = frozenset([eqn.primitive for eqn in self.eqns])
+        return found
+
+    @property
+    def carrying(self) -> "Sequence[Equation]":
+        """The equations that carry programs; most programs have none, which their primitives tell at once."""
+        if any(primitive.carries_programs for primitive in self.primitives):
+            return [eqn for eqn in self.eqns if eqn.primitive.carries_programs]
+        return ()
+
+    @property
+    def programs(self) -> "Sequence[Jaxpr]":
+        """The programs that its equations carry."""
+        return [program for eqn in self.carrying for program in subjaxprs(eqn.params)]
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:

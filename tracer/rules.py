@@ -68,20 +68,18 @@ class Table(dict[Any, Entry]):
         raise NotImplementedError(f"no {self.name} rule for {str(primitive)!r}.")
 
     def __contains__(self, primitive: Any) -> bool:
-        if _has(self, primitive):
-            return True
-        family = getattr(primitive, "family", "")
-        if family not in _awaited:
-            return False
-        import_rules(family)
+        if not _has(self, primitive) and getattr(primitive, "family", "") in _awaited:
+            import_rules(primitive.family)
         return _has(self, primitive)
 
     if not TYPE_CHECKING:  # the signature is that of dictionaries
 
         def get(self, primitive, default=None):
-            if primitive in self:
-                return self[primitive]
-            return default
+            found = _get(self, primitive, default)
+            if found is default and getattr(primitive, "family", "") in _awaited:
+                import_rules(primitive.family)
+                found = _get(self, primitive, default)
+            return found
 
     def __iter__(self) -> Iterator[Any]:
         for family in tuple(_awaited):
@@ -95,7 +93,7 @@ class Table(dict[Any, Entry]):
         super().__setitem__(primitive, rule)
 
 
-_has = dict.__contains__
+_has, _get = dict.__contains__, dict.get
 
 
 class Rules(Table[Callable[..., Any]]):

@@ -24,7 +24,7 @@ _PACKAGES = ("",) if os.path.basename(_ROOT) == "tapeless" else ("api", "tracer"
 _FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _excluded: set[str] = set()  # files of libraries that asked not to be taken for the user's program
-_ours: dict[int, tuple[CodeType, bool]] = {}
+_ours: dict[int, CodeType] = {}  # code that is no user's
 _known: dict[tuple[int, int, str], "Source"] = {}  # one object for each place, so that programs can share what it costs
 _LIMIT = 16384  # entries of each, of which only a program that makes code as it runs has so many
 override: ContextVar["Source | None"] = ContextVar("source", default=None)  # the place of all equations, if set
@@ -81,10 +81,11 @@ def current() -> Source | None:
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
     while frame is not None:
         code = frame.f_code
-        _, ours = _ours.get(id(code)) or bounded(_ours, _LIMIT).setdefault(id(code), (code, _is_ours(code)))
-        if not ours:
+        if id(code) not in _ours:
             key = id(code), frame.f_lasti, _scope.get()
-            return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, *key[1:]))
+            if key in _known or not _is_ours(code):
+                return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, *key[1:]))
+            bounded(_ours, _LIMIT)[id(code)] = code
         frame = frame.f_back
     return None
 
@@ -153,6 +154,7 @@ def register_exclusion(path: str) -> None:
     """Take the code of a file for a library's: equations and messages then name the line that called it."""
     _excluded.add(os.path.abspath(path))
     _ours.clear()
+    _known.clear()
 
 
 def api_boundary(fun: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

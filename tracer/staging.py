@@ -117,15 +117,14 @@ class StagingTrace(WritingTrace):
         return StagedTracer(self, var)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        if primitive in rules:
-            return rules[primitive](self, args, **params)
-        return self.write(primitive, args, params)
+        rule = rules.get(primitive)
+        return self.write(primitive, args, params) if rule is None else rule(self, args, **params)
 
     def write(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         """Write an equation."""
         atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
-        outvars = [Var(aval) for aval in avals]
+        outvars = tuple(map(Var, avals))
         self._eqns.append(Equation(primitive, atoms, params, outvars, source.current()))
         return tuple([StagedTracer(self, v) for v in outvars])
 

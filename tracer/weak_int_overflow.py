@@ -63,7 +63,8 @@ _cache = core.program_cache()
 
 
 def _found(jaxpr: Jaxpr) -> list[IntegerNarrowing]:
-    wanted = [(atom, dtype, source) for eqn in jaxpr.eqns for atom, dtype, source in _wanted(eqn)]
+    eqns = () if jaxpr.primitives.isdisjoint((convert_element_type_p, *_CALLS)) else jaxpr.eqns
+    wanted = [each for eqn in eqns for each in _wanted(eqn)]
     if not wanted:
         return []
     made = {v: eqn for eqn in jaxpr.eqns if eqn.primitive in _HANDING_ON for v in eqn.outvars}

@@ -481,19 +481,18 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
 def check_inputs(who: str, arg: Any, i: int, fun: Any, holomorphic: bool, allow_int: bool | None) -> None:
     """Raises: TypeError naming the leaf of argument i that cannot be differentiated; allow_int=None offers no zeros."""
     check_arguments(who, _name(fun), (arg,), (i,))
-    for path, leaf in pytree.leaves_with_path(arg):
-        where = f"argument {i}{pytree.keystr(path)} of {_name(fun)}"
-        aval = aval_of(leaf)
-        if holomorphic and not dtypes.is_complex(aval.dtype):
-            raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
-        if not holomorphic and dtypes.is_complex(aval.dtype):
-            continue
-        if not allow_int and not dtypes.is_inexact(aval.dtype):
-            raise TypeError(
-                f"{who}: {where} is {aval}, and {no_derivative(aval)}\n"
-                f"  {'C' if holds_keys(aval) else 'Convert it with astype(float), c'}hoose others with argnums="
-                + (", or pass allow_int=True for float0 zeros." if allow_int is not None else ".")
-            )
+    fits = dtypes.is_complex if holomorphic else dtypes.is_inexact
+    if (allow_int and not holomorphic) or all(fits(aval_of(leaf).dtype) for leaf in pytree.leaves(arg)):
+        return
+    path, leaf = next(pair for pair in pytree.leaves_with_path(arg) if not fits(aval_of(pair[1]).dtype))
+    where, aval = f"argument {i}{pytree.keystr(path)} of {_name(fun)}", aval_of(leaf)
+    if holomorphic:
+        raise TypeError(f"{who}: with holomorphic=True inputs must be complex, but {where} is {aval}.")
+    raise TypeError(
+        f"{who}: {where} is {aval}, and {no_derivative(aval)}\n"
+        f"  {'C' if holds_keys(aval) else 'Convert it with astype(float), c'}hoose others with argnums="
+        + (", or pass allow_int=True for float0 zeros." if allow_int is not None else ".")
+    )
 
 
 def _check_scalar(who: str, leaves: Sequence[Any], tree: Any, fun: Any, holomorphic: bool) -> None:

@@ -20,7 +20,7 @@ from tapeless.tracer.rules import Rules
 
 def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
     """Remove the operands of jit, checkpoint, cond and scan that their programs do not read."""
-    calls = {eqn for eqn in jaxpr.eqns if eqn.primitive in rules}
+    calls = {eqn for eqn in jaxpr.carrying if eqn.primitive in rules}
     if not calls:
         return jaxpr
     w = Writer(jaxpr)

@@ -17,7 +17,7 @@ from tapeless.tracer.primitives.control_flow import scan_p
 
 def hoisted(jaxpr: Jaxpr) -> Jaxpr:
     """The pass."""
-    loops = {eqn for eqn in jaxpr.eqns if eqn.primitive is scan_p and eqn.linear}
+    loops = {eqn for eqn in jaxpr.carrying if eqn.primitive is scan_p and eqn.linear}
     if not loops:
         return jaxpr
     w = Writer(jaxpr)

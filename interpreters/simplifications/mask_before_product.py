@@ -39,7 +39,7 @@ def mask_factors(jaxpr: Jaxpr) -> Jaxpr:
 def _masks(jaxpr: Jaxpr) -> set[Any]:
     """Find the variables that are masks converted to numbers, 1 and 0."""
     found: set[Any] = set()
-    for eqn in jaxpr.eqns:
+    for eqn in jaxpr.eqns if e.convert_element_type_p in jaxpr.primitives else ():
         converted = eqn.primitive is e.convert_element_type_p and eqn.invars[0].aval.dtype == bool
         if converted or (eqn.primitive in _MOVES and eqn.invars[0] in found):
             found.add(eqn.outvars[0])

@@ -30,8 +30,7 @@ _NEUTRAL = {i.scatter_add_p: -0.0, i.scatter_mul_p: 1}
 
 def select_before_update(jaxpr: Jaxpr) -> Jaxpr:
     """Rewrite selects between an array and its update into updates by selects; the same object if there are none."""
-    primitives = {eqn.primitive for eqn in jaxpr.eqns}
-    if select_n_p not in primitives or primitives.isdisjoint(_UPDATES):
+    if select_n_p not in jaxpr.primitives or jaxpr.primitives.isdisjoint(_UPDATES):
         return jaxpr
     w, counts = Writer(jaxpr), dict[Any, int](uses(jaxpr))
     for eqn in jaxpr.eqns:

@@ -213,7 +213,7 @@ def _scatter(combine: Operation) -> Callable[..., Any]:
             f"indices_are_sorted = {str(indices_are_sorted).lower()}, "
             f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, unique_indices = {str(unique_indices).lower()}"
         )
-        region = f.block([scalar, scalar], lambda old, new: [combine(f, old, new)])
+        region = f.combination(combine, scalar)
         written = f.op("scatter", [x, indices, updates], x.aval, attributes, region)
         return (written if x.aval.shape == outs[0].shape else f.op("reshape", [written], outs[0]),)
 

@@ -83,7 +83,7 @@ MIN: Reduction = extreme("minimum"), highest
 def reduce(f: Function, x: Value, combine: Operation, initial: Any, axes: Sequence[int], out: ShapedArray) -> Value:
     """x reduced over `axes` by an operation, from `initial`."""
     scalar = x.aval.update(shape=())
-    region = f.block([scalar, scalar], lambda a, b: [combine(f, a, b)])
+    region = f.combination(combine, scalar)
     return f.op("reduce", [x, f.constant(initial, scalar)], out, f"dimensions = {hlo.array(axes)}", region)
 
 
@@ -166,7 +166,7 @@ def _running_window(f: Function, x: Value, combine: Operation, initial: Any, axi
     along = [i == axis for i in range(rank)]
     padding = [((0, n - 1) if reverse else (n - 1, 0)) if here else (0, 0) for here in along]
     attributes = window_attributes([n if here else 1 for here in along], [1] * rank, padding)
-    region = f.block([scalar, scalar], lambda a, b: [combine(f, a, b)])
+    region = f.combination(combine, scalar)
     return f.op("reduce_window", [x, f.constant(initial, scalar)], x.aval, attributes, region)
 
 

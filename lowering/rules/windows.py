@@ -33,7 +33,7 @@ def _windowed(combine: Operation, initial: Callable[[Any], Any]) -> Callable[...
             f"{window_attributes(window, strides, pads)}, "
             f"base_dilations = {hlo.array(of_base)}, window_dilations = {hlo.array(of_window)}"
         )
-        region = f.block([scalar, scalar], lambda a, b: [combine(f, a, b)])
+        region = f.combination(combine, scalar)
         found = f.op("reduce_window", [x, f.constant(initial(scalar.dtype), scalar)], out, attributes, region)
         return (found if out.shape == outs[0].shape else f.op("reshape", [found], outs[0]),)
 

@@ -42,9 +42,10 @@ def roots(jaxpr: Jaxpr) -> list[Equation]:
     """The equations that sum, or mask, values of such structure."""
     found: list[Equation] = []
     known: dict[Atom, Kind] = {}
+    rules = {primitive: kinds.get(primitive) for primitive in jaxpr.primitives}
     for eqn in jaxpr.eqns:
         primitive, operands = eqn.primitive, eqn.invars
-        rule = kinds.get(primitive)
+        rule = rules[primitive]
         if rule is None or (primitive not in _BEGINNINGS and known.keys().isdisjoint(operands)):
             continue
         given = [known.get(x) for x in operands]

@@ -81,7 +81,8 @@ def chooses(jaxpr: Jaxpr) -> bool:
     """Tell whether a program chooses between linear values, or one inside it does."""
     cache = _chooses.setdefault(jaxpr, {})
     if not cache:
-        cache[None] = any(eqn.linear and _chooses_by(eqn) for eqn in jaxpr.eqns)
+        eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying
+        cache[None] = any(eqn.linear and _chooses_by(eqn) for eqn in eqns)
     return cache[None]
 
 
@@ -159,6 +160,8 @@ class Sinking:
         if eqn in self._programs and self._programs[eqn] is not eqn:
             self.w.changed = True
             now = self.w.renamed(self._programs[eqn])
+        elif not self._noting and not any(self.where.get(v) for v in eqn.outvars):
+            pass  # it is read everywhere, or nowhere
         elif (product := _product(eqn)) is not None:
             now = self._masked(eqn, product, now)
         elif self._noting:

@@ -39,6 +39,8 @@ def narrowed(jaxpr: Jaxpr) -> Jaxpr:
 
 def _promising(jaxpr: Jaxpr) -> bool:
     """Tell whether a part is read of a computed value: the quick test before the pass."""
+    if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS):
+        return False
     inputs = set(jaxpr.invars)
     cut = [eqn.invars[0] for eqn in jaxpr.eqns if eqn.primitive in _CUTS and eqn.invars[0] not in inputs]
     if cut and not _read_whole(jaxpr).issuperset(cut):
