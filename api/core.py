@@ -1,9 +1,12 @@
 """Types of tracing under JAX's names: those of `jax.core`, and `Primitive` of `jax.extend.core`."""
 
+import typing as _typing
+
 from tapeless.custom.primitives import LibraryPrimitive as Primitive
 from tapeless.custom.program_types import eval_jaxpr
 from tapeless.tracer.core import Trace, Tracer, ensure_compile_time_eval
 from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.types import ShapedArray
 from tapeless.tracer.types import ShapedArray as AbstractValue
 
@@ -17,3 +20,6 @@ __all__ = [
     "ensure_compile_time_eval",
     "eval_jaxpr",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -1,5 +1,7 @@
 """Recording what programs do, and the memory that they take: the names of `jax.profiler`."""
 
+import typing as _typing
+
 from tapeless.host.profiling import (
     ProfileData,
     ProfileEvent,
@@ -17,6 +19,7 @@ from tapeless.host.profiling import (
     stop_trace,
     trace,
 )
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "ProfileData",
@@ -35,3 +38,6 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -1,5 +1,8 @@
 """References, arrays that are read and written in place: the names of `jax.ref`."""
 
+import typing as _typing
+
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.references import (
     AbstractRef,
     Ref,
@@ -25,3 +28,6 @@ __all__ = [
     "set",
     "swap",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -12,7 +12,7 @@ import pytest
 # What errors end with where 64 bits meet 32 that may have come of NumPy's arrays.
 WIDTHS = (
     "\n  NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too: convert where data come "
-    "in, or set tl.config.numpy_bits = 32 for all of them."
+    "in, set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
 )
 
 

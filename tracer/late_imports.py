@@ -22,7 +22,8 @@ def imported_late(namespace: dict[str, Any], names: Mapping[str, str]) -> Callab
         module = module_of.get(name)
         if module is None:
             missing = importlib.import_module("tapeless.tracer.missing_names")
-            raise AttributeError(missing.Refusal(namespace["__name__"], name))
+            # With an object Python suggests no name of its own beside ours.
+            raise AttributeError(missing.Refusal(namespace["__name__"], name), name=name, obj=None)
         if not module:
             return importlib.import_module(f"{namespace['__name__']}.{name}")
         found = namespace[name] = getattr(importlib.import_module(f"tapeless.{module}"), name)

@@ -34,13 +34,16 @@ def advice(values: Iterable[Any]) -> str:
     """Advise on 64-bit values that came from NumPy, naming those among `values`, as a line of its own."""
     if config.numpy_bits == 32:
         return ""
-    found = dict.fromkeys(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in values if _is_wide(x))
+    found = dict.fromkeys(f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in values if is_wide(x))
     if found:
         arrays = " and ".join(found)
         what = f"{arrays} {'is a NumPy array' if len(found) == 1 else 'are NumPy arrays'}, and NumPy's width is kept"
     else:
         what = "NumPy arrays of 64 bits keep their width, as arguments of compiled functions, too"
-    return f"\n  {what}: convert where data come in, or set tl.config.numpy_bits = 32 for all of them."
+    return (
+        f"\n  {what}: convert where data come in, "
+        "set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
+    )
 
 
 def are_mixed(given: Iterable[Any]) -> bool:
@@ -49,7 +52,8 @@ def are_mixed(given: Iterable[Any]) -> bool:
     return any(wide) and not all(wide)
 
 
-def _is_wide(x: Any) -> bool:
+def is_wide(x: Any) -> bool:
+    """Tell whether a value is an array of 64 bits from NumPy."""
     if not isinstance(x, np.ndarray) or (isinstance(x, Exact) and not x.ndim):  # constants of ours have no axes
         return False
     return dtypes.has_32_bit_form(x.dtype)

@@ -44,6 +44,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
+CLOSE_OVER = "\n  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
 FUNCTION_AND_ARGUMENTS = "a function and its arguments"  # expected by what is called with both at once
 
 
@@ -90,7 +91,7 @@ def _registration_hint(x: Any) -> str:
 
 
 def check_arguments(
-    who: str, name: str, args: Sequence[Any], positions: Sequence[int] | None = None, advice: str = ""
+    who: str, name: str, args: Sequence[Any], positions: Sequence[int] | None = None, advice: str = CLOSE_OVER
 ) -> None:
     """Raises: TypeError naming the first leaf of the arguments, which are at `positions`, that is not an array."""
     for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):

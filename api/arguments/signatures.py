@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.arguments.checks import arguments, structure
-from tapeless.tracer import pytree, weak_int_overflow
+from tapeless.tracer import pytree, weak_int_overflow, widths
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import ClosedJaxpr
 from tapeless.tracer.references import Ref
@@ -60,11 +60,15 @@ class Signature(NamedTuple):
         for i, (x, want) in enumerate(zip(leaves, self.in_avals, strict=True)):
             have = aval_of(x.value if isinstance(x, Ref) else x)
             if have.shape != want.shape or have.dtype != want.dtype:
-                raise TypeError(f"{self.name} was compiled for {want} as argument leaf {i}, but called with {have}.")
+                mixed = widths.is_wide(x) and have.dtype.kind == want.dtype.kind and have.dtype != want.dtype
+                raise TypeError(
+                    f"{self.name} was compiled for {want} as argument {self._path(i)}, but called with {have}."
+                    f"{widths.advice([x]) if mixed else ''}"
+                )
             if isinstance(x, Tracer):
                 raise TypeError(
-                    f"{self.name} is compiled, and a compiled program cannot be transformed: argument leaf {i} is "
-                    f"traced, {have}.\n  Call the jitted function instead."
+                    f"{self.name} is compiled, and a compiled program cannot be transformed: "
+                    f"argument {self._path(i)} is traced, {have}.\n  Call the jitted function instead."
                 )
         self.check_fit(leaves)
 
@@ -75,5 +79,9 @@ class Signature(NamedTuple):
             weak_int_overflow.check_fits(found, leaves[found.what], functools.partial(self._whose, found.what))
 
     def _whose(self, i: int) -> str:
+        return f"jit: argument {self._path(i)} of {self.function}"
+
+    def _path(self, i: int) -> str:
+        """The place of a leaf of the arguments: `[0]['w']`."""
         paths = pytree.leaves_with_path(pytree.unflatten(self.in_tree, range(self.in_tree.num_leaves)))
-        return f"jit: argument {pytree.keystr(paths[i][0][1:])} of {self.function}"
+        return pytree.keystr(paths[i][0][1:])

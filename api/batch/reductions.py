@@ -159,7 +159,7 @@ def _combined(name: str, result: Any, tree: Any, wanted: Sequence[ShapedArray]) 
     )
     if not same:
         given, want = (", ".join(map(str, avals)) for avals in (have, wanted))
-        raise TypeError(f"{name}: the computation gives {given} of {want} and {want}.")
+        raise TypeError(f"{name}: the computation must give {want} of {want} and {want}, but gave {given}.")
     return [asarray(y, w.dtype) for y, w in zip(found, wanted, strict=True)]
 
 

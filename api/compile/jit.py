@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable, not_an_array
+from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
@@ -444,12 +444,15 @@ def _is_wide(x: Any) -> bool:
 
 
 def _not_an_array(x: Any, i: int, given: Any, fun: Any, who: str) -> str:
-    path = pytree.keystr(pytree.leaves_with_path(given)[i][0][1:])
-    return not_an_array(f"{who}: argument {path} of {core.describe_function(fun)}", x, _ADVICE.get(who, _CLOSE_OVER))
+    path = pytree.leaves_with_path(given)[i][0][1:]
+    advice = _IN_A_TREE if who == "jit" and len(path) > 1 else _ADVICE.get(who, CLOSE_OVER)
+    return not_an_array(f"{who}: argument {pytree.keystr(path)} of {core.describe_function(fun)}", x, advice)
 
 
 _ADVICE = {
     "jit": "\n  Make it static (static_argnums or static_argnames).",
     "make_jaxpr": "\n  Make it static (static_argnums).",
 }
-_CLOSE_OVER = "\n  Close over it: give a function of the arrays only."
+_IN_A_TREE = (
+    "\n  Make it a static argument of its own (static_argnames), or a static field (tl.tree_util.register_dataclass)."
+)

@@ -61,12 +61,14 @@ def trace(
     avals: Sequence[ShapedArray],
     remembered: bool = False,
     taking_references: bool = False,
+    of_user: Callable[[Any], Any] | None = None,
 ) -> TracedBody:
     """The program of `call`, a function of flat arrays that calls the user's `fun` and returns a pytree.
 
     Args:
       remembered: it is going to be used again elsewhere, so loops inside must not guess (see `explorations`).
       taking_references: references of outside may be used, and are passed on.
+      of_user: what `fun` returned in the result of `call`, if that is not all.
     Raises: TypeError if a leaf of the result is not an array; whatever `fun` raises.
     """
     result: Any = None
@@ -76,7 +78,7 @@ def trace(
         if not remembered:
             TypeProbe.enter()
         result = call(*xs)
-        check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", result)
+        check_arrays(f"{who}: the result{{}} of {core.describe_function(fun)}", of_user(result) if of_user else result)
         return pytree.leaves(result)
 
     references: list[Ref] = []

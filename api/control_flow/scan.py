@@ -86,7 +86,8 @@ def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, leng
         return _pair(fun, f(*pytree.unflatten(tree, flat)))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
-        return trace(who, fun, step, [*avals, *elements], taking_references=True)
+        result = (lambda out: out[1]) if who == "map" else None
+        return trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
 
     body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     arrays, n = pytree.leaves(xs), len(carry)

@@ -1,5 +1,7 @@
 """Errors as values: the names of `jax.experimental.checkify`."""
 
+import typing as _typing
+
 from tapeless.host.checkify import (
     Error,
     ErrorCategory,
@@ -17,6 +19,7 @@ from tapeless.host.checkify import (
     nan_checks,
     user_checks,
 )
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = [
     "Error",
@@ -35,3 +38,6 @@ __all__ = [
     "nan_checks",
     "user_checks",
 ]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

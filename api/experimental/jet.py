@@ -1,5 +1,11 @@
 """Taylor mode: the names of `jax.experimental.jet`."""
 
+import typing as _typing
+
 from tapeless.differentiate.taylor_mode import jet
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = ["jet"]
+
+if not _typing.TYPE_CHECKING:  # type checkers know better what is there
+    __getattr__ = _imported_late(globals(), {})

@@ -239,8 +239,8 @@ def test_mixed_widths_name_the_numpy_array_where_it_is_seen():
     differ = "add: operands differ in dtype: float64[2,3] and float32[2,3]. Convert with astype."
     add = lambda x: tl.lax.add(x, np.ones((2, 3), "float32"))  # noqa: E731
     seen = (
-        "\n  float64[2,3] is a NumPy array, and NumPy's width is kept: convert where data come in, or set "
-        "tl.config.numpy_bits = 32 for all of them."
+        "\n  float64[2,3] is a NumPy array, and NumPy's width is kept: convert where data come in, set "
+        "tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: with tl.enable_x64()."
     )
     with raises(TypeError, differ + seen):
         add(A)
@@ -349,8 +349,10 @@ def test_gradient_of_what_is_no_array():
 
     with raises(TypeError, "grad: the result of f is 'abc' of type str, which is not an array."):
         tl.grad(f)(1.0)
-    with raises(TypeError, "grad: argument 0 of f is 'abc' of type str, which is not an array."):
+    with raises(TypeError, f"grad: argument 0 of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
         tl.grad(f)("abc")
+    with raises(TypeError, f"grad: argument 0['name'] of f is 'abc' of type str, which is not an array.{NO_CHILD}"):
+        tl.grad(f)({"name": "abc", "x": 1.0})
 
 
 def test_gradient_of_a_complex_function():
@@ -418,7 +420,8 @@ def test_arguments_by_name_are_not_differentiated():
             (np.float32(1.0),),
             (np.array(1.0),),
             "jvp: tangent 0 is float64[], but the primal float32[] asks for float32[].\n  float64[] is a NumPy array, "
-            "and NumPy's width is kept: convert where data come in, or set tl.config.numpy_bits = 32 for all of them.",
+            "and NumPy's width is kept: convert where data come in, set tl.config.numpy_bits = 32 for all of them, or "
+            "make 64 bits the default: with tl.enable_x64().",
         ),
         ((3,), (1,), "jvp: tangent 0 belongs to a primal of integer type, int32[]: it must be of dtype float0, not 1."),
     ],
@@ -616,10 +619,12 @@ def test_static_argument_that_is_not_hashable():
 def test_argument_that_is_no_array():
     message = (
         f"jit: argument [1]['k'] of {place(power)} is 'abc' of type str, which is not an array.\n"
-        "  Make it static (static_argnums or static_argnames)."
+        "  Make it a static argument of its own (static_argnames), or a static field (tl.tree_util.register_dataclass)."
     )
     with raises(TypeError, message):
         tl.jit(power)(1.0, {"k": "abc"})
+    with pytest.raises(TypeError, match=r"Make it static \(static_argnums or static_argnames\)\."):
+        tl.jit(power)(1.0, "abc")
 
 
 @pytest.mark.parametrize(
@@ -755,6 +760,7 @@ def test_rules_that_are_no_functions():
 
 
 NO_ARRAY = "'abc' of type str, which is not an array."
+NO_CHILD = "\n  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
 WORDS = {"w": "abc"}
 
 
@@ -795,7 +801,8 @@ def same(x):
     ],
 )
 def test_what_is_no_array_is_named_with_its_place(call, message):
-    with raises(TypeError, f"{message} {NO_ARRAY}"):
+    advice = NO_CHILD if "argument 0" in message else ""
+    with raises(TypeError, f"{message} {NO_ARRAY}{advice}"):
         call()
 
 

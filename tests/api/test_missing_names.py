@@ -1,6 +1,8 @@
 """Errors for names that are not there: they name what is meant, or where it is."""
 
 import importlib
+import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +23,9 @@ ADVICE = {
     "tapeless.lax.scn": "Do you mean tl.lax.scan?",
     "tapeless.nn.initializers.he_norml": "Do you mean tl.nn.initializers.he_normal?",
     "tapeless.numpy.linalg.schur": "It is tl.scipy.linalg.schur.",
+    "tapeless.profiler.trce": "Do you mean tl.profiler.trace?",
+    "tapeless.scipy.integrate.trapezoids": "Do you mean tl.scipy.integrate.trapezoid?",
+    "tapeless.dlpack.from_numpy": "Do you mean tnp.asarray?",
     "tapeless.nothing": "If JAX has it, it is not there yet: see 'Not supported yet' in the README.",
 }
 
@@ -42,3 +47,9 @@ def test_what_is_advised_is_there():
         found = {"tl": tapeless, "tnp": tapeless.numpy}[path.split(".")[0]]
         for name in path.split(".")[1:]:
             found = getattr(found, name)
+
+
+def test_python_adds_no_suggestion_of_its_own():
+    code = "import tapeless\ntapeless.nn.sofmax"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Do you mean tl.nn.softmax?" in done.stderr and "Did you mean" not in done.stderr

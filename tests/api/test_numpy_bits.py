@@ -220,7 +220,10 @@ def test_programs_of_64_bits_are_the_same(name):
 
 # ---- errors ---------------------------------------------------------------------------------------------------
 
-WHAT = ": convert where data come in, or set tl.config.numpy_bits = 32 for all of them."
+WHAT = (
+    ": convert where data come in, set tl.config.numpy_bits = 32 for all of them, or make 64 bits the default: "
+    "with tl.enable_x64()."
+)
 NAMED = f"\n  {{}} is a NumPy array, and NumPy's width is kept{WHAT}"
 ONES = tnp.ones(3)
 
@@ -266,3 +269,12 @@ def test_other_errors_say_nothing_of_it():
         with pytest.raises((TypeError, ValueError)) as raised:
             f()
         assert "numpy_bits" not in text_of(raised.value)
+
+
+def test_a_compiled_program_that_is_given_wider_arrays():
+    compiled = tl.jit(lambda x: x).lower(ONES).compile()
+    with raises(
+        TypeError,
+        "f was compiled for float32[3] as argument [0], but called with float64[3]." + NAMED.format("float64[3]"),
+    ):
+        compiled(np.ones(3))

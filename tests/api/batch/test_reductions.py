@@ -129,7 +129,7 @@ def test_what_is_refused():
         lax.reduce((X, X), 0.0, affine, (0,))
     with raises(TypeError, "reduce: an initial value must be a scalar of float32, as operands are, not int32[]."):
         lax.reduce(X, np.array(0, np.int32), softplus_sum, (0,))
-    with raises(TypeError, "reduce: the computation gives bool[] of float32[] and float32[]."):
+    with raises(TypeError, "reduce: the computation must give float32[] of float32[] and float32[], but gave bool[]."):
         lax.reduce(X, 0.0, lambda x, y: x > y, (0,))
     with raises(TypeError, "reduce: computation must be a function, not 3."):
         lax.reduce(X, 0.0, 3, (0,))

@@ -568,13 +568,13 @@ STRUCTURE = "f was compiled for arguments (float64[2], float64[2]), but called w
 @pytest.mark.parametrize(
     "args, kwargs, message",
     [
-        ((np.ones(3), X), {}, "f was compiled for float64[2] as argument leaf 0, but called with float64[3]."),
+        ((np.ones(3), X), {}, "f was compiled for float64[2] as argument [0], but called with float64[3]."),
         (
             (X, X.astype(np.float32)),
             {},
-            "f was compiled for float64[2] as argument leaf 1, but called with float32[2].",
+            "f was compiled for float64[2] as argument [1], but called with float32[2].",
         ),
-        ((X, X.astype(np.int64)), {}, "f was compiled for float64[2] as argument leaf 1, but called with int64[2]."),
+        ((X, X.astype(np.int64)), {}, "f was compiled for float64[2] as argument [1], but called with int64[2]."),
         ((X,), {}, f"{STRUCTURE} (float64[2])."),
         ((X, "abc", X), {}, f"{STRUCTURE} (float64[2], 'abc', float64[2])."),
         ((X,), {"y": X}, f"{STRUCTURE} (float64[2], y=float64[2])."),

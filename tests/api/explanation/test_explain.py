@@ -358,7 +358,7 @@ def test_messages_name_who_traces(asked):
     who = asked.__name__
     message = (
         f"{who}: argument ['m'] of {place(whole)} is 'a' of type str, which is not an array.\n"
-        "  Close over it: give a function of the arrays only."
+        "  Close over it, or make it a field that is no child: meta_fields of tl.tree_util.register_dataclass."
     )
     with raises(TypeError, message):
         asked(whole, ONE, m="a")
