@@ -17,6 +17,7 @@ from tapeless.interpreters.index_bodies import over
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.indices.sparse import Relation, SparseArray
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.ein import ein
@@ -26,6 +27,8 @@ from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
 
 __all__ = [
     "Index",
+    "Relation",
+    "SparseArray",
     "all",
     "any",
     "argmax",
@@ -39,8 +42,10 @@ __all__ = [
     "max",
     "min",
     "prod",
+    "relation",
     "scan",
     "scatter",
+    "sparse",
     "sum",
     "where",
 ]
@@ -229,3 +234,33 @@ def _added(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:
     written = tuple([Affine(0, ((x.ndim + k, 1),)) for k in range(len(sizes))])
     brackets: list[Bracket] = [Lookup(v, k + 1, read) for k, v in enumerate(written)]
     return ein((x, *places), [term(written, (*x.shape, *sizes), [Read(0, read)], brackets)], sizes)
+
+
+# ---- entries at coordinates ------------------------------------------------------------------------------------
+
+
+def sparse(coords: Sequence[Any], values: Any, shape: Sequence[int]) -> SparseArray:
+    """Make an array that is 0 but for entries, which bodies read as any array: work is in proportion to the entries.
+
+    Args:
+      coords: [entries] integers for each axis.
+      values: [entries]; derivatives in them are values on the same pattern.
+      shape: of the array.
+    Raises: ValueError if coordinates and values differ in length, or there are not as many arrays as axes.
+
+    >>> s = sparse(([0, 2], [1, 1]), [3.0, 4.0], (3, 2))
+    >>> build(3, lambda i: sum(2, lambda j: s[i, j] * (j + 1.0)))
+    Array([6., 0., 8.], dtype=float32)
+    """
+    return SparseArray(coords, values, shape)
+
+
+def relation(coords: Sequence[Any], shape: Sequence[int]) -> Relation:
+    """Make a boolean array that is true at known coordinates: a product with it takes work for these entries only.
+
+    Args:
+      coords: [entries] integers for each axis; what is repeated counts once.
+      shape: of the array.
+    Raises: ValueError if there are not as many arrays as axes.
+    """
+    return Relation(coords, shape)

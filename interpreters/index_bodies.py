@@ -16,13 +16,13 @@ from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.tracer import core
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.jaxpr import eval_jaxpr
+from tapeless.tracer.numpy.index_plan import BODY
 from tapeless.tracer.primitives.call import jit
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 INDEX = ShapedArray((), np.dtype(np.int32))
-BODY = "build"
 
 
 def over(

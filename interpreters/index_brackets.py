@@ -9,7 +9,9 @@ from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.terms.term import Read, term
 
 
 def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
@@ -39,5 +41,16 @@ def _replaced(w: Writer, conditions: dict[Atom, Atom], eqn: Equation, now: Equat
     factors = [v for v in now.invars if v in conditions]
     if not factors:
         return False
-    x = now.invars[1] if factors[0] is now.invars[0] else now.invars[0]
-    return w.replace(eqn, w.write(e.select_n_p, conditions[factors[0]], filled(w, 0, x.aval), x))
+    condition, x = conditions[factors[0]], now.invars[1] if factors[0] is now.invars[0] else now.invars[0]
+    related = _related(w, condition, x)
+    return w.replace(eqn, related or w.write(e.select_n_p, condition, filled(w, 0, x.aval), x))
+
+
+def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:
+    """Write the product of a number with the read of a relation, over the entries of that; None if it is no such."""
+    read = w.made_by(condition, ein_p)
+    if read is None or x.aval.shape or len(read.params["terms"]) != 1 or read.params["terms"][0].factors:
+        return None
+    (t,), n = read.params["terms"], len(read.invars)
+    params = {**read.params, "terms": (term((), t.sizes, [Read(n, ())], t.brackets),), "dtype": None}
+    return w.write(ein_p, *read.invars, x, **params)

@@ -17,8 +17,11 @@ A = tnp.arange(6.0).reshape(2, 3)
     "body, error, message",
     [
         (lambda i: A[i, -1], IndexError,
-         "index -1 along axis 1 of float32[2,3]: negative numbers are outside in a body. "
-         "The element meant is at 2: A[n - 1]."),
+         "index -1 of float32[2,3]: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
+         "The element that is 1 before the end of an axis of length n is A[n - 1]."),
+        (lambda i: X[-2], IndexError,
+         "index -2 of float32[5]: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
+         "The element that is 2 before the end of an axis of length n is A[n - 2]."),
         (lambda i: A[i, 3], IndexError, "index 3 is outside of axis 1 of float32[2,3]."),
         (lambda i: A[i, 0, 0], IndexError, "3 indices for an array of 2 axes, float32[2,3]."),
         (lambda i: A[..., i, ...], IndexError, "2 ellipses in an index of float32[2,3]: there can be one."),

@@ -81,12 +81,6 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
 
 
 def _known(i: int, x: Array, axis: int) -> int:
-    n = x.shape[axis]
-    if i < 0:
-        raise IndexError(
-            f"index {i} along axis {axis} of {x.aval}: negative numbers are outside in a body. "
-            f"The element meant is at {n + i}: A[n - {-i}]."
-        )
-    if i >= n:
+    if not 0 <= i < x.shape[axis]:
         raise IndexError(f"index {i} is outside of axis {axis} of {x.aval}.")
     return i

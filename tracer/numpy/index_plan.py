@@ -173,6 +173,9 @@ class WindowError(TypeError):
     """A window is among the items of an index: see dynamic_windows.py, which takes it out."""
 
 
+BODY = "build"  # what a body of `index.build` is traced for
+
+
 class BodyIndexError(TypeError):
     """An index of a body of `index.build` is among the items: see tracer/indices/reads.py, which reads by it."""
 

@@ -5,16 +5,18 @@ is one program. Positions that are traced and outside of the array are moved to 
 """
 
 import importlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tapeless.tracer import core, dtypes
+from tapeless.tracer import core, dtypes, source
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
+    BODY,
     BodyIndexError,
     Cut,
     IndexPlan,
@@ -47,7 +49,11 @@ def getitem(x: Array, index: Any) -> Array:
     Raises: IndexError for known positions outside of x, or too many; TypeError for what is no index.
     """
     if type(index) is int and x.aval.shape:
+        if index < 0:
+            _check_in_body(x, (index,))
         return _row(x, index)
+    if type(index) is tuple:
+        _check_in_body(x, index)
     try:
         plan, positions = plan_index(x.aval, index)
     except SingleBooleanError:
@@ -57,8 +63,35 @@ def getitem(x: Array, index: Any) -> Array:
     except WindowError:
         return getitem(*windows().without_windows(x, index))
     except BodyIndexError:
-        return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
+        return _read_in_body(x, index)
+    if positions and not any(p.shape for p in positions) and _is_in_body(core.current_trace()):
+        return _read_in_body(x, index)
     return read(x, plan, positions)
+
+
+def _is_in_body(trace: core.Trace | None) -> bool:
+    return trace is not None and (trace.what == BODY or _is_in_body(trace.parent))
+
+
+def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
+    """Raises: IndexError for a negative number that a body of a user reads by: indices are total there."""
+    negative = [i for i in items if type(i) is int and i < 0]
+    if negative and _is_in_body(core.current_trace()) and _is_asked_by_user():
+        raise IndexError(
+            f"index {negative[0]} of {x.aval}: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
+            f"The element that is {-negative[0]} before the end of an axis of length n is A[n - {-negative[0]}]."
+        )
+
+
+def _is_asked_by_user() -> bool:
+    """Tell whether `x[...]` stands in a line of the user's, not in a function of ours that a body calls."""
+    frame = sys._getframe(3)  # pyright: ignore[reportPrivateUsage]  # the documented cheap way to a frame
+    return source.include_frame(frame)
+
+
+def _read_in_body(x: Array, index: Any) -> Any:
+    """Read by indices of a body of `index.build`: outside of x is 0."""
+    return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
 
 
 def windows() -> Any:

@@ -1,0 +1,90 @@
+"""Arrays and relations by coordinates: values, derivatives, and work in proportion to the entries."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tests.index_language.programs import work
+
+N = 60
+RNG = np.random.default_rng(0)
+ROWS, COLUMNS = RNG.integers(0, N, (2, 12))  # some are repeated
+VALUES = tnp.asarray(RNG.normal(size=12).astype(np.float32))
+X = tnp.asarray(RNG.normal(size=N).astype(np.float32))
+DENSE = np.zeros((N, N), np.float32)
+np.add.at(DENSE, (ROWS, COLUMNS), VALUES)
+
+
+def product(values, x):
+    s = ix.sparse((ROWS, COLUMNS), values, (N, N))
+    return ix.build(N, lambda i: ix.sum(N, lambda j: s[i, j] * x[j]))
+
+
+def test_product():
+    for f in (product, tl.jit(product)):
+        np.testing.assert_allclose(f(VALUES, X), DENSE @ X, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_are_values_on_the_pattern():
+    loss = lambda v, x: (product(v, x) ** 2).sum() / 2  # noqa: E731
+    values, x = tl.grad(loss, (0, 1))(VALUES, X)
+    y = DENSE @ X
+    np.testing.assert_allclose(values, y[ROWS] * np.asarray(X)[COLUMNS], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(x, DENSE.T @ y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("f", [product, tl.grad(lambda v, x: (product(v, x) ** 2).sum(), (0, 1))])
+def test_work_is_in_proportion_to_the_entries(f):
+    assert work(f, VALUES, X) <= 20 * 12 + 4 * N
+
+
+def test_relation():
+    """TL14 with coordinates; repeated ones count once."""
+    r = ix.relation(([0, 2, 2, 2], [1, 0, 2, 0]), (3, 3))
+    a, v = tnp.arange(1.0, 10).reshape(3, 3), tnp.array([1.0, -1, 2])
+    f = lambda a, v: ix.build(3, lambda i: ix.sum(3, lambda j: r[i, j] * a[i, j] * v[j]))  # noqa: E731
+    np.testing.assert_array_equal(f(a, v), [-2, 0, 25])
+    da, dv = tl.vjp(f, a, v)[1](tnp.ones(3))
+    np.testing.assert_array_equal(da, [[0, -1, 0], [0, 0, 0], [1, 0, 2]])
+    np.testing.assert_array_equal(dv, [7, 2, 9])
+    some = ix.build(3, lambda i: ix.exists(3, lambda j: r[i, j]) * v[i])
+    np.testing.assert_array_equal(some, [1, 0, 2])
+    np.testing.assert_array_equal(r.todense(), np.asarray(r.todense()) & (np.arange(9).reshape(3, 3) > -1))
+    assert r.todense().sum() == 3
+
+
+def test_work_of_a_relation():
+    r = ix.relation((ROWS, COLUMNS), (N, N))
+    a = tnp.asarray(DENSE)
+    f = lambda a, v: ix.build(N, lambda i: ix.sum(N, lambda j: r[i, j] * a[i, j] * v[j]))  # noqa: E731
+    np.testing.assert_allclose(f(a, X), DENSE @ X, rtol=1e-5, atol=1e-6)
+    assert work(f, a, X) <= 20 * 12 + 4 * N
+
+
+def test_layouts():
+    s = ix.sparse((ROWS, COLUMNS), VALUES, (N, N))
+    np.testing.assert_allclose(s.todense(), DENSE, rtol=1e-6)
+    np.testing.assert_allclose(s.to_scipy().toarray(), DENSE, rtol=1e-6)
+    again = ix.SparseArray.from_scipy(scipy.sparse.csr_array(DENSE))
+    np.testing.assert_allclose(again.todense(), DENSE, rtol=1e-6)
+    bcoo = SimpleNamespace(data=s.values, indices=s.bcoo_indices(), shape=s.shape)
+    np.testing.assert_allclose(ix.SparseArray.from_bcoo(bcoo).todense(), DENSE, rtol=1e-6)
+    gradient = tl.grad(lambda s: (s.todense() ** 2).sum() / 2)(s)
+    assert isinstance(gradient, ix.SparseArray)
+    np.testing.assert_allclose(gradient.values, DENSE[ROWS, COLUMNS], rtol=1e-6)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="1 arrays of coordinates for 2 axes"):
+        ix.sparse(([0],), [1.0], (2, 2))
+    with pytest.raises(ValueError, match="must be integers of one axis"):
+        ix.sparse(([0.5],), [1.0], (2,))
+    with pytest.raises(ValueError, match="for entries at coordinates"):
+        ix.sparse(([0, 1],), [1.0], (2,))
+    with pytest.raises(IndexError, match="1 indices for 2 axes"):
+        ix.build(2, lambda i: ix.sparse(([0], [0]), [1.0], (2, 2))[i])

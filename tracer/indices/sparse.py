@@ -1,0 +1,136 @@
+"""Arrays and relations by the coordinates of their entries: in bodies they are read as dense ones are.
+
+Search terms: COO format, sparse tensor, relation. A read is a sum over entries, with a bracket for each coordinate, so
+that a sum over all indices is one over entries, forwards and backwards. Source: Bernstein et al. 2020, section 7.
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import pytree
+from tapeless.tracer.array import Array
+from tapeless.tracer.indices.index import Index, TermForm
+from tapeless.tracer.numpy import asarray, stack
+from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.term import Lookup, Read, term
+
+
+class Entries:
+    """Coordinates of entries in an array of a shape: for each axis, an integer array of as many elements as entries."""
+
+    def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
+        self.coords = tuple([asarray(c) for c in coords])
+        self.shape = tuple(shape)
+        if len(self.coords) != len(self.shape):
+            raise ValueError(f"{len(self.coords)} arrays of coordinates for {len(self.shape)} axes, {self.shape}.")
+        for axis, c in enumerate(self.coords):
+            if c.ndim != 1 or not np.issubdtype(c.dtype, np.integer) or c.shape != self.coords[0].shape:
+                raise ValueError(f"coordinates along axis {axis} must be integers of one axis, not {c.aval}.")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def form(self, items: Any, *operands: Array) -> tuple[TermForm, Affine]:
+        """Start a term over entries whose coordinates are the items of an index; return it and the entry's variable."""
+        items = items if isinstance(items, tuple) else (items,)
+        if len(items) != self.ndim:
+            raise IndexError(f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one.")
+        form = TermForm(*operands)
+        entry = form.variable(self.coords[0].shape[0] if self.coords else 1)
+        for item, c in zip(items, self.coords, strict=True):
+            index = item if isinstance(item, Index) else Index(int(item))
+            form.brackets.append(Lookup(form.affine(index), form.operand(c), (entry,)))
+        return form, entry
+
+
+@pytree.register_pytree_node_class
+class SparseArray(Entries):
+    """An array that is 0 but for entries; entries of the same coordinates are added.
+
+    coords: [entries] integers for each axis. values: [entries]. A node of pytrees: derivatives in it are values on the
+    same pattern.
+    """
+
+    def __init__(self, coords: Sequence[Any], values: Any, shape: Sequence[int]) -> None:
+        super().__init__(coords, shape)
+        self.values = asarray(values)
+        if self.coords and self.values.shape != self.coords[0].shape:
+            raise ValueError(f"{self.values.aval} for entries at coordinates {self.coords[0].aval}.")
+
+    def __repr__(self) -> str:
+        return f"SparseArray({self.values.aval}, shape={self.shape})"
+
+    def __getitem__(self, items: Any) -> Array:
+        form, entry = self.form(items, self.values)
+        return ein(form.operands, [term((), form.sizes, [Read(0, (entry,))], form.brackets)], ())
+
+    def todense(self) -> Array:
+        """Return the array with its zeros."""
+        return _scattered(self, (self.values,), [Read(0, variables(self.values.shape))])
+
+    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+        """Return the values, and what is known."""
+        return (self.values,), (self.coords, self.shape)
+
+    @classmethod
+    def tree_unflatten(cls, aux: Any, children: Any) -> "SparseArray":
+        """Put the values back."""
+        made = object.__new__(cls)
+        (made.values,), (made.coords, made.shape) = children, aux
+        return made
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> "SparseArray":
+        """Make one of a matrix of `scipy.sparse`, of any format."""
+        coo = matrix.tocoo()
+        return cls((coo.row, coo.col), coo.data, coo.shape)
+
+    def to_scipy(self) -> Any:
+        """Make a `scipy.sparse.coo_array`. Raises: ImportError without SciPy; ValueError unless it has two axes."""
+        if self.ndim != 2:
+            raise ValueError(f"to_scipy: {self!r} has {self.ndim} axes, and matrices of SciPy have 2.")
+        coords = [np.asarray(c) for c in self.coords]
+        return importlib.import_module("scipy.sparse").coo_array((np.asarray(self.values), coords), self.shape)
+
+    @classmethod
+    def from_bcoo(cls, matrix: Any) -> "SparseArray":
+        """Make one of `data` [entries], `indices` [entries, axes] and `shape`, the layout of JAX's BCOO."""
+        indices = asarray(matrix.indices)
+        return cls([indices[:, axis] for axis in range(indices.shape[1])], matrix.data, matrix.shape)
+
+    def bcoo_indices(self) -> Array:
+        """Return the coordinates as [entries, axes]."""
+        return stack(self.coords, axis=1)
+
+
+class Relation(Entries):
+    """A boolean array that is true at entries; these are known, and each counts once."""
+
+    def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
+        distinct = np.unique(np.stack([np.asarray(c) for c in coords]), axis=1)
+        super().__init__(list(distinct), shape)
+
+    def __repr__(self) -> str:
+        return f"Relation({self.coords[0].shape[0]} entries, shape={self.shape})"
+
+    def __getitem__(self, items: Any) -> Array:
+        form, _ = self.form(items)
+        return ein(form.operands, [term((), form.sizes, [], form.brackets)], (), dtype=bool)
+
+    def todense(self) -> Array:
+        """Return it as a boolean array."""
+        return _scattered(self, (), [])
+
+
+def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Read]) -> Array:
+    """Write a product of factors, or true, to the coordinates of every entry, and add up."""
+    written = tuple([Affine(0, ((1 + axis, 1),)) for axis in range(entries.ndim)])
+    entry = (Affine(0, ((0, 1),)),)
+    brackets = [Lookup(v, len(operands) + axis, entry) for axis, v in enumerate(written)]
+    scattering = term(written, (entries.coords[0].shape[0], *entries.shape), factors, brackets)
+    return ein((*operands, *entries.coords), [scattering], entries.shape, dtype=None if factors else bool)
