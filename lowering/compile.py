@@ -276,7 +276,7 @@ class MemoryAnalysis:
     Measured on CPU as the growth of the process (jaxlib 0.10.2): arguments, results, aliases (results in the memory of
     donated arguments) and temporaries hold to 2 %, and so does `total_size_in_bytes`, made of them. They do not know of
     what library calls take while they run: sorting three to eight times its operand, singular values about their
-    operand, products of large matrices up to a tenth. The peak does not hold: it leaves the temporaries out (it is None
+    operand, products of matrices a few megabytes. The peak does not hold: it leaves the temporaries out (it is None
     where this jaxlib does not tell it); nor does generated code, which is always 0. Other platforms were not measured.
     """
 

@@ -1,11 +1,12 @@
 """Times of the kernels of a compiled program, as jaxlib's profiler records them while it runs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tapeless.lowering import optimized_program, profiling
 from tapeless.lowering.compile import Executable
 from tapeless.lowering.optimized_program import CONTROL_FLOW, Computations, Instruction, SourcePlace
+from tapeless.lowering.profiling import RecordedEvent
 
 
 class Kernel(NamedTuple):
@@ -57,32 +58,21 @@ def _is_apart(instruction: Instruction, program: Computations, spans: dict[str, 
     )
 
 
-def _recorded(run: Callable[[], Any], runs: int) -> Any:
+def _recorded(run: Callable[[], Any], runs: int) -> list[RecordedEvent]:
     options = profiling.profiler.ProfileOptions()
     options.python_tracer_level = 0
     return profiling.recorded(lambda: [run() for _ in range(runs)], options)
 
 
-def _spans(recorded: Any, module: str) -> dict[str, list[float]]:
+def _spans(recorded: Sequence[RecordedEvent], module: str) -> dict[str, list[float]]:
     """Seconds of each recorded execution of a kernel, by the name of its instruction.
 
     A kernel that goes on in other threads after its event is over has another event for its end, which names the first.
     """
-    events = list(_events(recorded))
-    ends = {stats["_c"]: start for name, start, _, stats in events if name.startswith("end: ") and "_c" in stats}
+    ends = {e.stats["_c"]: e.start for e in recorded if e.name.startswith("end: ") and "_c" in e.stats}
     found: dict[str, list[float]] = {}
-    for _, start, end, stats in events:
-        if stats.get("hlo_module") == module and "hlo_op" in stats:
-            last = max(end, ends.get(stats.get("_p"), end))
-            found.setdefault(stats["hlo_op"], []).append((last - start) * 1e-9)
+    for event in recorded:
+        if event.stats.get("hlo_module") == module and "hlo_op" in event.stats:
+            last = max(event.end, ends.get(event.stats.get("_p"), event.end))
+            found.setdefault(event.stats["hlo_op"], []).append((last - event.start) * 1e-9)
     return found
-
-
-def _events(recorded: Any) -> Iterator[tuple[str, float, float, dict[str, Any]]]:
-    """Name, start and end in nanoseconds, and statistics of all events on devices and on the host."""
-    planes = [plane for plane in recorded.planes if plane.name.startswith(("/device:", "/host:CPU"))]
-    on_devices = [plane for plane in planes if plane.name.startswith("/device:")]
-    for plane in on_devices or planes:
-        for line in plane.lines:
-            for event in line.events:
-                yield event.name, event.start_ns, event.start_ns + event.duration_ns, dict(event.stats)

@@ -2,8 +2,9 @@
 
 import importlib
 import threading
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from tapeless.lowering import devices
 from tapeless.lowering.compat import JAXLIB_VERSION
@@ -42,8 +43,17 @@ class Session:
             return folder
 
 
-def recorded(work: Callable[[], Any], options: Any) -> Any:
-    """Record some work, and return the `ProfileData`. Raises: RuntimeError if a recording is going on."""
+class RecordedEvent(NamedTuple):
+    """An event of a recording: from `start` to `end`, in nanoseconds, with what is known of it."""
+
+    name: str
+    start: float
+    end: float
+    stats: dict[str, Any]
+
+
+def recorded(work: Callable[[], Any], options: Any) -> list[RecordedEvent]:
+    """Record some work; return the events on devices, else on the host. Raises: RuntimeError if a recording goes on."""
     try:
         session = profiler.ProfilerSession(options)
         try:
@@ -54,7 +64,19 @@ def recorded(work: Callable[[], Any], options: Any) -> Any:
         if "ALREADY_EXISTS" not in str(error):
             raise
         raise RuntimeError("a trace is being recorded, and there is one at a time.") from None
-    return profile_data.ProfileData.from_serialized_xspace(found)
+    with warnings.catch_warnings():  # jaxlib makes types that Python 3.13 warns of, and ends the process if that raises
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return list(_events(profile_data.ProfileData.from_serialized_xspace(found)))
+
+
+def _events(data: Any) -> Iterator[RecordedEvent]:
+    planes = [plane for plane in data.planes if plane.name.startswith(("/device:", "/host:CPU"))]
+    on_devices = [plane for plane in planes if plane.name.startswith("/device:")]
+    for plane in on_devices or planes:
+        for line in plane.lines:
+            for event in line.events:
+                start, length = event.start_ns, event.duration_ns
+                yield RecordedEvent(event.name, start, start + length, dict(event.stats))
 
 
 def heap_profile(platform: str | None) -> bytes:

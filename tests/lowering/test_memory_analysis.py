@@ -50,7 +50,7 @@ def test_the_total_is_what_the_process_grows_by():
     freed_at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     found = json.loads(run_python(GROWTH, **freed_at_once))
     array = 4 * 1200**2
-    wrong = {name: row for name, row in found.items() if abs(row[0] - row[1]) > 0.5 * array}  # threads pack matrices
+    wrong = {name: row for name, row in found.items() if abs(row[0] - row[1]) > 0.75 * array}  # threads pack matrices
     assert wrong == {}
     assert found["products"][1] == 2 * array and found["fused"][1] == array and found["donated"][1] == 0
 
@@ -63,4 +63,4 @@ def test_the_printed_form_says_what_holds():
     marked = {line.split()[0] for line in lines if "does not hold" in line}
     assert marked == {"generated_code_size_in_bytes", "peak_memory_in_bytes"}
     parts = analysis.argument_size_in_bytes + analysis.output_size_in_bytes + analysis.temp_size_in_bytes
-    assert analysis.total_size_in_bytes == parts > 80_000 and f"{parts:,}" in str(analysis)
+    assert analysis.total_size_in_bytes == parts > 40_000 and f"{parts:,}" in str(analysis)
