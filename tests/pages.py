@@ -1,4 +1,4 @@
-"""The programs that write pages of the documentation, as modules."""
+"""The programs that write pages of the documentation, and of its site, as modules."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,12 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 def maker(name: str) -> ModuleType:
     """docs/make_NAME.py."""
-    spec = importlib.util.spec_from_file_location(f"make_{name}", DOCS / f"make_{name}.py")
+    return hook(f"make_{name}")
+
+
+def hook(name: str) -> ModuleType:
+    """docs/NAME.py."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec and spec.loader
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)

@@ -1,0 +1,115 @@
+"""Pages of the API, from what can be imported: a name's signature, docstring and examples. A hook of mkdocs.
+
+`::: tapeless.lax` in a page stands for the public names of that namespace. They are read off the objects: most are
+defined elsewhere and given a name here, which a reader of source does not find (mkdocstrings showed 5 of 412 names).
+"""
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+NAMESPACE = re.compile(r"^::: (?P<name>tapeless[\w.]*)$", re.MULTILINE)
+MODULES = re.compile(r"\b(?:tapeless|collections\.abc|typing|numpy\.typing|numpy)\.(?:\w+\.)*(?=[A-Za-z])")
+SECTION = re.compile(r"(Args|Returns|Raises|Attributes|Source|Yields):\s*(.*)")
+ENTRY = re.compile(r"  ([\w*][\w*, .\[\]]*): (.*)")
+WIDE = 100  # characters of a signature on one line
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Write the names of a namespace where its directive is."""
+    return NAMESPACE.sub(lambda found: "\n".join(reference(found["name"])), markdown)
+
+
+def reference(namespace: str) -> Iterator[str]:
+    """The public names of a namespace, in alphabetical order, as Markdown."""
+    module = importlib.import_module(namespace)
+    yield inspect.cleandoc(module.__doc__ or "") + "\n"
+    for name in sorted(module.__all__, key=str.lower):
+        found = getattr(module, name)
+        if not inspect.ismodule(found):
+            yield f"## `{name}` {{ #{namespace}.{name} }}\n"
+            yield from _signature(name, found)
+            yield from prose(own_docstring(found))
+            yield from _methods(found)
+
+
+def own_docstring(found: Any) -> str:
+    """The docstring of an object, if it is not that of its class."""
+    text = inspect.getdoc(found) or ""
+    return (
+        "" if not (inspect.isroutine(found) or inspect.isclass(found)) and text == inspect.getdoc(type(found)) else text
+    )
+
+
+def _signature(name: str, found: Any) -> Iterator[str]:
+    """A call as it is written, with types; of a constant its value."""
+    if not callable(found):
+        yield f"```python\n{name} = {found!r:.200}\n```\n"
+        return
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError):
+        return
+    words = f"{name}{_plain(str(signature))}"
+    if len(words) > WIDE:
+        parameters = [f"    {_plain(str(p))}," for p in _with_marks(signature)]
+        result = signature.return_annotation
+        arrow = "" if result is signature.empty else f" -> {_plain(inspect.formatannotation(result))}"
+        words = "\n".join([f"{name}(", *parameters, f"){arrow}"])
+    yield f"```python\n{words}\n```\n"
+
+
+def _with_marks(signature: inspect.Signature) -> Iterator[Any]:
+    """The parameters, with / after those that have no keyword and * before those that need one."""
+    before = None
+    for each in signature.parameters.values():
+        if before is each.POSITIONAL_ONLY and each.kind is not each.POSITIONAL_ONLY:
+            yield "/"
+        if each.kind is each.KEYWORD_ONLY and before not in (each.KEYWORD_ONLY, each.VAR_POSITIONAL):
+            yield "*"
+        before = each.kind
+        yield each
+    if before is inspect.Parameter.POSITIONAL_ONLY:
+        yield "/"
+
+
+def _plain(words: str) -> str:
+    """Types without the modules that they are in."""
+    return MODULES.sub("", words).replace("~", "")
+
+
+def _methods(found: Any) -> Iterator[str]:
+    """The public methods of a class of ours, with the first line of what they say."""
+    members = vars(found).items() if inspect.isclass(found) and found.__module__.startswith("tapeless") else ()
+    for name, member in sorted(members):
+        text = inspect.getdoc(member)
+        if text and not name.startswith("_"):
+            yield f"- `.{name}`: {text.splitlines()[0]}"
+    yield ""
+
+
+def prose(text: str) -> Iterator[str]:
+    """A docstring as Markdown: sections as lists, examples as blocks of code."""
+    for block in re.split(r"\n\s*\n", text.strip()):
+        lines = block.splitlines()
+        if lines and lines[0].lstrip().startswith(">>> "):
+            yield "```pycon\n" + inspect.cleandoc(block) + "\n```\n"
+        elif lines:
+            yield from _paragraph(lines)
+
+
+def _paragraph(lines: list[str]) -> Iterator[str]:
+    """Lines of text, among which sections may begin: `Args:` and its entries, `Returns: ..` and its continuation."""
+    listing = False
+    for line in lines:
+        section, entry = SECTION.fullmatch(line), ENTRY.fullmatch(line)
+        if section:
+            listing = not section[2]
+            yield f"\n**{section[1]}** {section[2]}".rstrip() + "\n" * listing
+        elif listing and entry:
+            yield f"- `{entry[1]}`: {entry[2]}"
+        else:
+            yield f"    {line.strip()}" if listing else line.strip()
+    yield ""
