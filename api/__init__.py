@@ -23,7 +23,6 @@ from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.differentiate.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from tapeless.interpreters import inline as _inline
 from tapeless.interpreters import rules as _transforms
-from tapeless.interpreters import simplifications as _simplifications
 from tapeless.interpreters import simplify as _simplify
 from tapeless.lowering import dispatch as _dispatch
 from tapeless.lowering import emit as _emit
@@ -79,7 +78,7 @@ from tapeless.tracer.scoped_settings import (
 )
 from tapeless.tracer.source import named_scope
 
-_RULES = _transforms, _simplifications, _emitters  # importing them filled the tables
+_RULES = _transforms, _emitters  # importing them filled the tables
 if _typing.TYPE_CHECKING:
     from tapeless.interpreters import lower_ein as _lower_ein
 else:

@@ -15,7 +15,7 @@ import numpy as np
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
-from tapeless.interpreters import simplify
+from tapeless.interpreters import simplifications, simplify
 from tapeless.interpreters.simplifications import control_flow, matchers
 from tapeless.interpreters.simplifications.fusion import affine_indexing
 from tapeless.interpreters.simplifications.matchers import Licence, Rewrite
@@ -304,7 +304,7 @@ def positions() -> Iterator[str]:
 def passes() -> Iterator[str]:
     """A section for each pass."""
     yield "# Passes\n"
-    for run in simplify.programs:
+    for run in simplifications.programs:
         name = simplify.name_of(run)
         before = PASSES[name]()
         yield f"## {name}\n\n{_opening(sys.modules[run.__module__])}\n"

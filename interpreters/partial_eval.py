@@ -8,14 +8,12 @@ Source: Radul et al. 2023, section 5; partial evaluation as in Jones, Gomard & S
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tapeless.interpreters import rematerialization, residual_cut
+from tapeless.interpreters import rematerialization
 from tapeless.interpreters.analysis.linearity import checked_linear
 from tapeless.interpreters.inline import inlined
 from tapeless.interpreters.rematerialization import Policy, save_all
-from tapeless.interpreters.residual_cut import Loop
-from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
 from tapeless.interpreters.simplify import simplified, simplified_body
 from tapeless.tracer import core, passes, source
 from tapeless.tracer.check import checked
@@ -23,11 +21,20 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.flags import split_list, where_false, where_true
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace, WritingTrace, WrittenTracer
 from tapeless.tracer.types import ShapedArray, aval_of
+
+if TYPE_CHECKING:
+    from tapeless.interpreters import residual_cut
+    from tapeless.interpreters.residual_cut import Loop
+    from tapeless.interpreters.simplifications import common_subexpressions
+else:
+    residual_cut = LateModule("tapeless.interpreters.residual_cut")
+    common_subexpressions = LateModule("tapeless.interpreters.simplifications.common_subexpressions")
 
 Simplify = Callable[[Jaxpr], Jaxpr]
 
@@ -71,7 +78,7 @@ def unzip_body(
     linear_in: tuple[bool, ...],
     policy: Policy = save_all,
     linear_out: tuple[bool, ...] | None = None,
-    loop: Loop | None = None,
+    loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
     """Split the program of a loop, a branch or a call into a primal and a linear half; its calls are not inlined.
 
@@ -177,7 +184,7 @@ def _remembered(
     policy: Policy,
     linear_out: tuple[bool, ...],
     simplify: Simplify,
-    loop: Loop | None = None,
+    loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
     cache = _unzipped.setdefault(jaxpr, {})
     key = (linear_in, policy, linear_out, simplify, loop)
@@ -188,11 +195,11 @@ def _remembered(
 
 
 def _unzip(
-    jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify, loop: Loop | None
+    jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify, loop: "Loop | None"
 ) -> UnzippedJaxpr:
     """Split what only primal and what linear equations compute, simplify both as one program, and cut that in two."""
     whole, linear_out = _separated(jaxpr, linear_in, must)
-    whole = without_common_subexpressions(simplify(whole))
+    whole = common_subexpressions.without_common_subexpressions(simplify(whole))
     primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
     saving = residual_cut.cheapest(primal, n, loop)
     primal, linear, n = rematerialization.with_plan(primal, linear, saving)

@@ -5,15 +5,20 @@ read from the operand. Branches put their residuals into common slots, one for e
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.interpreters.partial_eval import UnzippedJaxpr
-from tapeless.interpreters.simplifications import licm
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import core, passes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, eval_jaxpr, map_carried
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray
+
+if TYPE_CHECKING:
+    from tapeless.interpreters.simplifications import licm
+else:
+    licm = LateModule("tapeless.interpreters.simplifications.licm")
 
 
 class ResidualLocation(NamedTuple):

@@ -18,7 +18,7 @@ Source: after Bernstein et al. 2020, sections 5 and 6.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
@@ -27,13 +27,18 @@ from tapeless.tracer.effects import effects
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
-_PACKAGE = __name__.rpartition(".")[0]
+if TYPE_CHECKING:
+    from tapeless.interpreters import simplifications
+else:
+    simplifications = LateModule("tapeless.interpreters.simplifications")
+
 ROUNDS = 4  # what one pass leaves for another to do is done by then, or is not worth it
 
 
@@ -42,7 +47,7 @@ def simplified(jaxpr: Jaxpr) -> Jaxpr:
 
     Programs inside are simplified too. Remembered for as long as `jaxpr` lives.
     """
-    return _remembered(jaxpr, programs)
+    return _remembered(jaxpr, whole=True)
 
 
 def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
@@ -51,7 +56,7 @@ def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
     The linear inputs of a whole program are finite, being tangents or cotangents that somebody gives; of those of a
     body, which its equation computes, nothing is known.
     """
-    return _remembered(jaxpr, bodies if any(jaxpr.linear_in) else programs)
+    return _remembered(jaxpr, whole=not any(jaxpr.linear_in))
 
 
 class Simplification(NamedTuple):
@@ -71,11 +76,6 @@ rules: Table[Simplification] = Table(
     absent="the equation is never replaced by a simpler one",
 )
 _NO_RULE = Simplification(lambda w, *operands, **params: None, frozenset())
-Steps = list[Callable[[Jaxpr], Jaxpr]]
-# Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
-programs: Steps = []
-# The same passes over a program that an equation carries: they do what those over whole programs do, or less.
-bodies: Steps = []
 
 
 class Writer:
@@ -265,19 +265,19 @@ def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) ->
     return passes.dead_code(jaxpr.replace(eqns=ordered, outvars=outvars))
 
 
-def _remembered(jaxpr: Jaxpr, steps: Steps) -> Jaxpr:
-    cache, whole = _simplified.setdefault(jaxpr, {}), steps is programs
+def _remembered(jaxpr: Jaxpr, whole: bool) -> Jaxpr:
+    cache = _simplified.setdefault(jaxpr, {})
     if whole not in cache:
-        found = _simplify(jaxpr, steps)
+        found = _simplify(jaxpr, whole)
         cache[whole] = None if found is jaxpr else found  # a program that its own entry held would wait to be collected
         _simplified.setdefault(found, {}).update({True: None, False: None} if whole else {False: None})
     return cache[whole] or jaxpr
 
 
-def _simplify(jaxpr: Jaxpr, steps: Steps = programs) -> Jaxpr:
+def _simplify(jaxpr: Jaxpr, whole: bool = True) -> Jaxpr:
     """Apply the rules and the passes in turn, until none finds anything or `ROUNDS` are over."""
     found = jaxpr
-    for after in after_passes(jaxpr, steps):
+    for after in after_passes(jaxpr, whole):
         found = after.program
     return jaxpr if found is jaxpr else checked(found)
 
@@ -289,9 +289,9 @@ class AfterPass(NamedTuple):
     program: Jaxpr
 
 
-def after_passes(jaxpr: Jaxpr, steps: Steps = programs) -> Iterator[AfterPass]:
+def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
     """Yield a program after each pass that changes it, the rewrites of single equations first."""
-    every = [_rewritten, *steps]
+    every = [_rewritten, *(simplifications.programs if whole else simplifications.bodies)]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):
         after = run(found)
@@ -306,7 +306,7 @@ def after_passes(jaxpr: Jaxpr, steps: Steps = programs) -> Iterator[AfterPass]:
 
 def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
     """Return the name of a pass: `rewrites`, or its module's in `simplifications`."""
-    return "rewrites" if run is _rewritten else run.__module__.removeprefix(f"{_PACKAGE}.simplifications.")
+    return "rewrites" if run is _rewritten else run.__module__.partition(".simplifications.")[2]
 
 
 def _rewritten(jaxpr: Jaxpr) -> Jaxpr:

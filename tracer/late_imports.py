@@ -37,6 +37,9 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+interrupted: list[str] = []  # late imports that were interrupted: rules that they entered are entered again
+
+
 class LateModule:
     """A module that is imported when one of its names is first asked for.
 
@@ -49,4 +52,9 @@ class LateModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._name), name)
+        try:
+            module = importlib.import_module(self._name)
+        except BaseException:  # an interrupt, of Ctrl-C or of another signal handler
+            interrupted.append(self._name)
+            raise
+        return getattr(module, name)

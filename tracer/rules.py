@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tapeless.tracer import primitives
+from tapeless.tracer.late_imports import interrupted
 from tapeless.tracer.primitives import FREQUENT, RARE
 
 Entry = TypeVar("Entry")
@@ -87,8 +88,8 @@ class Table(dict[Any, Entry]):
         return super().__iter__()
 
     def __setitem__(self, primitive: Any, rule: Entry) -> None:
-        # Not "in self": a rule that is being imported is awaited, too.
-        if _has(self, primitive) and getattr(primitive, "family", "") not in _interrupted:
+        again = interrupted or getattr(primitive, "family", "") in _interrupted
+        if not again and _has(self, primitive):  # not "in self": a rule that is being imported is awaited, too
             raise ValueError(f"{self.name} already has a rule for {str(primitive)!r}")
         super().__setitem__(primitive, rule)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tapeless.arguments.signatures import Signature
 from tapeless.compile.references import ProgramReferences
-from tapeless.interpreters.structured_constants import with_structure
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation
@@ -21,8 +20,10 @@ from tapeless.tracer.types import ShapedArray
 
 if TYPE_CHECKING:
     from tapeless.compile import serialization
+    from tapeless.interpreters import structured_constants
 else:
     serialization = LateModule("tapeless.compile.serialization")
+    structured_constants = LateModule("tapeless.interpreters.structured_constants")
 
 CompilerOptions = dict[str, str | bool]  # of XLA, by name
 
@@ -164,7 +165,7 @@ class Traced:
     @functools.cached_property
     def to_compile(self) -> ClosedJaxpr:
         """The program as it is compiled: constants that are functions of their indices are equations."""
-        return with_structure(self.jaxpr)
+        return structured_constants.with_structure(self.jaxpr)
 
     def signature(self) -> str:
         """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""

@@ -1,6 +1,11 @@
-"""Simplification rules of primitives, by family, and the passes. Importing this package fills the tables."""
+"""Simplification rules of primitives, by family, and the passes. Importing this package fills the tables.
 
-from tapeless.interpreters import rows, simplify
+It is imported when the first program is simplified.
+"""
+
+from collections.abc import Callable
+
+from tapeless.interpreters import rows
 from tapeless.interpreters.simplifications import (
     control_flow,
     dead_operands,
@@ -13,13 +18,27 @@ from tapeless.interpreters.simplifications.fusion import fuse
 from tapeless.interpreters.simplifications.masks import analysis as mask_analysis
 from tapeless.interpreters.simplifications.masks import control_flow as masks_in_control_flow
 from tapeless.interpreters.simplifications.slicing import pushdown
+from tapeless.tracer.jaxpr import Jaxpr
 
 _RULES = rewrites, control_flow, rows
 _RULES_OF_PASSES = (masks_in_control_flow,)
 
-for _steps, _sink in (
-    (simplify.programs, mask_analysis.sink_masks),
-    (simplify.bodies, mask_analysis.sink_masks_in_body),
-):
-    _steps += [licm.hoisted, dead_operands.remove_dead_operands, select_of_update.select_before_update, _sink]
-    _steps += [pushdown.narrowed, fuse.fuse_contractions, mask_before_product.mask_factors]
+Pass = Callable[[Jaxpr], Jaxpr]
+
+
+def _passes(sink: Pass) -> tuple[Pass, ...]:
+    return (
+        licm.hoisted,
+        dead_operands.remove_dead_operands,
+        select_of_update.select_before_update,
+        sink,
+        pushdown.narrowed,
+        fuse.fuse_contractions,
+        mask_before_product.mask_factors,
+    )
+
+
+# Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
+programs = _passes(mask_analysis.sink_masks)
+# The same passes over a program that an equation carries: they do what those over whole programs do, or less.
+bodies = _passes(mask_analysis.sink_masks_in_body)

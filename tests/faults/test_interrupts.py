@@ -57,6 +57,34 @@ def test_interrupted_compilations_end_the_wait_and_not_the_process():
     assert run(COMPILING, PJRT_NPROC="1") == "6\n"
 
 
+LOADING_THE_SIMPLIFIER = """
+import numpy as np
+import tapeless as tl
+from tapeless.interpreters import simplify
+
+entry, left = simplify.Simplification, iter(range(20))
+
+def interrupted(*args):
+    if next(left, None) is None:
+        raise KeyboardInterrupt
+    return entry(*args)
+
+simplify.Simplification = interrupted
+f, x = tl.jit(lambda x: x * 1), np.ones(2)
+try:
+    f(x)
+except KeyboardInterrupt:
+    print(len(simplify.rules))
+simplify.Simplification = entry
+assert "multiply" not in f.lower(x).as_text()
+print(f(x))
+"""
+
+
+def test_an_interrupted_import_of_the_simplifier_is_begun_again():
+    assert run(LOADING_THE_SIMPLIFIER) == "20\n[1. 1.]\n"
+
+
 def test_a_call_that_is_not_interrupted_is_made_on_another_thread():
     here = threading.get_ident()
     assert uninterrupted(lambda x, y: (threading.get_ident() != here, x + y), 1, y=2) == (True, 3)
