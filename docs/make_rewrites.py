@@ -176,7 +176,7 @@ class Built:
             name = ast.unparse(node)
             shape = self.example.shapes.get(name, ())
             number = np.dtype(self.dtype).type(3 if name.isidentifier() else ast.literal_eval(node))
-            return tnp.full(shape, number) if shape else number
+            return tnp.full(shape, number, self.dtype) if shape else number
         operands = [y for x in matchers.operands_of(node) for y in self._values(x, env)]
         return matchers.primitive_of(node).bind(*operands, **self._params(node))[0]
 
