@@ -5,6 +5,7 @@
     python -m benchmarks.dispatch     what does one small call cost?
     python -m benchmarks.importing    what does the import cost?
     python -m benchmarks.steady       how fast is the compiled gradient?
+    python -m benchmarks.index        do programs by elements run as those in bulk?
 
 `--control` puts JAX on both sides (numpy, for importing): as far as those ratios are from 1, so far are the others to
 be distrusted.

@@ -13,11 +13,13 @@ import numpy as np
 
 from tapeless.interpreters import vmap
 from tapeless.interpreters.index_brackets import with_brackets
+from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.jaxpr import eval_jaxpr
 from tapeless.tracer.numpy.index_plan import BODY
 from tapeless.tracer.primitives.call import jit
+from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -46,6 +48,8 @@ def over(
         return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), sizes))
 
     written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
+    if select_n_p not in written.primitives:  # a choice stands for derivatives that are not to be taken
+        written = simplified(written)
     given = [*more, *consts]
     return list(eval_jaxpr(written, given) if _is_staged(core.current_trace()) else jit(written, *given))
 

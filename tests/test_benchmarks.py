@@ -6,7 +6,7 @@ import re
 import pytest
 
 import tapeless
-from benchmarks import dispatch, harness, importing, steady, trace
+from benchmarks import dispatch, harness, importing, index, steady, trace
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,19 @@ def test_gradients_of_trace_agree(pair, program):
 @pytest.mark.parametrize("stage", trace.STAGES.values(), ids=list(trace.STAGES))
 def test_stages_of_trace_run(stage):
     stage(tapeless, trace.recurrence)()
+
+
+@pytest.mark.parametrize("problem", index.PROBLEMS.values(), ids=list(index.PROBLEMS))
+def test_programs_by_elements_agree_with_those_in_bulk(problem):
+    args = [tapeless.numpy.asarray(x) for x in problem.args]
+    each = tuple(range(len(args)))
+    found, wanted = [
+        tapeless.tree.leaves(tapeless.jit(tapeless.value_and_grad(f, each))(*args))
+        for f in (problem.by_elements, problem.in_bulk(tapeless))
+    ]
+    for x, y in zip(found, wanted, strict=True):
+        scale = float(abs(y).max())
+        assert float(abs(x - y).max()) <= 1e-5 * scale  # sums of up to 1e5 products, in other orders
 
 
 @pytest.mark.parametrize("name", dispatch.ROWS)
@@ -58,4 +71,6 @@ def test_table(capsys):
 
 def test_every_benchmark_is_listed_in_the_package():
     package = importlib.import_module("benchmarks")
-    assert all(f"benchmarks.{module}" in package.__doc__ for module in ("trace", "dispatch", "importing", "steady"))
+    assert all(
+        f"benchmarks.{module}" in package.__doc__ for module in ("trace", "dispatch", "importing", "steady", "index")
+    )

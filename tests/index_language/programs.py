@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tapeless as tl
-from tapeless.interpreters.analysis import cost
+from tapeless.interpreters.analysis import cost as costs
 from tapeless.interpreters.lower_ein import without_ein
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.jaxpr import Jaxpr
@@ -21,4 +21,9 @@ def operations(f: Callable[..., Any], *args: Any) -> list[str]:
 
 def work(f: Callable[..., Any], *args: Any) -> int:
     """Count the scalar operations of what runs."""
-    return cost.work(simplified(without_ein(bulk(f, *args))))
+    return costs.work(simplified(without_ein(bulk(f, *args))))
+
+
+def cost(f: Callable[..., Any], *args: Any) -> int:
+    """Count the scalar operations of the simplified program, `ein` by its hits."""
+    return costs.work(bulk(f, *args))
