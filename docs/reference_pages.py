@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import example_calls
+
 NAMESPACE = re.compile(r"^::: (?P<name>tapeless[\w.]*)$", re.MULTILINE)
 MODULES = re.compile(r"\b(?:tapeless|collections\.abc|typing|numpy\.typing|numpy)\.(?:\w+\.)*(?=[A-Za-z])")
 SECTION = re.compile(r"(Args|Returns|Raises|Attributes|Source|Yields):\s*(.*)")
@@ -22,9 +24,9 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return NAMESPACE.sub(lambda found: "\n".join(reference(found["name"])), markdown)
 
 
-def reference(namespace: str) -> Iterator[str]:
-    """The public names of a namespace, in alphabetical order, as Markdown."""
-    module = importlib.import_module(namespace)
+def reference(namespace: str, run: bool = True) -> Iterator[str]:
+    """The public names of a namespace, in alphabetical order, as Markdown; `run` the examples that docstrings lack."""
+    module, examples = importlib.import_module(namespace), example_calls.shown_examples(namespace) if run else {}
     yield inspect.cleandoc(module.__doc__ or "") + "\n"
     for name in sorted(module.__all__, key=str.lower):
         found = getattr(module, name)
@@ -32,6 +34,8 @@ def reference(namespace: str) -> Iterator[str]:
             yield f"## `{name}` {{ #{namespace}.{name} }}\n"
             yield from _signature(name, found)
             yield from prose(own_docstring(found))
+            if name in examples and ">>> " not in own_docstring(found):
+                yield f"```pycon\n{examples[name]}\n```\n"
             yield from _methods(found)
 
 

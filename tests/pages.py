@@ -1,8 +1,10 @@
 """The programs that write pages of the documentation, and of its site, as modules."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -17,5 +19,6 @@ def hook(name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec and spec.loader
     found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    with mock.patch.object(sys, "path", [str(DOCS), *sys.path]):  # where mkdocs looks, too
+        spec.loader.exec_module(found)
     return found
