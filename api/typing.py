@@ -7,9 +7,10 @@ import numpy as _np
 from tapeless.tracer.array import Array
 from tapeless.tracer.late_imports import imported_late as _imported_late
 
-ArrayLike: _typing.TypeAlias = (
-    Array | _np.ndarray | _np.generic | bool | int | float | complex
-)  # isinstance takes it, too
+if _typing.TYPE_CHECKING:
+    from tapeless.tracer.array import ArrayLike
+else:
+    ArrayLike = Array | _np.ndarray | _np.generic | bool | int | float | complex  # isinstance takes it, too
 DTypeLike: _typing.TypeAlias = _np.dtype | type | str
 Key: _typing.TypeAlias = Array  # of random numbers: an array of dtype key<fry>, which `random.key` makes
 

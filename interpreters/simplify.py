@@ -18,7 +18,7 @@ Source: after Bernstein et al. 2020, sections 5 and 6.
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
@@ -82,7 +82,7 @@ class Writer:
     """A rewriter: it writes a program anew, equation by equation; rules look up the definitions of their operands."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
-        self.jaxpr = jaxpr
+        self.jaxpr: Final = jaxpr
         linear = any(jaxpr.linear_in)
         self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
         self.linear: bool = linear and not self._mixed  # is all that is computed linear, or for what is linear?

@@ -1,7 +1,7 @@
 """Symbolic zeros: tangents and cotangents that nothing flows through are never computed."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, physical
 
 
+@final
 class Zero:
     """The zero of a type, unmaterialised. Stays inside transforms; users get arrays."""
 

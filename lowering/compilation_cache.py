@@ -53,7 +53,7 @@ class CompilationCache:
 
     def __init__(self, directory: str | os.PathLike[str], limit: int = _LIMIT) -> None:
         self.directory: Final = Path(directory).expanduser() / "programs"
-        self.limit = limit
+        self.limit: Final = limit
         _make_private(self.directory)
 
     def get(self, key: str) -> bytes | None:

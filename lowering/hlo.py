@@ -65,7 +65,7 @@ class Function:
         self._location = location
         self.inlined: Final = inlined
         self._callbacks = callbacks
-        self.platform = platform
+        self.platform: Final = platform
         self.lines: list[str] = []
         self.source: Any = None
         self.place: str = ""

@@ -145,6 +145,25 @@ def custom_rules() -> None:
     assert_type(clipped(x, 1.0), Array)
 
 
+def arguments_and_results() -> None:
+    """Functions take arrays, NumPy's data and numbers, and nothing else; they give arrays, not Any."""
+    assert_type(tnp.sin(np.ones(3)), Array)
+    assert_type(tnp.add(1, np.float32(2)), Array)
+    assert_type(tl.lax.add(x, 1.0), Array)
+    assert_type(tl.nn.relu(True), Array)
+    assert_type(tnp.where(x > 0, x, 0.0), Array)
+    assert_type(tnp.where(x > 0), tuple[Array, ...])
+    assert_type(tnp.atleast_2d(x), Array)
+    assert_type(tnp.atleast_1d(x, 2.0), list[Array])
+    assert_type(x[0].at[1].set(2.0) @ params.w, Array)
+    assert_type(np.ndim(x), int)
+    tnp.sin("wrong")  # type: ignore
+    tnp.sum([1.0, 2.0])  # type: ignore
+    tl.lax.add(x, None)  # type: ignore
+    tl.nn.softmax({"x": x})  # type: ignore
+    x + "wrong"  # type: ignore
+
+
 def linear_maps() -> None:
     value, push = tl.linearize(loss, params, x, 1.0)
     assert_type(value, Array)

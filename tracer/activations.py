@@ -275,9 +275,9 @@ def standardize(
     Raises: ValueError for another algorithm.
     """
     x = inexact("standardize", array_operand("standardize", x))
-    mean = tnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
-    variance = _variance(x, axis, mean, where, algorithm) if variance is None else variance
-    return (x - mean) * rsqrt(tnp.asarray(variance + epsilon))
+    center: Any = tnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
+    spread: Any = _variance(x, axis, center, where, algorithm) if variance is None else variance
+    return (x - center) * rsqrt(tnp.asarray(spread + epsilon))
 
 
 def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Array:

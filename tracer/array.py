@@ -4,7 +4,7 @@ Operators and methods are NumPy's; `tracer/numpy/array_methods.py` installs them
 For type checkers and editors they are declared here, as the same functions; a test compares both.
 """
 
-from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Never, NewType, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from tapeless.tracer.numpy.at import At
     from tapeless.tracer.numpy.scalar_types import astype as _astype
 
-ArrayLike: TypeAlias = Any  # an Array, a NumPy array or scalar, or a Python number; `types.aval_of` says exactly what
+if TYPE_CHECKING:
+    ArrayLike: TypeAlias = "Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex"
+else:
+    ArrayLike = NewType("ArrayLike", object)  # the name alone: `help` shows it
+    ArrayLike.__module__ = "tapeless.typing"
 
 
 class Array:
@@ -179,6 +183,7 @@ class Array:
             fill_value: ArrayLike = 0,
         ) -> "Array": ...
         def __contains__(self, value: ArrayLike) -> bool: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
         def reshape(self, *shape: Any, order: str = "C") -> "Array": ...
         def transpose(self, *axes: Any) -> "Array": ...
         def item(self, *args: Any) -> Any: ...

@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.compile import profile_page as html
@@ -66,9 +66,12 @@ class Profile:
         kernels: Sequence[Kernel] | None,
         unrecorded: str,
     ) -> None:
-        self.title, self.stages, self.runs = title, tuple(stages), tuple(runs)
-        self.kernels, self.unrecorded = kernels, unrecorded
-        self.lines = tuple(_lines(operations, kernels or ()))
+        self.title: Final = title
+        self.stages: Final = tuple(stages)
+        self.runs: Final = tuple(runs)
+        self.kernels: Final = kernels
+        self.unrecorded: Final = unrecorded
+        self.lines: Final = tuple(_lines(operations, kernels or ()))
 
     def __str__(self) -> str:
         return terminal.text(self)

@@ -49,7 +49,7 @@ class CompiledCall:
         options: Mapping[str, Any] | None = None,
         references: ProgramReferences | None = None,
     ) -> None:
-        self.references = references
+        self.references: Final = references
         self.signature: Final = signature
         self.executable: Final = executable
         self.donated: Final = donated

@@ -37,8 +37,8 @@ def fitting(t: Any, want: ShapedArray, who: str, of: str) -> Any:
     Where `want` is weak, the type of a Python number, whatever has its shape is converted.
     Raises: TypeError naming both types, in the name of `who`, if it is of another one.
     """
-    if type(t) is SymbolicZero and t.aval.shape == want.shape:
-        return Zero(want)
+    if type(t) is SymbolicZero:
+        return Zero(want) if t.aval.shape == want.shape else typed(t, want, who, of)
     have = aval_of(t)
     another = have.dtype != want.dtype and dtypes.is_complex(have.dtype) <= dtypes.is_complex(want.dtype)
     if want.weak_type and have.shape == want.shape and another:

@@ -40,7 +40,7 @@ class HiPrimitive:
     """A primitive on values of a library's own types."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: Final = name
 
     def bind(self, *args: Any, **params: Any) -> NoReturn:
         """Raises: NotImplementedError, whatever it is applied to."""
@@ -58,14 +58,14 @@ class aval_method:
     """A method that values have by their type."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
+        self.fun: Final = fun
 
 
 class aval_property:
     """A property that values have by their type."""
 
     def __init__(self, fget: Callable[..., Any]) -> None:
-        self.fget = fget
+        self.fget: Final = fget
 
 
 hitypes: dict[type, Callable[[Any], Any]] = {}

@@ -4,7 +4,7 @@ The rules of one are given to it (`def_impl`, `def_abstract_eval`) and to the ta
 """
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from tapeless.interpreters import user_primitives
 from tapeless.lowering import dispatch
@@ -120,7 +120,7 @@ class FunctionPrimitive(OwnPrimitive):
     def __init__(self, name: str, function: Callable[..., Any], multiple_results: bool) -> None:
         ours = next((p for p in core.all_primitives() if p.name == name), None)
         super().__init__(ours or core.Primitive(name, _types_of_none, registered=False), multiple_results)
-        self.function = function
+        self.function: Final = function
 
     def bind(self, *args: Any, **params: Any) -> Any:
         found = self.function(*args, **params)

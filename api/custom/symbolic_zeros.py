@@ -1,7 +1,7 @@
 """Symbolic zeros in users' rules (`symbolic_zeros=True`): tangents that are zero while tracing."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, final
 
 from tapeless.interpreters.jvp import structurally_linear
 from tapeless.interpreters.zero import Zero, instantiate, zero_of
@@ -12,6 +12,7 @@ from tapeless.tracer.staging import StagedTracer
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
+@final
 class SymbolicZero:
     """A tangent or cotangent that is zero whatever the values are: its type is all there is.
 

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
@@ -45,7 +45,7 @@ class custom_vmap:
     def __init__(self, fun: Callable[..., Any]) -> None:
         check_callable("custom_vmap", fun)
         functools.update_wrapper(self, fun, updated=())
-        self.fun = fun
+        self.fun: Final = fun
         self.vmap_rule: Callable[..., Any] | None = None
         self._remembered: Recent[Any, TracedBody] = Recent(_REMEMBERED)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
 from tapeless.arguments.names import leaf_names
@@ -56,7 +56,7 @@ class Residuals(list[Residual]):
 
     def __init__(self, residuals: Sequence[Residual], recomputed: int) -> None:
         super().__init__(residuals)
-        self.recomputed = recomputed
+        self.recomputed: Final = recomputed
 
     @property
     def nbytes(self) -> int:

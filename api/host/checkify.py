@@ -29,7 +29,7 @@ class ErrorCategory:
     """A kind of errors that are looked for; sets of them are the argument `errors` of `checkify`."""
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind
+        self.kind: Final = kind
 
     def __repr__(self) -> str:
         return f"<{self.kind} errors>"

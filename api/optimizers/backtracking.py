@@ -82,11 +82,12 @@ def scale_by_backtracking_linesearch(
         **extra: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
         check_params(who, params)
+        excess: Any = rtol
         loss, dtype = with_arguments(who, value_fn, extra), state.value.dtype
         start, slope = tnp.asarray(value).astype(dtype), slope_along(grad, updates)
 
         def lacking(step: Any, reached: Any) -> Any:
-            error = reached - (1.0 + rtol) * start - step * slope_rtol * slope
+            error = reached - (1.0 + excess) * start - step * slope_rtol * slope
             return tnp.maximum(tnp.where(tnp.isnan(error), np.inf, error), 0.0).astype(dtype)
 
         def shorter(search: _Shortening) -> _Shortening:

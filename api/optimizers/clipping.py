@@ -17,7 +17,8 @@ from tapeless.tracer.array import Array, ArrayLike
 
 def clip(max_delta: ArrayLike) -> GradientTransformation:
     """Bound every element of the updates by -max_delta and max_delta."""
-    return stateless(lambda updates, params: map_updates(lambda g: tnp.clip(g, -max_delta, max_delta), updates))
+    largest: Any = max_delta
+    return stateless(lambda updates, params: map_updates(lambda g: tnp.clip(g, -largest, largest), updates))
 
 
 def clip_by_global_norm(max_norm: ArrayLike) -> GradientTransformation:

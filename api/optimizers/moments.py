@@ -59,12 +59,12 @@ def cast_like(tree: Any, other: Any) -> Any:
     return map_updates(lambda x, y: x.astype(dtype_of(y)), tree, other)
 
 
-def moment(updates: Updates, averages: Any, decay: ArrayLike) -> Any:
+def moment(updates: Updates, averages: Any, decay: Any) -> Any:
     """Update running averages: (1 - decay) g + decay m."""
     return map_updates(lambda g, m: (1 - decay) * g + decay * m, updates, averages)
 
 
-def second_moment(updates: Updates, averages: Any, decay: ArrayLike) -> Any:
+def second_moment(updates: Updates, averages: Any, decay: Any) -> Any:
     """Update running averages of squared moduli: (1 - decay) |g|² + decay v, which are real."""
     return map_updates(lambda g, v: (1 - decay) * squared_modulus(g) + decay * v, updates, averages)
 

@@ -185,7 +185,7 @@ def scale_by_lion(b1: ArrayLike = 0.9, b2: ArrayLike = 0.99, mu_dtype: Any = Non
         return ScaleByLionState(zero_count(), zeros_like(params, dtype))
 
     def update(updates: Updates, state: ScaleByLionState, params: Params | None = None) -> Any:
-        signs = map_updates(lambda g, m: tnp.sign((1.0 - b1) * g + b1 * m), updates, state.mu)
+        signs = map_updates(tnp.sign, moment(updates, state.mu, b1))
         mu = cast(moment(updates, state.mu, b2), dtype)
         return signs, ScaleByLionState(safe_increment(state.count), mu)
 
@@ -317,7 +317,8 @@ def scale_by_learning_rate(
     if callable(learning_rate):
         schedule: Callable[..., Any] = learning_rate
         return scale_by_schedule(lambda count: sign * schedule(count))
-    return scale(sign * learning_rate)
+    rate: Any = learning_rate
+    return scale(sign * rate)
 
 
 def add_decayed_weights(

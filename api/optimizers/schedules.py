@@ -35,10 +35,12 @@ def polynomial_schedule(
     if transition_steps == 0:
         return constant_schedule(init_value)
 
+    first: Any = init_value
+
     def schedule(count: Any) -> Any:
         # Not 1 - done / steps, which rounding makes negative at the end, and a power of it nan.
         left = (transition_steps - tnp.clip(count - transition_begin, 0, transition_steps)) / transition_steps
-        return (init_value - end_value) * left**power + end_value
+        return (first - end_value) * left**power + end_value
 
     return schedule
 
@@ -113,9 +115,12 @@ def cosine_decay_schedule(
     if not decay_steps > 0:
         raise ValueError(f"cosine_decay_schedule: decay_steps must be positive, not {decay_steps}.")
 
+    first: Any = init_value
+    least: Any = alpha
+
     def schedule(count: Any) -> Any:
         wave = 0.5 * (1 + tnp.cos(np.pi * tnp.minimum(count, float(decay_steps)) / decay_steps))
-        return init_value * ((1 - alpha) * wave**exponent + alpha)
+        return first * ((1 - least) * wave**exponent + least)
 
     return schedule
 
@@ -180,7 +185,8 @@ def linear_onecycle_schedule(
         int(pct_final * transition_steps): 1.0 / div_factor,
         transition_steps: 1.0 / final_div_factor,
     }
-    return piecewise_interpolate_schedule("linear", peak_value / div_factor, scales)
+    peak: Any = peak_value
+    return piecewise_interpolate_schedule("linear", peak / div_factor, scales)
 
 
 def cosine_onecycle_schedule(
@@ -193,7 +199,8 @@ def cosine_onecycle_schedule(
     """Go up to `peak_value` and down to almost nothing along cosines. See `linear_onecycle_schedule`."""
     _check_positive("cosine_onecycle_schedule", transition_steps)
     scales = {int(pct_start * transition_steps): div_factor, transition_steps: 1.0 / (div_factor * final_div_factor)}
-    return piecewise_interpolate_schedule("cosine", peak_value / div_factor, scales)
+    peak: Any = peak_value
+    return piecewise_interpolate_schedule("cosine", peak / div_factor, scales)
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
@@ -238,7 +245,8 @@ def warmup_cosine_decay_schedule(
       exponent: that the cosine is raised to.
     Raises: ValueError if `decay_steps` is not greater than `warmup_steps`.
     """
-    alpha: Any = 0.0 if peak_value == 0.0 else end_value / peak_value
+    peak: Any = peak_value
+    alpha = 0.0 if peak == 0.0 else end_value / peak
     down = cosine_decay_schedule(peak_value, decay_steps - warmup_steps, alpha, exponent)
     return join_schedules([linear_schedule(init_value, peak_value, warmup_steps), down], [warmup_steps])
 

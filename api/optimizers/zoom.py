@@ -82,7 +82,7 @@ class _Limits(NamedTuple):
     longest: ArrayLike | None
     tol: ArrayLike
     increase_factor: ArrayLike
-    slope_rtol: ArrayLike
+    slope_rtol: Any
     curv_rtol: ArrayLike
     approx_dec_rtol: ArrayLike | None
     shortest_interval: ArrayLike

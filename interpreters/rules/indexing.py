@@ -174,9 +174,11 @@ def _winners(operand: ShapedArray, indices: Any, updates: ShapedArray, params: A
 
 def _scatter_transpose(cts: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
     ct, whole, windows = cts[0], aval_of(operand), aval_of(updates)
-    ct_updates = _read(ct, indices, windows, **params) if is_linear(updates) else None
-    if is_linear(updates) and not params["unique_indices"]:
-        ct_updates = select_n(_winners(whole, indices, windows, params), _zeros(windows), ct_updates)
+    ct_updates = None
+    if is_linear(updates):
+        ct_updates = _read(ct, indices, windows, **params)
+        if not params["unique_indices"]:
+            ct_updates = select_n(_winners(whole, indices, windows, params), _zeros(windows), ct_updates)
     return i.scatter(ct, indices, _zeros(windows), **params) if is_linear(operand) else None, None, ct_updates
 
 

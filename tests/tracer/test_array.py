@@ -10,6 +10,7 @@ import pytest
 from tapeless.tracer import array
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array
+from tapeless.tracer.core import Tracer
 
 
 def array_class(monkeypatch: pytest.MonkeyPatch, type_checking: bool) -> dict[str, Any]:
@@ -24,6 +25,7 @@ def attributes(monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, Any], dict[st
     bare = array_class(monkeypatch, False)
     declared = array_class(monkeypatch, True)
     assert declared.pop("__hash__") is None  # Python's own doing, where __eq__ is defined
+    assert parameters(declared.pop("__array__")) == parameters(Tracer.__array__)  # each kind of array has its own
     return (
         {name: f for name, f in declared.items() if name not in bare},
         {name: f for name, f in vars(Array).items() if name not in bare},

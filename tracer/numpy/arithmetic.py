@@ -9,6 +9,7 @@ import numpy as np
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.promotion import (
+    Operand,
     apply,
     apply2,
     apply2_inexact,
@@ -81,7 +82,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _integer_rem(x, y) if dtypes.is_integer(x.dtype) else lax.rem(x, y)
 
 
-def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
     """Promoted operands; booleans become the default integer, complex ones are refused."""
     x, y = promoted(name, x, y)
     if dtypes.is_complex(x.dtype):
@@ -471,7 +472,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _lcm(x, y)
 
 
-def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
+def _integers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
     x, y = promoted(name, x, y)
     if not dtypes.is_integer(x.dtype):
         raise TypeError(f"{name}: operands must be integers, not {aval_of(x)} and {aval_of(y)}.")

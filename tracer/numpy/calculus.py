@@ -300,7 +300,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     v = array_operand("piecewise", x)
     listed = isinstance(condlist, (list, tuple))
     one = not listed and (np.ndim(condlist) == 0 or (np.shape(condlist) == v.shape and len(funclist) <= 2))
-    conditions = [condlist] if one else list(condlist)
+    conditions: list[Any] = [condlist] if one else list(condlist)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
             f"piecewise: {len(conditions)} conditions and {len(funclist)} functions; one more is the default."

@@ -15,6 +15,7 @@ from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.incoming import exact, incoming_number, narrowed
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
+    Operand,
     array_operand,
     as_array,
     cast,
@@ -345,7 +346,7 @@ def linspace(
     return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
 
 
-def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> list[Any]:
+def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
     """Both ends in one floating-point dtype: float64 at least if results of 64 bits are asked for."""
     if dtype is None or dtypes.bits_of(dtypes.real_part_dtype(dtypes.canonical(dtype))) < 64:
         return promoted_inexact_dtypes(name, start, stop)

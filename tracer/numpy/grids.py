@@ -51,7 +51,7 @@ class Grid:
     """`mgrid[0:3, 0:1:5j]`: coordinates on the grid of ranges, stacked; a list of thin arrays if open."""
 
     def __init__(self, sparse: bool) -> None:
-        self.sparse = sparse
+        self.sparse: Final = sparse
 
     def __getitem__(self, index: Any) -> Any:
         ranges = [_range(s) for s in (index if isinstance(index, tuple) else (index,))]

@@ -1,7 +1,7 @@
 """Truth, elementwise: comparisons, logical and bitwise operations, tests of floats, choice and closeness."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -10,8 +10,10 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import (
+    Operand,
     apply,
     apply2,
+    as_array,
     broadcast,
     cast,
     check_no_out,
@@ -104,7 +106,11 @@ def logical_not(x: ArrayLike, /) -> Array:
     return bits.not_p.bind(truth("logical_not", x))[0]
 
 
-def truth(name: str, x: ArrayLike) -> Any:
+@overload
+def truth(name: str, x: Array) -> Array: ...
+@overload
+def truth(name: str, x: Any) -> Operand: ...
+def truth(name: str, x: Any) -> Operand:
     """Tell whether x is not 0, elementwise."""
     x = operand(name, x)
     refuse_keys(name, x)
@@ -292,7 +298,7 @@ def select_cases(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Arra
     *choices, result = promoted_dtypes("select", *choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
         result = choose_between(condition, choice, result)
-    return result
+    return as_array(result)
 
 
 # ---- closeness -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tapeless.tracer.numpy.matrices import eye, vander
 from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
     array_operand,
+    as_array,
     cast,
     concrete,
     inexact,
@@ -32,6 +33,7 @@ from tapeless.tracer.numpy.systems import inv, lstsq
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcasted_iota, full, reshape, slice_in_dim
+from tapeless.tracer.types import aval_of
 
 # ---- values and arithmetic -----------------------------------------------------------------------------------
 
@@ -47,12 +49,12 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """
     coefficients, at = promoted_dtypes("polyval", array_operand("polyval", p), x)
     if coefficients.ndim == 0:
-        raise ValueError(f"polyval: coefficients must be in an axis, the first, but they are {coefficients.aval}.")
+        raise ValueError(f"polyval: coefficients must be in an axis, the first, but they are {aval_of(coefficients)}.")
     return _polyval(coefficients, at)
 
 
 @core.compound
-def _polyval(p: Array, x: Any) -> Array:
+def _polyval(p: Any, x: Any) -> Array:
     shape = np.broadcast_shapes(p.shape[1:], x.shape)
     at, found = stretched(x, shape), full(shape, 0, x.dtype)
     for k in range(p.shape[0]):
@@ -154,7 +156,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
         powers = np.arange(x.shape[0], 0, -1)
         at = i if constants.shape[0] > 1 else 0
         x = concatenate([lax.div(x, cast(powers, x.dtype)), slice_in_dim(constants, at, at + 1)])
-    return x
+    return as_array(x)
 
 
 # ---- roots ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ does not widen it, are by far the most frequent and return at once. Source: "Typ
 """
 
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from tapeless.tracer.primitives.operands import constant, converted, known_eleme
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike
 
+Operand: TypeAlias = Array | np.ndarray[Any, Any]  # ours, or a constant of the program
 _NUMBERS: dict[type, int] = {bool: 0, int: 1, float: 2, complex: 3}
 
 
@@ -62,8 +64,8 @@ def apply2_inexact(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) 
 
 @core.compound
 def _apply_mixed(x: Array, y: Array, *, name: str, primitive: Primitive, on_bool: Primitive | None) -> Array:
-    x, y = _promoted(name, x, y)
-    return (on_bool if on_bool is not None and x.dtype.kind == "b" else primitive).bind(x, y)[0]
+    operands = _promoted(name, x, y)
+    return (on_bool if on_bool is not None and operands[0].dtype.kind == "b" else primitive).bind(*operands)[0]
 
 
 # ---- operands ------------------------------------------------------------------------------------------------
@@ -99,7 +101,11 @@ def check_no_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"{name}: arrays are never written to: leave out=None and use the result.")
 
 
-def operand(name: str, x: Any) -> Any:
+@overload
+def operand(name: str, x: Array) -> Array: ...
+@overload
+def operand(name: str, x: Any) -> Operand: ...
+def operand(name: str, x: Any) -> Operand:
     """x if it is an array; a number with its dtype spelled out. Raises: TypeError if it is neither."""
     if isinstance(x, Array):
         return x
@@ -136,7 +142,11 @@ def number_operand(name: str, x: Any) -> Array:
     return operand
 
 
-def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Any:
+@overload
+def cast(x: Array, dtype: np.dtype[Any], weak_type: bool = False) -> Array: ...
+@overload
+def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand: ...
+def cast(x: Any, dtype: np.dtype[Any], weak_type: bool = False) -> Operand:
     """x with elements of `dtype`; a number becomes a constant of it.
 
     Raises: OverflowError for a number, or weak integers, known not to fit. If they are not known, the conversion is
@@ -174,7 +184,7 @@ def _check_weak(name: str, x: Array, y: Array) -> None:
             check_fits(operand, dtype)
 
 
-def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
+def fitted(x: Any, dtype: np.dtype[Any]) -> Operand:
     """Convert x to `dtype`. Raises: OverflowError for integers, weak or not, that are known not to fit."""
     x = by_protocol(x)
     if not isinstance(x, (Array, np.ndarray)):
@@ -183,7 +193,11 @@ def fitted(x: Any, dtype: np.dtype[Any]) -> Any:
     return cast(x, dtype)
 
 
-def inexact(name: str, x: Any) -> Any:
+@overload
+def inexact(name: str, x: Array) -> Array: ...
+@overload
+def inexact(name: str, x: Any) -> Operand: ...
+def inexact(name: str, x: Any) -> Operand:
     """Convert x to floating-point or complex elements: integers and booleans by `dtypes.inexact_of`."""
     x = x if isinstance(x, Array) else by_protocol(x)
     if isinstance(x, Array):
@@ -197,7 +211,7 @@ def inexact(name: str, x: Any) -> Any:
     return cast(x, dtypes.inexact_of(aval.dtype), aval.weak_type)
 
 
-def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     """Two operands in their common dtype and shape, up to rank 0. Raises: TypeError, ValueError naming both."""
     if isinstance(x, Array):
         if isinstance(y, Array):
@@ -217,12 +231,12 @@ def promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         raise
 
 
-def _promoted(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     dtype, weak = _common_dtype(name, x, y)
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
 
-def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     """Two floating-point or complex operands in their common dtype and shape, up to rank 0."""
     x, y = promoted(name, x, y)
     aval = aval_of(x)
@@ -233,7 +247,11 @@ def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return cast(x, dtype, weak), cast(y, dtype, weak)
 
 
-def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
+@overload
+def promoted_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
+@overload
+def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
+def promoted_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
     """Operands in their common dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
@@ -241,7 +259,11 @@ def promoted_dtypes(name: str, *xs: Any) -> list[Any]:
     return [cast(x, dtype, weak) for x in xs]
 
 
-def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
+@overload
+def promoted_inexact_dtypes(name: str, *xs: Array) -> Sequence[Array]: ...
+@overload
+def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]: ...
+def promoted_inexact_dtypes(name: str, *xs: Any) -> Sequence[Operand]:
     """Operands in their common floating-point or complex dtype, their shapes as they are."""
     xs = tuple(map(by_protocol, xs))
     check_operands(name, *xs)
@@ -250,7 +272,7 @@ def promoted_inexact_dtypes(name: str, *xs: Any) -> list[Any]:
     return [cast(x, dtypes.inexact_of(dtype), weak) for x in xs]
 
 
-def promoted_all(name: str, *xs: Any) -> list[Any]:
+def promoted_all(name: str, *xs: Any) -> Sequence[Operand]:
     """Convert operands to their common dtype and broadcast them to their common shape, except those of rank 0."""
     converted = promoted_dtypes(name, *xs)
     check_ranks(name, *converted)
@@ -260,7 +282,7 @@ def promoted_all(name: str, *xs: Any) -> list[Any]:
 # ---- shapes --------------------------------------------------------------------------------------------------
 
 
-def _broadcast2(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _broadcast2(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     s, t = x.shape, y.shape
     if s == t or not s or not t:
         return x, y
@@ -280,7 +302,7 @@ def check_ranks(name: str, *xs: Any) -> None:
     warnings.warn(f"{message} is 'warn'.", stacklevel=3)
 
 
-def broadcast(name: str, *xs: Any) -> list[Any]:
+def broadcast(name: str, *xs: Any) -> list[Operand]:
     """Broadcast operands to their common shape, except those of rank 0."""
     shape = common_shape(name, *[x.shape for x in xs])
     return [stretched(x, shape) if x.shape else x for x in xs]

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -141,16 +141,28 @@ def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
     return shapes.reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
+@overload
+def atleast_1d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
     """Arrays with at least one axis; a list of them if several are given."""
     return _each("atleast_1d", arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
 
 
+@overload
+def atleast_2d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
     """Arrays with at least two axes, added in front; a list of them if several are given."""
     return _each("atleast_2d", arys, lambda x: x if x.ndim > 1 else shapes.reshape(x, (1, x.size)))
 
 
+@overload
+def atleast_3d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
     """Arrays with at least three axes: a vector is put in the middle; a list of them if several are given."""
 

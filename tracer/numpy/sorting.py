@@ -6,7 +6,7 @@ Where the shape of the result depends on the elements, these must be known, or `
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -281,6 +281,10 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     return concatenate([expand_dims(i, (1,)) for i in nonzero(a, size=size, fill_value=fill_value)], 1)
 
 
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@overload
+def where(condition: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]: ...
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,

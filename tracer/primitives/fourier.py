@@ -49,10 +49,10 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     core.refuse_keys("fft", aval)
     if kind is not FftType.RFFT:
         x = convert_element_type(x, dtypes.complex_of(aval.dtype))
+        if not lengths and kind in (FftType.FFT, FftType.IFFT):
+            return x
     elif not dtypes.is_complex(aval.dtype):  # which the typing rule refuses
         x = convert_element_type(x, dtypes.real_part_dtype(dtypes.complex_of(aval.dtype)))
-    if not lengths and kind in (FftType.FFT, FftType.IFFT):
-        return x
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths)[0]
 
 

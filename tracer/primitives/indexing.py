@@ -33,7 +33,7 @@ from tapeless.tracer.widths import mismatch
 
 # ---- one window, of a known size -----------------------------------------------------------------------------
 
-StartIndices = ArrayLike | Sequence[ArrayLike]
+StartIndices = Array | np.ndarray[Any, Any] | Sequence[ArrayLike]
 
 
 def dynamic_slice(

@@ -93,8 +93,11 @@ def _checked_times(t: Any) -> Array:
     times = tnp.asarray(t)
     if times.ndim != 1 or not times.size or not dtypes.is_float(times.dtype):
         raise TypeError(f"odeint: t must be a vector of real numbers of floating point, not {aval_of(times)}.")
-    if not isinstance(times, Tracer) and not np.all(np.diff(np.asarray(times)) > 0):
-        raise ValueError(f"odeint: the times must increase, but t is {np.asarray(times)}.")
+    if isinstance(times, Tracer):
+        return times
+    known = np.asarray(times)
+    if not np.all(known[1:] > known[:-1]):
+        raise ValueError(f"odeint: the times must increase, but t is {known}.")
     return times
 
 

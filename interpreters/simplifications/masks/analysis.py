@@ -100,7 +100,7 @@ class Sinking:
     """
 
     def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
-        self.jaxpr = jaxpr
+        self.jaxpr: Final = jaxpr
         self.w: Final = MaskWriter(jaxpr)
         self.coefficients: Final = Coefficients(self.w)
         self.where: dict[Atom, Region | None] = {}  # where linear values are read
