@@ -7,7 +7,7 @@ affine indices become slices, contractions and convolutions, never loops over el
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -107,12 +107,14 @@ def _reduction(name: str, reduced: Reduction, what: str) -> Callable[[Shape, Bod
     return reduce
 
 
-sum = _reduction("sum", tnp.sum, "Add `fn(i, j, ...)` over all indices.")
-prod = _reduction("prod", tnp.prod, "Multiply `fn(i, j, ...)` over all indices.")
-max = _reduction("max", tnp.max, "Find the maximum of `fn(i, j, ...)` over all indices.")
-min = _reduction("min", tnp.min, "Find the minimum of `fn(i, j, ...)` over all indices.")
-any = exists = _reduction("exists", tnp.any, "Tell whether `fn(i, j, ...)` is true for some indices.")
-all = forall = _reduction("forall", tnp.all, "Tell whether `fn(i, j, ...)` is true for all indices.")
+sum: Final = _reduction("sum", tnp.sum, "Add `fn(i, j, ...)` over all indices.")
+prod: Final = _reduction("prod", tnp.prod, "Multiply `fn(i, j, ...)` over all indices.")
+max: Final = _reduction("max", tnp.max, "Find the maximum of `fn(i, j, ...)` over all indices.")
+min: Final = _reduction("min", tnp.min, "Find the minimum of `fn(i, j, ...)` over all indices.")
+exists: Final = _reduction("exists", tnp.any, "Tell whether `fn(i, j, ...)` is true for some indices.")
+forall: Final = _reduction("forall", tnp.all, "Tell whether `fn(i, j, ...)` is true for all indices.")
+any = exists
+all = forall
 
 
 def _flat(search: Reduction) -> Reduction:
@@ -120,8 +122,12 @@ def _flat(search: Reduction) -> Reduction:
     return lambda x, axis: search(x.reshape(-1, *x.shape[len(axis) :]), axis=0)
 
 
-argmax = _reduction("argmax", _flat(tnp.argmax), "Find the first place of the maximum, counted along all indices.")
-argmin = _reduction("argmin", _flat(tnp.argmin), "Find the first place of the minimum, counted along all indices.")
+argmax: Final = _reduction(
+    "argmax", _flat(tnp.argmax), "Find the first place of the maximum, counted along all indices."
+)
+argmin: Final = _reduction(
+    "argmin", _flat(tnp.argmin), "Find the first place of the minimum, counted along all indices."
+)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:

@@ -9,7 +9,7 @@ section 3.
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
@@ -67,10 +67,11 @@ class Index:
     """
 
     __slots__ = ("constant", "parts")
-    __hash__ = None  # type: ignore[assignment]  # `==` makes a boolean
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # `==` makes a boolean
 
     def __init__(self, constant: int = 0, parts: dict[Part, int] | None = None) -> None:
-        self.constant, self.parts = constant, parts or {}
+        self.constant: Final = constant
+        self.parts: Final = parts or {}
 
     # ---- what it is
 
@@ -111,7 +112,9 @@ class Index:
     def __index__(self) -> NoReturn:
         raise TypeError(f"{self} has no value yet, as it stands for all of its range. {_ADVICE}")
 
-    __int__ = __float__ = __complex__ = __index__
+    __int__ = __index__
+    __float__ = __index__
+    __complex__ = __index__
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{self} is not known where `if` or `while` asks for it: use index.where or index.cond.")
@@ -152,7 +155,8 @@ class Index:
             return Index(self.constant * k, {p: c * k for p, c in self.parts.items() if k})
         return operator.mul(self.value, other)
 
-    __radd__, __rmul__ = __add__, __mul__
+    __radd__ = __add__
+    __rmul__ = __mul__
 
     def __neg__(self) -> "Index":
         return self * -1

@@ -23,8 +23,8 @@ class Entries:
     """Coordinates of entries in an array of a shape: for each axis, an integer array of as many elements as entries."""
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
-        self.coords = tuple([asarray(c) for c in coords])
-        self.shape = tuple(shape)
+        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in coords])
+        self.shape: tuple[int, ...] = tuple(shape)
         if len(self.coords) != len(self.shape):
             raise ValueError(f"{len(self.coords)} arrays of coordinates for {len(self.shape)} axes, {self.shape}.")
         for axis, c in enumerate(self.coords):
@@ -58,7 +58,7 @@ class SparseArray(Entries):
 
     def __init__(self, coords: Sequence[Any], values: Any, shape: Sequence[int]) -> None:
         super().__init__(coords, shape)
-        self.values = asarray(values)
+        self.values: Array = asarray(values)
         if self.coords and self.values.shape != self.coords[0].shape:
             raise ValueError(f"{self.values.aval} for entries at coordinates {self.coords[0].aval}.")
 
