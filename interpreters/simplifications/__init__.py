@@ -4,6 +4,7 @@ It is imported when the first program is simplified.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from tapeless.interpreters import rows
 from tapeless.interpreters.simplifications import (
@@ -39,6 +40,6 @@ def _passes(sink: Pass) -> tuple[Pass, ...]:
 
 
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
-programs = _passes(mask_analysis.sink_masks)
+programs: Final = _passes(mask_analysis.sink_masks)
 # The same passes over a program that an equation carries: they do what those over whole programs do, or less.
-bodies = _passes(mask_analysis.sink_masks_in_body)
+bodies: Final = _passes(mask_analysis.sink_masks_in_body)
