@@ -11,10 +11,9 @@ from itertools import repeat
 from typing import Any
 
 from tapeless.interpreters import jvp, partial_eval, transpose, vmap
-from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.partial_eval import UnzipTrace
 from tapeless.interpreters.zero import Zero, are_nonzero, instantiate, with_zeros, zero_of
-from tapeless.tracer import dtypes, linear_vars, passes
+from tapeless.tracer import dtypes, passes
 from tapeless.tracer.flags import merge_lists, where_false, where_true
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.primitives import custom_vmap as c
@@ -156,11 +155,13 @@ class _Transposed:
         avals = [aval.update(shape=(size, *aval.shape)) for aval in self._linear_avals]
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
         linear_in = (*[False] * (len(consts) + n), *[True] * len(avals))
-        linear = linearity.checked_linear(linear_vars.marked(passes.dead_code(program), linear_in), [*consts, *fixed])
-        every = (True,) * len(avals)
-        pulled, _ = transpose.transpose_jaxpr(linear, (True,) * len(linear.outvars), wanted=every)
+        every, outs = (True,) * len(avals), (True,) * len(program.outvars)
+        # The rule may compute the value again, too, and in the same loop.
+        halves = partial_eval.unzip_body(passes.dead_code(program), linear_in, linear_out=outs)
+        pulled, _ = transpose.transpose_jaxpr(halves.linear, outs, wanted=every)
         given = [vmap.materialized(ct, 0 if m else None, size) for ct, m in cts]
-        return list(eval_jaxpr(pulled, [*consts, *fixed, *given])), [True] * len(avals)
+        residuals = eval_jaxpr(halves.primal, [*consts, *fixed])
+        return list(eval_jaxpr(pulled, [*residuals, *given])), [True] * len(avals)
 
 
 def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:

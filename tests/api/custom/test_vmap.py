@@ -5,6 +5,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tapeless.custom_batching import custom_vmap, sequential_vmap
 from tests.messages import raises
 
@@ -411,3 +412,30 @@ def test_inside_another_function_with_rules():
     for name in ("defjvp", "other"):
         with pytest.raises(AttributeError, match=f"'custom_vjp' object has no attribute '{name}'"):
             getattr(f, name)
+
+
+def _of_a_loop(x):
+    return lax.scan(lambda c, s: (tnp.sin(x - c * s), c), x, tnp.arange(1.0, 4.0), reverse=True)
+
+
+def _of_a_branch(x):
+    return lax.cond(x[0] > 0, lambda c: tnp.sin(c) * x, lambda c: c * x, x)
+
+
+@pytest.mark.parametrize("f", [_of_a_loop, _of_a_branch])
+@pytest.mark.parametrize("transform", [tl.jit, lambda f: f], ids=["jit", "eager"])
+def test_pull_back_of_a_rule_that_computes_the_value_in_the_same_loop(f, transform, rng):
+    """Batched, the rule is linearized as a whole: its loops hold values and tangents."""
+    ruled = custom_vmap(f)
+    ruled.def_vmap(lambda n, mapped, x: (tl.vmap(f)(x), tl.tree.map(lambda _: True, tl.eval_shape(f, x[0]))))
+    x = rng.normal(size=(3, 2)).astype(np.float32)
+
+    def pulled(g):
+        def of_one(x, y):
+            out, pull_back = tl.vjp(g, x)
+            return pull_back(tl.tree.map(lambda v: v * y, out))[0]
+
+        return [transform(tl.vmap(of_one))(x, x[:, 0]), transform(tl.vmap(of_one, (None, 0)))(x[0], x[:, 0])]
+
+    for found, expected in zip(pulled(ruled), pulled(f), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)  # float32
