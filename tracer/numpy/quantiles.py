@@ -19,7 +19,7 @@ from tapeless.tracer.numpy.indexing import take_along_axis
 from tapeless.tracer.numpy.logic import isnan
 from tapeless.tracer.numpy.promotion import array_operand, cast, check_no_out, check_operands, inexact
 from tapeless.tracer.numpy.reductions import Axis
-from tapeless.tracer.numpy.statistics import weights_along
+from tapeless.tracer.numpy.statistics import weights_along, wide
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import known_elements
@@ -147,7 +147,8 @@ def _quantiles(
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
     q = array(q) if isinstance(q, (list, tuple)) else by_protocol(q)
     check_operands(name, x, q)
-    shares = cast(q, x.dtype) if whole == 1 else true_divide(cast(q, x.dtype), whole)
+    shares = cast(q, np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype)  # positions want digits
+    shares = shares if whole == 1 else true_divide(shares, whole)
     axes = reductions.checked_axes(name, x, axis)
     if weights is None:
         found = _quantile(x, shares, axes=axes, method=method, skip_nan=skip_nan)
@@ -167,7 +168,7 @@ def _checked_weights(name: str, x: Array, weights: ArrayLike, axis: Axis, method
     known = known_elements(w)
     if known is not None and np.any(known < 0):
         raise ValueError(f"{name}: weights must not be negative.")
-    w = cast(w, x.dtype)
+    w = wide(cast(w, x.dtype))
     return w if w.shape == x.shape else weights_along(name, x, w, axis)
 
 
@@ -187,10 +188,11 @@ def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan:
     ordered, missing = sorting.sort(flat), isnan(flat)
     shape = (*q.shape, *kept)
     shares = broadcast_in_dim(q, shape, tuple(range(len(q.shape))))
-    last = _last_position(flat, missing, shape, skip_nan)
+    last = _last_position(flat, missing, shape, skip_nan, q.dtype)
     low, high, weight = _neighbours(shares, last, method)
-    below, above = _picked(ordered, low, len(q.shape)), _picked(ordered, high, len(q.shape))
-    found = lax.add(lax.mul(below, lax.sub(1.0, weight)), lax.mul(above, weight))
+    below, above = (wide(_picked(ordered, places, len(q.shape))) for places in (low, high))
+    between = lax.add(lax.mul(below, lax.sub(1.0, weight)), lax.mul(above, weight))
+    found = lax.convert_element_type(select(lax.eq(low, high), below, between), x.dtype)  # 0 times infinity is nan
     return _without_missing(found, last, missing, len(q.shape), skip_nan)
 
 
@@ -202,13 +204,13 @@ def _without_missing(found: Array, last: Any, missing: Array, k: int, skip_nan: 
     return select(broadcast_in_dim(some, found.shape, tuple(range(k, found.ndim))), np.nan, found)
 
 
-def _last_position(flat: Array, missing: Array, shape: tuple[int, ...], skip_nan: bool) -> Array:
-    """Position of the last element that counts, as floating point; -1 if there is none."""
+def _last_position(flat: Array, missing: Array, shape: tuple[int, ...], skip_nan: bool, dtype: Any) -> Array:
+    """Position of the last element that counts, as a number of `dtype`; -1 if there is none."""
     n = flat.shape[-1]
     if not skip_nan:
-        return full(shape, n - 1, flat.dtype)
+        return full(shape, n - 1, dtype)
     absent = reduce_sum(lax.convert_element_type(missing, np.int32), (flat.ndim - 1,))
-    last = lax.convert_element_type(lax.sub(n - 1, absent), flat.dtype)
+    last = lax.convert_element_type(lax.sub(n - 1, absent), dtype)
     return broadcast_in_dim(last, shape, tuple(range(len(shape) - last.ndim, len(shape))))
 
 

@@ -135,6 +135,33 @@ def test_quantiles(method, q):
     assert np.isnan(tnp.quantile(tnp.asarray(WITH_NAN), q)).all()
 
 
+@pytest.mark.parametrize("method", ["lower", "higher", "nearest", "inverted_cdf", "closest_observation", "linear"])
+@pytest.mark.parametrize("x", [[1, np.inf, np.inf], [-np.inf, -np.inf, 1], [-np.inf, 2, np.inf]])
+def test_quantiles_that_are_infinite_elements(method, x):
+    """NumPy's "linear" is nan beside infinities; here it is the element where there is just one."""
+    x = np.array(x, np.float32)
+    for k, q in enumerate((0.0, 0.5, 1.0)):
+        known = x[k] if method == "linear" else np.quantile(x, q, method=method)
+        assert tnp.quantile(x, q, method=method) == known
+        assert tl.jit(lambda x, q=q: tnp.percentile(x, 100 * q, method=method))(x) == known
+
+
+@pytest.mark.parametrize("dtype", [np.float16, tnp.bfloat16])
+@pytest.mark.parametrize("n", [300, 5000])
+def test_quantiles_of_many_narrow_numbers(dtype, n, rng):
+    """Positions have more digits than elements have."""
+    x = (rng.permutation(n) / n).astype(dtype)
+    ordered = np.sort(x.astype(np.float64))
+    weights = np.ones(n, dtype)
+    for q in (0.05, 0.1, 0.5, 0.9, 0.999):
+        lowest = ordered[int(np.floor(q * (n - 1)))]
+        assert float(tnp.quantile(x, q, method="lower")) == lowest
+        assert float(tnp.percentile(x, 100 * q)) == np.quantile(ordered, q).astype(dtype)
+        by_weight = np.quantile(ordered, q, method="inverted_cdf")
+        assert abs(float(tnp.quantile(x, q, weights=weights, method="inverted_cdf")) - by_weight) <= 2 / n + 1 / 256
+
+
+
 def test_percentile_keepdims():
     found = tnp.percentile(tnp.asarray(X), np.array([10.0, 50.0]), 1, keepdims=True)
     check(found, np.percentile(X, [10, 50], 1, keepdims=True))
