@@ -64,10 +64,11 @@ def unique(
     if size is None:
         known = _comparable(concrete("unique", ar, _SIZE_HELP))
         found = np.unique(known, True, True, True, axis=axis, equal_nan=equal_nan)
-        found = [found[0].astype(x.dtype), *(places.astype(index) for places in found[1:])]
+        values = take(x, found[1], axis) if _is_differentiated(x) else found[0].astype(x.dtype)
+        found = [values, *(places.astype(index) for places in found[1:])]
     else:
         found = _unique_of_size(x, axis, operator.index(size), fill_value, equal_nan, index)
-    outs = [as_array(np.asarray(v, order="C") if size is None else v) for v, asked in zip(found, wanted) if asked]
+    outs = [as_array(np.asarray(v, order="C") if isinstance(v, np.ndarray) else v) for v, k in zip(found, wanted) if k]
     return tuple(outs) if len(outs) > 1 else outs[0]
 
 
@@ -91,6 +92,11 @@ def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if x.dtype.kind != "V":
         return x
     return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32)
+
+
+def _is_differentiated(*xs: ArrayLike) -> bool:
+    """Tell whether values are known, but have derivatives: results are then read from them, not from copies by NumPy."""
+    return any(isinstance(by_protocol(x), core.Tracer) for x in xs)
 
 
 @core.compound
@@ -216,7 +222,10 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
-        return _of_known("union1d", np.union1d, ar1, ar2)
+        found = _of_known("union1d", np.union1d, ar1, ar2)
+        if not _is_differentiated(ar1, ar2):
+            return found
+        size = found.size
     return unique(concatenate(_vectors("union1d", ar1, ar2), 0), size=size, fill_value=fill_value)
 
 
@@ -239,12 +248,15 @@ def intersect1d(
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
-        if not return_indices:
+        if not return_indices and not _is_differentiated(ar1, ar2):
             return _of_known("intersect1d", np.intersect1d, ar1, ar2, assume_unique)
         left, right = (_comparable(x) for x in _known_vectors("intersect1d", ar1, ar2))
         found, *places = np.intersect1d(left, right, assume_unique, return_indices=True)
         dtype = promoted_dtypes("intersect1d", ar1, ar2)[0].dtype
-        return as_array(found.astype(dtype)), *[as_array(i.astype(dtypes.default_dtype("i"))) for i in places]
+        values = take(_vectors("intersect1d", ar1, ar2)[0], places[0]) if _is_differentiated(ar1, ar2) else found
+        values = lax.convert_element_type(values, dtype)
+        where = [as_array(i.astype(dtypes.default_dtype("i"))) for i in places]
+        return (values, *where) if return_indices else values
     x, y = _vectors("intersect1d", ar1, ar2)
     values, first, second = _intersection(x, y, size=operator.index(size), dtype=dtypes.default_dtype("i"))
     values = _filled_up(values, lax.lt(first, x.size), fill_value)
@@ -289,7 +301,10 @@ def setdiff1d(
     """
     own = aval_of(by_protocol(ar1)).dtype
     if size is None:
-        return lax.convert_element_type(_of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique), own)
+        known = lax.convert_element_type(_of_known("setdiff1d", np.setdiff1d, ar1, ar2, assume_unique), own)
+        if not _is_differentiated(ar1, ar2):
+            return known
+        size = known.size
     x, y = _vectors("setdiff1d", ar1, ar2)
     found, there = _difference(x, y, size=operator.index(size), ordered=bool(assume_unique))
     return lax.convert_element_type(_filled_up(found, there, 0 if fill_value is None else fill_value), own)
@@ -322,7 +337,10 @@ def setxor1d(
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """
     if size is None:
-        return _of_known("setxor1d", np.setxor1d, ar1, ar2, assume_unique)
+        known = _of_known("setxor1d", np.setxor1d, ar1, ar2, assume_unique)
+        if not _is_differentiated(ar1, ar2):
+            return known
+        size = known.size
     x, y = _vectors("setxor1d", ar1, ar2)
     (left, a), (right, b) = (_difference(u, v, size=u.size, ordered=False) for u, v in ((x, y), (y, x)))
     values, there = concatenate([left, right], 0), concatenate([a, b], 0)

@@ -574,3 +574,31 @@ def test_dtypes_and_constants():
 def test_errors(call, error, message):
     with pytest.raises(error, match=re.escape(message)):
         call()
+
+
+SETS = {
+    "unique": lambda lib, x, y: lib.unique(lib.concatenate([x, y])),
+    "unique of rows": lambda lib, x, y: lib.unique(lib.stack([x[:3], y], 1), axis=0),
+    "unique with positions": lambda lib, x, y: lib.unique(x * y[0], return_index=True)[0],
+    "unique_values": lambda lib, x, y: lib.unique_values(x),
+    "union1d": lambda lib, x, y: lib.union1d(x, y),
+    "intersect1d": lambda lib, x, y: lib.intersect1d(x, x[1:] + 0.0),
+    "intersect1d with positions": lambda lib, x, y: lib.intersect1d(x, x[1:], return_indices=True)[0],
+    "setdiff1d": lambda lib, x, y: lib.setdiff1d(x, y),
+    "setdiff1d in order": lambda lib, x, y: lib.setdiff1d(x, y, assume_unique=True),
+    "setxor1d": lambda lib, x, y: lib.setxor1d(x, y),
+}
+
+
+@pytest.mark.parametrize("f", SETS.values(), ids=SETS)
+def test_derivatives_of_sets_of_known_elements(f):
+    """No size is given: NumPy finds which elements there are, and their derivatives are kept."""
+    x, y = np.array([3.0, 1.0, 4.0, 2.0, 4.5]), np.array([0.5, 7.0, -1.0])
+    dx, dy = np.cos(np.arange(5.0)), np.sin(1 + np.arange(3.0))
+    moved = (f(np, x + 1e-6 * dx, y + 1e-6 * dy) - f(np, x - 1e-6 * dx, y - 1e-6 * dy)) / 2e-6
+    values, tangents = tl.jvp(lambda x, y: f(tnp, x, y), (x, y), (dx, dy))
+    check(values, f(np, x, y))
+    check(tangents, moved, rtol=1e-8, atol=1e-8)
+    ct = np.cos(np.arange(moved.size, dtype=float)).reshape(moved.shape)
+    gx, gy = tl.grad(lambda x, y: (f(tnp, x, y) * ct).sum(), argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(gx @ dx + gy @ dy, (moved * ct).sum(), rtol=1e-7)
