@@ -177,7 +177,7 @@ def _ramp(x: Array, end: Any, axis: int, width: int, side: int) -> Array:
 
 @core.compound
 def _ramp_of_floats(edge: Array, end: Any, *, axis: int) -> Array:
-    edge, end, dtype = statistics.wide(edge), statistics.wide(end), edge.dtype
+    edge, end, dtype = reductions.wide(edge), reductions.wide(end), edge.dtype
     real = dtypes.real_part_dtype(edge.dtype)
     share = lax.div(broadcasted_iota(real, edge.shape, axis), float(max(edge.shape[axis], 1)))
     found = lax.add(lax.mul(lax.sub(edge, end), lax.convert_element_type(share, edge.dtype)), end)

@@ -19,7 +19,7 @@ from tapeless.tracer.numpy.indexing import take_along_axis
 from tapeless.tracer.numpy.logic import isnan
 from tapeless.tracer.numpy.promotion import array_operand, cast, check_no_out, check_operands, inexact
 from tapeless.tracer.numpy.reductions import Axis
-from tapeless.tracer.numpy.statistics import weights_along, wide
+from tapeless.tracer.numpy.statistics import weights_along
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import known_elements
@@ -168,7 +168,7 @@ def _checked_weights(name: str, x: Array, weights: ArrayLike, axis: Axis, method
     known = known_elements(w)
     if known is not None and np.any(known < 0):
         raise ValueError(f"{name}: weights must not be negative.")
-    w = wide(cast(w, x.dtype))
+    w = reductions.wide(cast(w, x.dtype))
     return w if w.shape == x.shape else weights_along(name, x, w, axis)
 
 
@@ -190,7 +190,7 @@ def _quantile(x: Array, q: Any, *, axes: tuple[int, ...], method: str, skip_nan:
     shares = broadcast_in_dim(q, shape, tuple(range(len(q.shape))))
     last = _last_position(flat, missing, shape, skip_nan, q.dtype)
     low, high, weight = _neighbours(shares, last, method)
-    below, above = (wide(_picked(ordered, places, len(q.shape))) for places in (low, high))
+    below, above = (reductions.wide(_picked(ordered, places, len(q.shape))) for places in (low, high))
     between = lax.add(lax.mul(below, lax.sub(1.0, weight)), lax.mul(above, weight))
     found = lax.convert_element_type(select(lax.eq(low, high), below, between), x.dtype)  # 0 times infinity is nan
     return _without_missing(found, last, missing, len(q.shape), skip_nan)

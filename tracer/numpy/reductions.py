@@ -68,8 +68,19 @@ def prod(
     """Product over axes. Booleans and narrow integers are multiplied in the default integer; as dtype=bool by "and"."""
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
-    multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else reduction.reduce_prod
+    multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else _product
     return reduced("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
+
+
+def _product(x: Array, axes: Sequence[int]) -> Array:
+    """Multiply in 32 bits at least: XLA adds narrow numbers so, but rounds each of their products."""
+    found = reduction.reduce_prod(wide(x), axes)
+    return found if found.dtype == x.dtype else lax.convert_element_type(found, x.dtype)
+
+
+def wide(x: Array) -> Array:
+    """x in a dtype that sums do not soon overflow or stall in."""
+    return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
 
 
 def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

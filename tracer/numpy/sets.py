@@ -95,7 +95,7 @@ def _comparable(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _is_differentiated(*xs: ArrayLike) -> bool:
-    """Tell whether values are known, but have derivatives: results are then read from them, not from copies by NumPy."""
+    """Tell whether values are known but have derivatives: results are then read from them, not from copies by NumPy."""
     return any(isinstance(by_protocol(x), core.Tracer) for x in xs)
 
 

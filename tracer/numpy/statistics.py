@@ -59,7 +59,7 @@ def mean(
 
 @core.compound
 def _mean(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    y = quotient(reduce_sum(wide(x), axes), math.prod(x.shape[d] for d in axes))
+    y = quotient(reduce_sum(reductions.wide(x), axes), math.prod(x.shape[d] for d in axes))
     y = y if y.dtype == x.dtype and not y.weak_type else lax.convert_element_type(y, x.dtype)
     return expand_dims(y, axes) if keepdims and axes else y
 
@@ -71,13 +71,8 @@ def quotient(total: Array, count: float) -> Array:
     return lax.div(total, float(count) if count > 0 else float("nan"))
 
 
-def wide(x: Array) -> Array:
-    """x in a dtype that sums do not soon overflow or stall in."""
-    return lax.convert_element_type(x, np.float32) if dtypes.is_float(x.dtype) and x.dtype.itemsize < 4 else x
-
-
 def _mean_where(x: Array, axes: tuple[int, ...], keepdims: bool, where: ArrayLike) -> Array:
-    total = reductions.sum(wide(x), axes, keepdims=keepdims, where=where)
+    total = reductions.sum(reductions.wide(x), axes, keepdims=keepdims, where=where)
     counted = count_nonzero(stretched(as_array(where), x.shape), axes, keepdims)
     return cast(lax.div(total, cast(counted, total.dtype)), x.dtype)
 
@@ -201,7 +196,7 @@ def _variance_of(name: str, x: Array, axis: Axis, ddof: float, keepdims: bool, w
 
 @core.compound
 def _variance(x: Array, *, axes: tuple[int, ...], ddof: float, keepdims: bool) -> Array:
-    elements, count = wide(x), math.prod(x.shape[d] for d in axes) - ddof
+    elements, count = reductions.wide(x), math.prod(x.shape[d] for d in axes) - ddof
     centre = _mean(elements, axes=axes, keepdims=True)
     squares = _squared_size(lax.sub(elements, stretched(centre, x.shape)))
     y = lax.convert_element_type(quotient(reduce_sum(squares, axes), count), dtypes.real_part_dtype(x.dtype))
@@ -215,7 +210,7 @@ def _squared_size(x: Any) -> Array:
 
 
 def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bool, where: Any, centre: Any) -> Array:
-    elements = wide(x)
+    elements = reductions.wide(x)
     centre = mean(elements, axes, keepdims=True, where=where) if centre is None else centre
     squares = _squared_size(subtract(elements, centre))
     total = reductions.sum(squares, axes, keepdims=keepdims, where=where)

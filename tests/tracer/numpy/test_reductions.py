@@ -147,6 +147,18 @@ def test_quantiles_that_are_infinite_elements(method, x):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, tnp.bfloat16])
+def test_products_of_many_narrow_numbers(dtype, rng):
+    x = (1 + 0.01 * rng.normal(size=5000)).astype(dtype)
+    exact = np.prod(x.astype(np.float64))
+    rtol = 2 * float(tnp.finfo(dtype).eps)  # one rounding at the end
+    np.testing.assert_allclose(float(tnp.prod(x)), exact, rtol=rtol)
+    np.testing.assert_allclose(float(tnp.nanprod(x)), exact, rtol=rtol)
+    gradient = tl.grad(tnp.prod)(tnp.asarray(x))
+    assert gradient.dtype == dtype
+    np.testing.assert_allclose(gradient.astype(np.float64), exact / x.astype(np.float64), rtol=2 * rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, tnp.bfloat16])
 @pytest.mark.parametrize("n", [300, 5000])
 def test_quantiles_of_many_narrow_numbers(dtype, n, rng):
     """Positions have more digits than elements have."""
@@ -159,7 +171,6 @@ def test_quantiles_of_many_narrow_numbers(dtype, n, rng):
         assert float(tnp.percentile(x, 100 * q)) == np.quantile(ordered, q).astype(dtype)
         by_weight = np.quantile(ordered, q, method="inverted_cdf")
         assert abs(float(tnp.quantile(x, q, weights=weights, method="inverted_cdf")) - by_weight) <= 2 / n + 1 / 256
-
 
 
 def test_percentile_keepdims():
