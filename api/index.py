@@ -7,7 +7,7 @@ affine indices become slices, contractions and convolutions, never loops over el
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.indices.sparse import Relation, SparseArray
+from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.ein import ein
@@ -270,3 +271,7 @@ def relation(coords: Sequence[Any], shape: Sequence[int]) -> Relation:
     Raises: ValueError if there are not as many arrays as axes.
     """
     return Relation(coords, shape)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _imported_late(globals(), {})

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
+from tapeless.arguments.methods import bound
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
@@ -220,7 +221,7 @@ class Jitted(Generic[P, R]):
         self: "Jitted[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
     ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else bound(self, instance)
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The program for arguments of these types; `tl.ShapeDtypeStruct` will do for arrays."""

@@ -1,5 +1,6 @@
 """Looking at a function without running it: its program, the types of its results."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -41,11 +42,13 @@ def make_jaxpr(
 
     check_callable("make_jaxpr", fun)
 
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr(*args: Any, **kwargs: Any) -> Any:
         traced = tracing_of("make_jaxpr", fun, static_argnums).trace(*args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
 
-    return make
+    functools.update_wrapper(jaxpr, fun, updated=())
+    jaxpr.__name__ = jaxpr.__qualname__ = f"jaxpr_of_{getattr(fun, '__name__', type(fun).__name__)}"
+    return jaxpr
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overloa
 
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.arguments.held_references import holding
+from tapeless.arguments.methods import bound
 from tapeless.custom import closures
 from tapeless.custom.checks import attempt, check_values
 from tapeless.tracer import core, pytree
@@ -108,7 +109,7 @@ class CustomFunction(Generic[P, R]):
         self: "CustomFunction[Concatenate[Any, Rest], R]", instance: object, owner: Any = None
     ) -> Callable[Rest, R]: ...
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else bound(self, instance)
 
     def _position(self, name: str) -> int:
         """Return the position of the argument `name`. Raises: ValueError if there is none."""

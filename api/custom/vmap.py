@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.methods import bound
 from tapeless.control_flow.body_tracing import TracedBody, as_type, gives_way, trace
 from tapeless.control_flow.scan import scan
 from tapeless.custom.calls import positional, signature_of
@@ -71,7 +72,7 @@ class custom_vmap:
         return pytree.unflatten(pytree.structure(body.result), outs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else bound(self, instance)
 
     def _traced(self, tree: Any, avals: tuple[ShapedArray, ...]) -> TracedBody:
         """The function as a program, for all calls with arguments of these types."""

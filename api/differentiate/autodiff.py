@@ -441,7 +441,8 @@ def named(kind: str, fun: Any, same_arguments: bool = False) -> Callable[[Any], 
 
     def decorate(derived: Any) -> Any:
         derived.__name__ = derived.__qualname__ = f"{kind}_of_{_name(fun)}"
-        derived.__doc__ = f"The {kind} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        derived.__doc__ = f"The {kind.replace('_', ' ')} of {_name(fun)}.\n\n{getattr(fun, '__doc__', None) or ''}"
+        derived.__module__ = getattr(fun, "__module__", None) or derived.__module__
         if same_arguments:
             derived.__wrapped__ = fun
         return derived

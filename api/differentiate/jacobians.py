@@ -52,7 +52,7 @@ def _forward(
     check_callable(who, fun)
     _check_chunk_size(who, chunk_size)
 
-    @named("jacobian", fun, same_arguments=True)
+    @named("jacobian" if fun is of else who, of, same_arguments=True)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen, rest = _differentiated(who, fun, argnums, args, kwargs, holomorphic, None, of)
         _check_kind(who, "argument", chosen, of, holomorphic)

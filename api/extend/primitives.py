@@ -4,9 +4,11 @@ import typing as _typing
 
 from tapeless.custom.own_primitives import OWN as _OWN
 from tapeless.custom.own_primitives import custom_jvp_call_p, jit_p, stop_gradient_p
+from tapeless.tracer.late_imports import imported_late as _imported_late
 
 __all__ = ["custom_jvp_call_p", "jit_p", "stop_gradient_p"]
 
 if not _typing.TYPE_CHECKING:
     globals().update(_OWN)
     __all__ += [name for name in _OWN if name not in __all__]
+    __getattr__ = _imported_late(globals(), {})
