@@ -150,6 +150,7 @@ __all__ = [
     "from_dlpack",
     "fwd_and_bwd",
     "grad",
+    "gradient_program",
     "hessian",
     "host_count",
     "host_id",
@@ -184,6 +185,7 @@ __all__ = [
     "numpy_rank_promotion",
     "ops",
     "optimizers",
+    "parse_jaxpr",
     "pmap",
     "print_environment_info",
     "print_saved_residuals",
@@ -193,6 +195,7 @@ __all__ = [
     "profile",
     "profiler",
     "program_size",
+    "program_text",
     "pure_callback",
     "random",
     "ref",
@@ -263,11 +266,14 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.differentiate.residuals import print_saved_residuals, saved_residuals
     from tapeless.differentiate.unzip import check_linear, cost, program_size, residual_bytes, strict_form, unzip, work
     from tapeless.explanation.explanation import explain
+    from tapeless.gradient_programs import gradient_program
     from tapeless.host.callbacks import effects_barrier, io_callback, pure_callback
     from tapeless.host.environment import print_environment_info
     from tapeless.host.processes import host_count, host_id, host_ids
     from tapeless.jax_shim import as_jax
-    from tapeless.saving.trees import load, save
+    from tapeless.loading import load
+    from tapeless.program_parsing import parse_jaxpr, program_text
+    from tapeless.saving.trees import save
     from tapeless.tracer.numpy.dynamic_windows import ds
     from tapeless.tracer.user_contexts import make_user_context
 else:
@@ -277,6 +283,8 @@ else:
             " extend flatten_util image index nn ops optimizers profiler random ref scipy sharding stages testing"
             " typing"
         ),
+        "gradient_programs": "gradient_program",
+        "program_parsing": "parse_jaxpr program_text",
         "batch.pmap": "pmap",
         "compile.named_call": "named_call",
         "custom.gradient": "custom_gradient",
@@ -294,7 +302,8 @@ else:
         "jax_shim": "as_jax",
         "differentiate.residuals": "print_saved_residuals saved_residuals",
         "compile.profile": "profile",
-        "saving.trees": "load save",
+        "loading": "load",
+        "saving.trees": "save",
         "tracer.numpy.dynamic_windows": "ds",
         "tracer.user_contexts": "make_user_context",
     }

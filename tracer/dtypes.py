@@ -140,6 +140,16 @@ def short_name(dtype: DType) -> str:
     return _SHORT_NAMES[dtype]
 
 
+def of_short_name(name: str) -> DType | None:
+    """The dtype that is abbreviated so; None if there is none."""
+    return next((dtype for dtype, short in _SHORT_NAMES.items() if short == name), None)
+
+
+def of_name(name: str) -> DType | None:
+    """The dtype of this name, in full; None if there is none."""
+    return _BY_NAME.get(name)
+
+
 def _shortened(name: str) -> str:
     for long, short in (("bfloat", "bf"), ("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
         if name.startswith(long):

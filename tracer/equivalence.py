@@ -6,12 +6,14 @@ program its form; equivalent programs have one and the same form.
 """
 
 import weakref
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import core
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.printing import is_record
 
 
 class Form:
@@ -63,6 +65,8 @@ def _exact(value: Any) -> Any:
         return form_of(value)
     if isinstance(value, tuple):
         return type(value), *map(_exact, value)
+    if is_record(value):
+        return type(value), *[_exact(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, float):
         return type(value), float.hex(value)
     if isinstance(value, complex):

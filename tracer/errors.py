@@ -9,6 +9,7 @@
       LinearityError                  a function that must be linear is not; also a NotImplementedError
     ValueError
       TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
+      ProgramTextError                the text of a program cannot be read, or is of no well-typed program
     RuntimeError
       UnexpectedTracerError           a traced value outlived the function it was traced in
       InternalError                   a broken invariant of ours
@@ -62,6 +63,15 @@ class LinearityError(TypeError, NotImplementedError):
 
 class TypePromotionError(ValueError):
     """Operands have several dtypes, and `config.numpy_dtype_promotion` is "strict"."""
+
+
+class ProgramTextError(ValueError):
+    """The text of a program cannot be read, or the program is not well typed, at this line and column, from 1."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(message)
+        self.line: int = line
+        self.column: int = column
 
 
 class UnexpectedTracerError(RuntimeError):

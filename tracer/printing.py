@@ -1,25 +1,42 @@
 """Programs as text: `{ lambda x:f32[3] ; ẋ:f32[3]. let y = sin x; c = cos x; ẏ = mul c ẋ in y ; ẏ }`.
 
-Linear variables wear a dot; a semicolon stands between nonlinear and linear. Programs inside params are
-printed once each, as named functions above the program that calls them.
+Linear variables wear a dot; a semicolon stands between nonlinear and linear, unless they are mixed. Programs inside
+params are printed once each, as named functions above the program that calls them.
+
+The text is a format, which `parsing/` reads. It leaves out lines of source and the name of the whole program, and has
+the names only of Python objects, such as the functions of callbacks. A number has the type that its equation lets one
+expect (`scalar_text.expected_type`), or one behind it: `2.0:f16`. Params that are None, or the default precision, are
+left out.
 """
 
 import itertools
+import re
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from enum import Enum
 from typing import Any, Final
 
 import numpy as np
 
+from tapeless.tracer import dtypes
+from tapeless.tracer.array import Array
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
+from tapeless.tracer.scalar_text import expected_type, scalar_text
+from tapeless.tracer.types import ShapedArray
+
+_keys: Any = LateModule("tapeless.tracer.primitives.random")  # which is made of what is printed here
 
 texts: Final = Rules(
     "printing",
-    "rule(params, name of the result, names of operands) -> text of some params, and the others",
+    "rule(eqn, name of the result, names of operands) -> text of some params, and the others",
     absent="its params are printed by their names",
 )
-_DOT = "\u0307"
+records: dict[str, type] = {}  # classes of params that are written and read field by field, by name
+RESERVED = frozenset({"in", "let", "lambda", "nan", "inf", "key", "clip", "conj", "for"})  # that no variable is called
+DOT = "\u0307"
+_NO_TITLE = re.compile(r"[^A-Za-z0-9_<>.]")  # what titles cannot have in them
 
 
 class Names:
@@ -34,9 +51,13 @@ class Names:
             return self._given.get(atom) or self._name(atom)
         return literal_text(atom)
 
+    def operand(self, atom: Any, types: Iterable[ShapedArray]) -> str:
+        """The name of a variable, or a literal, with its type unless these types let one expect it."""
+        return typed_literal_text(atom, types) if hasattr(atom, "value") else self(atom)
+
     def _name(self, var: Any) -> str:
-        plain = next(self._fresh)
-        name = plain[0] + _DOT + plain[1:] if var.linear else plain
+        plain = next(name for name in self._fresh if name not in RESERVED)
+        name = plain[0] + DOT + plain[1:] if var.linear else plain
         self._given[var] = name
         return name
 
@@ -48,11 +69,11 @@ class Names:
         return f"{self(var)}:{var.aval.str_short()}"
 
 
-def jaxpr_text(jaxpr: Any, n_consts: int = 0) -> str:
-    """The whole program; its first `n_consts` inputs are constants and stand in brackets."""
+def jaxpr_text(jaxpr: Any, n_consts: int = 0, values: Sequence[str] = ()) -> str:
+    """The whole program. Its first `n_consts` inputs are constants, which stand in brackets, with values if given."""
     titles = titles_inside(jaxpr)
     texts = [f"{title} = {_program(program, titles)}" for program, title in titles.items()]
-    return "\n".join([*texts, _program(jaxpr, titles, n_consts)])
+    return "\n".join([*texts, _program(jaxpr, titles, n_consts, values)])
 
 
 def titles_inside(jaxpr: Any) -> dict[Any, str]:
@@ -62,43 +83,68 @@ def titles_inside(jaxpr: Any) -> dict[Any, str]:
 
 def equation_text(eqn: Any, names: Names | None = None, titles: dict[Any, str] | None = None) -> str:
     """`y:f32[3] = reduce_sum[axes=(1,)] x`."""
-    names = names or Names()
-    operands, results = [names(v) for v in eqn.invars], [names.typed(v) for v in eqn.outvars]
+    names, types = names or Names(), types_around(eqn)
+    operands, results = [names.operand(v, types) for v in eqn.invars], [names.typed(v) for v in eqn.outvars]
     rule, written, params = texts.get(eqn.primitive), "", eqn.params
     if rule is not None:
-        written, params = rule(eqn.params, names(eqn.outvars[0]), operands)
+        written, params = rule(eqn, names(eqn.outvars[0]), operands)
     shown = _params(params, titles or {}, written)
     return f"{' '.join(results)} = {eqn.primitive}{shown} {' '.join(operands)}".removeprefix(" = ").rstrip()
 
 
+def types_around(eqn: Any) -> list[ShapedArray]:
+    """The types by which the type of a literal in an equation goes: of its variables, operands first."""
+    return [v.aval for v in (*eqn.invars, *eqn.outvars) if not hasattr(v, "value")]
+
+
 def literal_text(literal: Any) -> str:
-    """`2.0`, `True`: the shortest decimal that is this number in its own dtype."""
-    return str(np.asarray(literal.value)[()])
+    """`2.0`, `True`, `key(1, 2)`: the shortest decimal that is this number in its own dtype."""
+    return element_text(literal.value, literal.aval.dtype)
 
 
-def _program(jaxpr: Any, titles: dict[Any, str], n_consts: int = 0) -> str:
+def element_text(value: Any, dtype: Any) -> str:
+    """A number, or a key by its words."""
+    if not dtypes.is_key(dtype):
+        return scalar_text(value, dtype)
+    words = np.asarray(_keys.random_unwrap(value) if isinstance(value, Array) else value)
+    return f"key({', '.join(map(str, words))})"
+
+
+def typed_literal_text(literal: Any, types: Iterable[ShapedArray] = ()) -> str:
+    """A literal, with its type behind it unless it is the one to be expected among these."""
+    text, aval = literal_text(literal), literal.aval
+    if dtypes.is_key(aval.dtype) or (not text.startswith("0x") and aval is expected_type(text, types)):
+        return text
+    return f"{text}:{'~' * aval.weak_type}{dtypes.short_name(aval.dtype)}"
+
+
+def _program(jaxpr: Any, titles: dict[Any, str], n_consts: int = 0, values: Sequence[str] = ()) -> str:
     names = Names()
-    head = _head(jaxpr, names, n_consts)
+    head = _head(jaxpr, names, n_consts, values)
     body = [f"    {equation_text(eqn, names, titles)}" for eqn in jaxpr.eqns]
-    tail = _sides(jaxpr.outvars, names)
+    types = jaxpr.in_avals
+    tail = _sides(jaxpr.outvars, lambda v: names.operand(v, types), ", ")
     if not body:
         return f"{{ lambda {head}. in {tail} }}"
     return "\n".join([f"{{ lambda {head}. let", *body, f"  in {tail} }}"])
 
 
-def _head(jaxpr: Any, names: Names, n_consts: int) -> str:
-    consts = " ".join(names.typed(v) for v in jaxpr.invars[:n_consts])
-    rest = jaxpr.invars[n_consts:]
-    nonlinear = " ".join(names.typed(v) for v in rest if not v.linear)
-    linear = " ".join(names.typed(v) for v in rest if v.linear)
-    head = " ".join(filter(None, [f"[{consts}]" if consts else "", nonlinear]))
-    return f"{head} ; {linear}".lstrip() if linear else head
+def _head(jaxpr: Any, names: Names, n_consts: int, values: Sequence[str]) -> str:
+    consts = [names.typed(v) for v in jaxpr.invars[:n_consts]]
+    if values:
+        consts = [f"{const}={value}" for const, value in zip(consts, values, strict=True)]
+    rest = _sides(jaxpr.invars[n_consts:], names.typed, " ")
+    return f"[{' '.join(consts)}] {rest}".rstrip() if consts else rest
 
 
-def _sides(atoms: Any, names: Names) -> str:
-    nonlinear = ", ".join(names(v) for v in atoms if not v.linear)
-    linear = ", ".join(names(v) for v in atoms if v.linear)
-    return f"{nonlinear} ; {linear}".lstrip() if linear else nonlinear
+def _sides(atoms: Sequence[Any], name: Any, comma: str) -> str:
+    """Nonlinear ; linear. Without a semicolon, in order, if some nonlinear ones stand after linear ones."""
+    flags = [v.linear for v in atoms]
+    shown = [name(v) for v in atoms]
+    if not any(flags) or flags != sorted(flags):
+        return comma.join(shown)
+    k = flags.index(True)
+    return f"{comma.join(shown[:k])} ; {comma.join(shown[k:])}".lstrip()
 
 
 def _params(params: dict[str, Any], titles: dict[Any, str], written: str = "") -> str:
@@ -108,10 +154,10 @@ def _params(params: dict[str, Any], titles: dict[Any, str], written: str = "") -
 
 
 def is_default(value: Any) -> bool:
-    """Tell whether a parameter is left out, as it has the value that it has by default."""
-    if isinstance(value, tuple):
-        return bool(value) and all(isinstance(item, Enum) and is_default(item) for item in value)
-    return value is None or (isinstance(value, Enum) and value.name == "DEFAULT")
+    """Tell whether a parameter is left out, as it has the value that it has by default: None, or the precision."""
+    if isinstance(value, tuple) and len(value) == 2:
+        return all(isinstance(item, Enum) and str(item) == "Precision.DEFAULT" for item in value)
+    return value is None
 
 
 def _param(value: Any, titles: dict[Any, str]) -> str:
@@ -120,10 +166,19 @@ def _param(value: Any, titles: dict[Any, str]) -> str:
     if isinstance(value, tuple):
         inside = ", ".join(_param(item, titles) for item in value)
         return f"({inside}{',' if len(value) == 1 else ''})"
-    if isinstance(value, np.dtype):
+    if is_record(value):
+        inside = ", ".join(f"{f.name}={_param(getattr(value, f.name), titles)}" for f in fields(value))
+        return f"{type(value).__name__}({inside})"
+    return _plain_param(value)
+
+
+def _plain_param(value: Any) -> str:
+    if isinstance(value, (np.dtype, Enum)):
         return value.name
-    if isinstance(value, Enum):
-        return value.name
+    if isinstance(value, ShapedArray):
+        return value.str_short()
+    if isinstance(value, str):
+        return repr(value)
     return getattr(value, "__name__", None) or str(value)
 
 
@@ -143,6 +198,7 @@ def _collect_functions(jaxpr: Any, found: dict[Any, str], taken: set[str]) -> No
 
 
 def _distinct(name: str, taken: set[str]) -> str:
+    name = _NO_TITLE.sub("_", name)
     candidates = itertools.chain([name], (f"{name}_{i}" for i in itertools.count(1)))
     title = next(c for c in candidates if c not in taken)
     taken.add(title)
@@ -151,9 +207,18 @@ def _distinct(name: str, taken: set[str]) -> str:
 
 def _programs(params: dict[str, Any]) -> Iterator[Any]:
     for value in params.values():
-        for item in value if isinstance(value, tuple) else (value,):
+        for item in value if isinstance(value, tuple) else _fields(value):
             if _is_program(item):
                 yield item
+
+
+def _fields(value: Any) -> list[Any]:
+    return [getattr(value, f.name) for f in fields(value)] if is_record(value) else [value]
+
+
+def is_record(value: Any) -> bool:
+    """Tell whether a param is written field by field."""
+    return records.get(type(value).__name__) is type(value)
 
 
 def _is_program(value: Any) -> bool:

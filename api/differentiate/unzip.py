@@ -13,7 +13,7 @@ from tapeless.differentiate.linear_maps import LinearMap
 from tapeless.differentiate.residuals import Residuals
 from tapeless.interpreters import partial_eval, transpose
 from tapeless.interpreters.analysis import cost as counting
-from tapeless.interpreters.analysis import linear_a
+from tapeless.interpreters.analysis import linear_a, linearity
 from tapeless.interpreters.analysis import strict_form as strictness
 from tapeless.interpreters.jvp import jvp_jaxpr
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_all
@@ -109,11 +109,15 @@ def _transposed(linear: Jaxpr) -> Jaxpr:
 
 
 def check_linear(
-    fun: Callable[..., Any], *args: Any, linear: int | Sequence[int] | None = None, strict: bool = False
+    fun: Callable[..., Any] | ClosedJaxpr | Jaxpr,
+    *args: Any,
+    linear: int | Sequence[int] | None = None,
+    strict: bool = False,
 ) -> ClosedJaxpr:
     """Check that a function is linear: f(a x + b y) = a f(x) + b f(y), whatever its other arguments and captures.
 
     Args:
+      fun: a function; or a program (`parse_jaxpr`, `unzip(..).linear`) whose linear variables are marked, and no args.
       args: arguments, or their types (`tl.ShapeDtypeStruct`); values are not used.
       linear: positions of the arguments that it must be linear in, together; all of them if None.
       strict: ask for explicit fan-out and disposal too, as `strict_form` writes them.
@@ -130,8 +134,20 @@ def check_linear(
         ċ:f32[] = add ḃ ȧ
       in ; ċ }
     """
+    if isinstance(fun, (ClosedJaxpr, Jaxpr)):
+        return _checked_program(fun, args, linear, strict)
     *_, program, consts = linear_jaxpr("check_linear", fun, args, linear, strict)
     return ClosedJaxpr(program, consts)
+
+
+def _checked_program(program: ClosedJaxpr | Jaxpr, args: Sequence[Any], linear: Any, strict: bool) -> ClosedJaxpr:
+    if args or linear is not None:
+        raise TypeError(
+            "check_linear: a program takes no arguments here, and its variables say which inputs are linear."
+        )
+    closed = program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program)
+    linearity.check_linear(closed.jaxpr, strict, zeros_among(closed.consts))
+    return closed
 
 
 def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None) -> Jaxpr:

@@ -1,4 +1,4 @@
-"""`save` and `load`: a tree of arrays in a file of safetensors' layout, whose metadata describe the tree.
+"""`save` and `load_tree`: a tree of arrays in a file of safetensors' layout, whose metadata describe the tree.
 
 Reading runs no code that a file names: there is no pickle, and a class is only ever that of the tree `like`. Left out:
 arrays over several devices, and files that other programs wrote.
@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from tapeless.tracer.array import Array
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, keys_of_words
 
 _FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"
+_KIND = "tapeless.kind"
 _WORDS = np.dtype("uint32")
 
 
@@ -40,45 +41,44 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
       NotImplementedError on a big-endian machine; OSError if the file cannot be written.
     Source: the layout is that of safetensors; docs/saving.md says how the tree is described in it.
 
-    >>> import tempfile, pathlib, tapeless.numpy as tnp
+    >>> import tempfile, pathlib, tapeless as tl, tapeless.numpy as tnp
     >>> path = pathlib.Path(tempfile.mkdtemp(), "model.safetensors")
     >>> save(path, {"w": tnp.arange(3), "steps": 10})
-    >>> load(path)
+    >>> tl.load(path)
     {'steps': 10, 'w': Array([0, 1, 2], dtype=int32)}
     """
+    write_tree(path, tree)
+
+
+def write_tree(path: str | os.PathLike[str], tree: Any, kind: str | None = None) -> None:
+    """Write a tree as `save` does; `kind` says what it is, if it is the tree of an object that `load` makes of it."""
     pytree.structure(tree)  # or RecursionError: the tree contains itself
     arrays: dict[str, tuple[str, Elements]] = {}
     nodes = [_array_node(part, arrays) if part.node is None else part.node for part in tree_nodes.parts(tree)]
     text = json.dumps(nodes, separators=(",", ":"), ensure_ascii=False)
-    write(Path(path), {_FORMAT: _VERSION, _CHECKSUM: checksum_of_text(text), _TREE: text}, arrays)
+    metadata = {_FORMAT: _VERSION, _CHECKSUM: checksum_of_text(text), _TREE: text}
+    write(Path(path), metadata | ({} if kind is None else {_KIND: kind}), arrays)
 
 
-def load(path: str | os.PathLike[str], like: Any = None, *, mmap: bool = False) -> Any:
-    """Read a tree of arrays from a file that `save` wrote; no code runs that the file names.
+class LoadedTree(NamedTuple):
+    """A tree from a file; the kind of the object that it is the tree of, None for a tree and nothing else."""
 
-    Args:
-      path: of the file.
-      like: a tree of the structure that was saved, with arrays or `tl.ShapeDtypeStruct`s of the same shapes and dtypes.
-        Named tuples and registered classes come back by it alone; what of them is no leaf is that of `like`.
-      mmap: give NumPy arrays that are views of the file, and are read when they are used, instead of arrays on the
-        device; they are not compared with their checksums. Keys, and types of less than a byte, are read at once; so
-        are booleans, which are checked.
-    Returns: the tree: arrays on the current device, Python's numbers and containers as they were.
-    Raises: ValueError, naming the file and the reason, if it is not a whole file that `save` wrote, if a class is in it
-      and no `like` is given, or if `like` differs, with the path; TypeError if a leaf of `like` has no shape and dtype;
-      NotImplementedError on a big-endian machine; OSError if the file cannot be read.
-    """
-    where = Path(path)
-    with open(where, "rb") as file:
-        header = read_header(where, file)
-        nodes = _nodes(where, header)
-        values = _LeafReader(where, header, _mapped(file) if mmap else _reader(where, file), on_device=not mmap)
+    tree: Any
+    kind: str | None
+
+
+def load_tree(path: Path, like: Any, *, mmap: bool) -> LoadedTree:
+    """Read a tree, as `tl.load` says."""
+    with open(path, "rb") as file:
+        header = read_header(path, file)
+        kind, nodes = header.metadata.get(_KIND), _nodes(path, header)
+        values = _LeafReader(path, header, _mapped(file) if mmap else _reader(path, file), on_device=not mmap)
         if like is None:
-            _check_no_class(where, nodes)
-            return tree_nodes.built(nodes, values.of)
-        _check_like(where, header, nodes, [*tree_nodes.parts(like)])
+            _check_no_class(path, nodes)
+            return LoadedTree(tree_nodes.built(nodes, values.of), kind)
+        _check_like(path, header, nodes, [*tree_nodes.parts(like)])
         leaves = [values.of(node) for node in nodes if tree_nodes.children_of(node) is None]
-        return pytree.unflatten(pytree.structure(like), leaves)
+        return LoadedTree(pytree.unflatten(pytree.structure(like), leaves), kind)
 
 
 # ---- writing -------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tapeless.interpreters import jvp
 from tapeless.interpreters.analysis import linearity
 from tapeless.interpreters.analysis.linearity import Fact, linear_operands
 from tapeless.tracer import core
-from tapeless.tracer.core import Primitive
+from tapeless.tracer.core import Primitive, TypingRule
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
@@ -30,18 +30,18 @@ class StrictPrimitive(Primitive):
 
     __slots__ = ()
 
-    def __init__(self, name: str) -> None:  # not among the primitives: no rule of another table is for it
-        super().__init__(name, _no_types, registered=False)
+    def __init__(self, name: str, typing_rule: TypingRule) -> None:  # no rule of another table is for it
+        super().__init__(name, typing_rule, registered=False)
 
 
-def _no_types(*avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
-    raise InternalError("an operation of strict form was applied")
+def _no_types(*avals: ShapedArray) -> tuple[ShapedArray, ...]:
+    raise InternalError("an lzero is of the type that is written")
 
 
-lit: Final = StrictPrimitive("lit")
-lzero: Final = StrictPrimitive("lzero")
-dup: Final = StrictPrimitive("dup")
-drop: Final = StrictPrimitive("drop")
+lit: Final = StrictPrimitive("lit", lambda x: (x,))
+lzero: Final = StrictPrimitive("lzero", _no_types)
+dup: Final = StrictPrimitive("dup", lambda x: (x, x))
+drop: Final = StrictPrimitive("drop", lambda x: ())
 linearity.rules[lit] = lambda check, eqn, facts: facts
 linearity.rules[lzero] = lambda check, eqn, facts: (Fact.ZERO,)
 linearity.rules[dup] = lambda check, eqn, facts: facts * 2

@@ -17,6 +17,7 @@ from tapeless.tracer.flags import where_true
 from tapeless.tracer.jaxpr import Equation, Jaxpr
 from tapeless.tracer.primitives import call
 from tapeless.tracer.primitives import custom as c
+from tapeless.tracer.printing import records
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -195,6 +196,9 @@ class _ZeroPull:
     def batched(self, size: int, dims: Sequence[int | None]) -> "_ZeroPull":
         ins, *outs = [a.update(shape=(size, *a.shape)) for a in (self.in_aval, *self.out_avals)]
         return _ZeroPull(ins, tuple(outs))
+
+
+records.update(Pull=Pull, _ZeroPull=_ZeroPull)
 
 
 def linear_zeros(tangents: Sequence[Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from tests.samples.sample import Sample, f32
 VECTOR = ShapedArray((3,), np.dtype(np.float64))  # in which derivatives are checked
 SCALED, _ = trace_to_jaxpr(lambda d, x: (d * x,), (VECTOR, VECTOR))
 DIVIDED, _ = trace_to_jaxpr(lambda d, b: (b / d,), (VECTOR, VECTOR))
-PARAMS = {"system": System(SCALED, SCALED, DIVIDED, DIVIDED), "counts": (1, 1, 1, 1)}
+PARAMS = {"system": tuple(System(SCALED, SCALED, DIVIDED, DIVIDED)), "counts": (1, 1, 1, 1)}
 DIAGONAL = f32(3, low=0.5, high=1.5).astype(np.float64)
 
 ROWS = [

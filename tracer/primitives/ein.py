@@ -218,10 +218,26 @@ def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...])
 ein_p: Final = Primitive("ein", _ein_type)
 
 
-def _ein_text(params: dict[str, Any], result: str, operands: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """Print the terms with the names of result and operands; what is left are the other params."""
-    text = "; ".join([term_text(t, result, operands) for t in params["terms"]])
-    return text, {"precision": params["precision"]}
+def _ein_text(eqn: Any, result: str, operands: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Print the terms with the names of result and operands; what is left are the params that one could not expect."""
+    given, shapes = _names_in_terms(eqn.invars, operands), [v.aval.shape for v in eqn.invars]
+    terms, shape = eqn.params["terms"], eqn.params["shape"]
+    text = "; ".join([term_text(t, result, given, shapes, shape) for t in terms])
+    dtype = None if eqn.params["dtype"] == expected_dtype(terms, eqn.outvars[0].aval) else eqn.params["dtype"]
+    return text, {"dtype": dtype, "precision": eqn.params["precision"]}
+
+
+def _names_in_terms(operands: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Operands by their names; by their numbers, `#1`, if they are literals, or have been there before."""
+    return [
+        f"#{k}" if hasattr(x, "value") or x in operands[:k] else name
+        for k, (x, name) in enumerate(zip(operands, names, strict=True))
+    ]
+
+
+def expected_dtype(terms: Sequence[Term], result: ShapedArray) -> Any:
+    """The param `dtype` of terms if none is written: that of the result if there are no factors."""
+    return None if any(t.factors for t in terms) else result.dtype
 
 
 printing.texts[ein_p] = _ein_text

@@ -267,7 +267,10 @@ def _gather_type(
     *,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: tuple[int, ...],
-    **_: Any,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
 ) -> tuple[ShapedArray, ...]:
     given = f"operand {operand}, indices {indices}, slice_sizes {slice_sizes}, {named(dimension_numbers)}"
     check_indices("gather", indices, given)
@@ -453,7 +456,9 @@ def _scatter_primitive(name: str, *, numbers_only: bool = True, takes_keys: bool
         updates: ShapedArray,
         *,
         dimension_numbers: ScatterDimensionNumbers,
-        **_: Any,
+        unique_indices: bool,
+        indices_are_sorted: bool,
+        mode: GatherScatterMode,
     ) -> tuple[ShapedArray, ...]:
         given = f"operand {operand}, indices {indices}, updates {updates}, {named(dimension_numbers)}"
         if operand.dtype != updates.dtype:

@@ -1,6 +1,6 @@
 """Triangular matrices: Cholesky's factor, and systems with them, for batches of matrices."""
 
-from typing import Any, Final
+from typing import Final
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
@@ -77,7 +77,9 @@ def triangular_solve(
     return triangular_solve_p.bind(a, b, **{name: bool(flag) for name, flag in flags.items()})[0]
 
 
-def _triangular_solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, **_: Any) -> tuple[ShapedArray, ...]:
+def _triangular_solve_type(
+    a: ShapedArray, b: ShapedArray, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool
+) -> tuple[ShapedArray, ...]:
     given = f"{a} and {b}"
     check_square("triangular_solve", a, given)
     if a.dtype != b.dtype:

@@ -1,4 +1,8 @@
-"""Terms as text: `out[i,j] += Σ k. a[i,k] b[k,j]`."""
+"""Terms as text: `out[i,j] += Σ k. a[i,k] b[k,j]`, which `parsing/terms.py` reads.
+
+A variable takes as many values as the shortest axis that it alone is an index of has elements. Where it does not, or is
+no such index, its size is written: `Σ k<4.`, or `for i<3` at the end if the result is indexed by it.
+"""
 
 import itertools
 import string
@@ -11,14 +15,30 @@ from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Term, Use,
 _LETTERS = "ijklmnpqruvw"
 
 
-def term_text(t: Term, out: str = "out", operands: Sequence[str] | None = None) -> str:
+Shapes = Sequence[Sequence[int]]
+
+
+def term_text(
+    t: Term,
+    out: str = "out",
+    operands: Sequence[str] | None = None,
+    shapes: Shapes | None = None,
+    shape: Sequence[int] = (),
+) -> str:
     """Print a term with these names of result and operands, by default `out` and a, b, c, ...
 
-    Variables that the result is not indexed by stand after Σ.
+    Variables that the result is not indexed by stand after Σ. With the shapes of the operands and of the result, those
+    sizes of variables are printed that the shapes do not let one expect.
     """
     names = _TermNames(operands)
     free = {v for a in t.out for v in variables_of(a)}
-    summed = [names.variable(v) for v in range(len(t.sizes)) if v not in free]
+    expected = dict(enumerate(t.sizes))
+    if shapes is not None:
+        expected = expected_sizes(t.out, t.factors, t.brackets, shapes, shape)
+    sizes = ["" if expected.get(v) == n else f"<{n}" for v, n in enumerate(t.sizes)]
+    sized = [f"{names.variable(v)}{size}" for v, size in enumerate(sizes)]
+    summed = [text for v, text in enumerate(sized) if v not in free]
+    unexpected = [text for v, text in enumerate(sized) if v in free and sizes[v]]
     plain = [f for f in t.factors if f.use is not Use.DIVIDED]
     brackets = [f"[{_bracket(b, names)}]" for b in t.brackets]
     parts = [
@@ -27,8 +47,30 @@ def term_text(t: Term, out: str = "out", operands: Sequence[str] | None = None) 
         *brackets,
         *[_factor(f, names) for f in plain],
         *["/ " + _factor(f, names) for f in t.factors if f.use is Use.DIVIDED],
+        *([f"for {' '.join(unexpected)}"] if unexpected else []),
     ]
     return f"{out}[{_access(t.out, names)}] += {' '.join(parts)}"
+
+
+def expected_sizes(
+    out: Sequence[Affine],
+    factors: Sequence[Read],
+    brackets: Sequence[Bracket],
+    shapes: Shapes,
+    shape: Sequence[int],
+) -> dict[Variable, int]:
+    """The sizes that variables have unless another one is written: of the shortest axis that each alone is an index of.
+
+    Variables that are nowhere alone are left out.
+    """
+    lookups = [b for b in brackets if isinstance(b, Lookup)]
+    reads = [(x.access, shapes[x.operand]) for x in (*factors, *lookups)]
+    found: dict[Variable, int] = {}
+    for access, sizes in [(out, shape), *reads]:
+        for index, n in zip(access, sizes):
+            if (v := index.variable) is not None:
+                found[v] = min(found.get(v, n), n)
+    return found
 
 
 def read_text(f: Read) -> str:
@@ -96,7 +138,9 @@ def _bracket(b: Bracket, names: _TermNames) -> str:
     """Numbers that are subtracted stand on the other side."""
     if isinstance(b, Lookup):
         read = _factor(Read(b.operand, b.access), names)
-        return f"{_affine(b.index, names)} = {f'clip({read}, {b.limits[0]}, {b.limits[1]})' if b.limits else read}"
+        if b.limits:  # brackets tell a scalar that is looked up from a symbol
+            read = f"clip({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
+        return f"{_affine(b.index, names)} = {read}"
     left, right = _sides(b.index)
     return f"{_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {_affine(right, names)}"
 

@@ -46,7 +46,7 @@ def test_gradients_are_terms_with_the_same_brackets():
 def test_normal_form():
     """Solved, merged, without operands that nothing reads; what is outside is left out."""
     shifted = term((i,), (3,), [Read(1, (i + 1,))])
-    assert printed(shifted, shifted, given=(X, X[0, :3]), shape=(3,)) == "c:f32[3] = ein[c[i] += 2 b[i + 1]] b"
+    assert printed(shifted, shifted, given=(X, X[0, :3]), shape=(3,)) == "c:f32[3] = ein[c[i] += 2 b[i + 1] for i<2] b"
     nowhere = term((i,), (3,), [Read(0, (i + 9,))])
     np.testing.assert_array_equal(ein([X[0]], [nowhere], (3,)), np.zeros(3))
     exists = term((), (3,), [Read(0, (0 * i,))])

@@ -1,0 +1,319 @@
+"""Reading programs: what printing.py writes, and what is written by hand, checked by the typing rules as it is read.
+
+    text      = { "@name =" program } program
+    program   = "{ lambda" [ "[" constants "]" ] inputs [";" linear inputs] "." [ "let" { equation } ] "in" results "}"
+    equation  = { name ":" type } "=" primitive [ "[" params "]" ] { operand }
+
+Equations stand on lines of their own, or have a semicolon between them. Types of results may be left out. A variable is
+linear if its name has a dot. Of what is wrong the line and the column are named, and what is on both sides.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tapeless.tracer import core, linear_vars
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.parsing.literals import read_elements, read_literal, sees_literal, skip_literal
+from tapeless.tracer.parsing.params import ParamReader, check_count, completed
+from tapeless.tracer.parsing.terms import TermOperands, read_ein
+from tapeless.tracer.parsing.tokens import Reader, Token, names_listed, read_type
+from tapeless.tracer.primitives.ein import ein_p
+from tapeless.tracer.printing import DOT
+from tapeless.tracer.rules import import_rules
+from tapeless.tracer.types import ShapedArray
+
+
+class ReadProgram(NamedTuple):
+    """A program, how many of its inputs are constants, and their values; None if these are not written."""
+
+    jaxpr: Jaxpr
+    n_consts: int
+    values: tuple[Any, ...] | None
+
+
+def read_program(
+    who: str,
+    text: str,
+    primitives: Mapping[str, Primitive] | None = None,
+    objects: Mapping[str, Any] | None = None,
+    of_any_type: Collection[Primitive] = (),
+    rule_named: Callable[[str], Any] | None = None,
+) -> ReadProgram:
+    """Read a program, and those that stand above it, which it calls.
+
+    Args:
+      who: whom errors name.
+      primitives: those that are none of ours, by name. objects: Python objects that params hold, by name.
+      of_any_type: those among the primitives whose results have the types, and the dots, that are written.
+      rule_named: makes what stands for a function with a rule, custom_jvp or custom_vjp, that is not among the objects.
+    Raises: ProgramTextError naming line and column, where the text is not that of a program, or the program is not
+      well typed: both types are named then.
+    """
+    reader = Reader(who, text)
+    programs: dict[str, Jaxpr] = {}
+    allowed = _Allowed(primitives or {}, objects or {}, of_any_type, rule_named)
+    reader.skip_lines()
+    while reader.next.kind == "title":
+        title = reader.take()
+        if title.text in programs:
+            reader.fail(f"a program {title.text} stands above already", title)
+        reader.expect("=", "a program with a name")
+        one = _ProgramReader(reader, programs, allowed)
+        programs[title.text] = one.program(title.text[1:]).jaxpr
+        reader.skip_lines()
+    found = _ProgramReader(reader, programs, allowed).program("f")
+    reader.skip_lines()
+    if reader.next.kind != "end":
+        reader.fail(f"the text goes on after the program: {reader.shown(reader.next)}")
+    return found
+
+
+class _Allowed(NamedTuple):
+    """Primitives and objects that are none of ours."""
+
+    primitives: Mapping[str, Primitive]
+    objects: Mapping[str, Any]
+    of_any_type: Collection[Primitive]
+    rule_named: Callable[[str], Any] | None
+
+
+class _Declared(NamedTuple):
+    """A variable as it is written: its name, and its type if there is one."""
+
+    token: Token
+    aval: ShapedArray | None
+
+    @property
+    def linear(self) -> bool:
+        return DOT in self.token.text
+
+
+class _ProgramReader:
+    """Reading one program."""
+
+    def __init__(self, reader: Reader, programs: Mapping[str, Jaxpr], allowed: _Allowed) -> None:
+        self._reader, self._allowed = reader, allowed
+        self._params = ParamReader(reader, programs, allowed.objects, allowed.rule_named)
+        self._bound: dict[str, Var] = {}
+
+    def program(self, name: str) -> ReadProgram:
+        reader = self._reader
+        reader.expect("{", "a program")
+        reader.expect("lambda", "a program")
+        consts, values = self._constants()
+        inputs = [*consts, *self._inputs()]
+        eqns: list[Equation] = []
+        reader.skip_lines()
+        if reader.took("let"):
+            eqns = self._equations()
+        reader.expect("in", "a program")
+        outvars = self._results([v.aval for v in inputs])
+        reader.expect("}", "a program")
+        return ReadProgram(Jaxpr(inputs, eqns, outvars, name), len(consts), values)
+
+    # ---- inputs and results
+
+    def _constants(self) -> tuple[list[Var], tuple[Any, ...] | None]:
+        """Read constants in brackets, and their values if they are there: of all or of none."""
+        found, values = list[Var](), list[Any]()
+        if not self._reader.took("["):
+            return found, ()
+        while not self._reader.took("]"):
+            token = self._reader.next
+            found.append(self._input())
+            if self._reader.took("="):
+                values.append(read_elements(self._reader, found[-1].aval))
+            if values and len(values) < len(found):
+                self._reader.fail(f"the constant {token.text} has no value, and others have", token)
+        return found, tuple(values) if len(values) == len(found) else None
+
+    def _inputs(self) -> list[Var]:
+        found: list[Var] = []
+        linear = False
+        while not self._reader.took("."):
+            self._reader.skip_lines()
+            if not linear and self._reader.took(";"):
+                linear = True
+                continue
+            token = self._reader.next
+            found.append(self._input())
+            if linear and not found[-1].linear:
+                self._reader.fail(f"{token.text} stands among the linear inputs, and its name has no dot", token)
+        return found
+
+    def _input(self) -> Var:
+        declared = self._declared()
+        if declared.aval is None:
+            self._reader.fail(f"the input {declared.token.text} has no type: {declared.token.text}:f32[3]")
+        return self._bind(declared, declared.aval)
+
+    def _results(self, types: Sequence[ShapedArray]) -> list[Atom]:
+        reader, found = self._reader, list[Atom]()
+        while not reader.sees("}"):
+            reader.skip_lines()
+            if reader.took(",", ";") or reader.sees("}"):
+                continue
+            found.append(self._atom(types))
+            reader.skip_lines()
+        return found
+
+    # ---- equations
+
+    def _equations(self) -> list[Equation]:
+        reader, found = self._reader, list[Equation]()
+        while True:
+            while reader.next.kind == "line" or reader.sees(";"):
+                reader.take()
+            if reader.sees("in", "}"):
+                return found
+            found.append(self._equation())
+
+    def _equation(self) -> Equation:
+        reader = self._reader
+        start, declared = reader.next, list[_Declared]()
+        while not reader.took("="):
+            if declared and reader.next.kind != "name":
+                reader.fail(f"'=' belongs here, and there is {reader.shown(reader.next)}")
+            if not declared and not self._begins_results():
+                break
+            declared.append(self._declared())
+        primitive = self._primitive()
+        opening, position = reader.next, reader.position
+        has_params = reader.took("[")
+        if has_params:
+            reader.skip_brackets()
+        operands = self._operands([d.aval for d in declared if d.aval])
+        end = reader.position
+        if has_params:
+            reader.position = position + 1
+        params = self._read_params(primitive, operands, declared, opening) if has_params else {}
+        reader.position = end
+        return self._typed(start, primitive, operands, params, declared)
+
+    def _begins_results(self) -> bool:
+        """Tell whether results are next: a name with a type, with more names, or with an equals sign behind it."""
+        k = 0
+        while self._reader.ahead(k).kind == "name" and self._reader.ahead(k + 1).kind == "name":
+            k += 1
+        return self._reader.ahead(k).kind == "name" and self._reader.ahead(k + 1).text in (":", "=")
+
+    def _declared(self) -> _Declared:
+        token = self._reader.expect_kind("name", "the name of a variable")
+        return _Declared(token, read_type(self._reader) if self._reader.took(":") else None)
+
+    def _primitive(self) -> Primitive:
+        token = self._reader.expect_kind("name", "the name of an operation")
+        try:
+            return self._allowed.primitives.get(token.text) or core.primitive_named(token.text)
+        except KeyError:
+            self._reader.fail(f"there is no operation {token.text!r}", token)
+
+    def _operands(self, results: Sequence[ShapedArray]) -> list[Atom]:
+        """Read operands up to the end of the line. Literals have types by all variables, so these are read first."""
+        reader = self._reader
+        start, types = reader.position, list[ShapedArray]()
+        while not self._ends_equation():
+            if sees_literal(reader):
+                skip_literal(reader)
+            else:
+                types.append(self._variable(reader.take()).aval)
+        reader.position = start
+        found: list[Atom] = []
+        while not self._ends_equation():
+            found.append(self._atom([*types, *results]))
+        return found
+
+    def _ends_equation(self) -> bool:
+        return self._reader.next.kind in ("line", "end") or self._reader.sees(";", "in", "}")
+
+    def _atom(self, types: Sequence[ShapedArray]) -> Atom:
+        if sees_literal(self._reader):
+            return read_literal(self._reader, types)
+        return self._variable(self._reader.take())
+
+    def _variable(self, token: Token) -> Var:
+        if token.text not in self._bound:
+            known = names_listed([*self._bound])
+            self._reader.fail(
+                f"{self._reader.shown(token)} is no variable that is bound above: there are {known}", token
+            )
+        return self._bound[token.text]
+
+    def _bind(self, declared: _Declared, aval: ShapedArray) -> Var:
+        name = declared.token.text
+        if name in self._bound:
+            self._reader.fail(f"{name} is bound above already, to {self._bound[name].aval.str_short()}", declared.token)
+        self._bound[name] = found = Var(aval, declared.linear)
+        return found
+
+    # ---- params and types
+
+    def _read_params(
+        self, primitive: Primitive, operands: Sequence[Atom], declared: Sequence[_Declared], opening: Token
+    ) -> dict[str, Any]:
+        if primitive is not ein_p:
+            return self._params.all(primitive)
+        if len(declared) != 1 or declared[0].aval is None:
+            self._reader.fail("the result of ein needs its type, y:f32[3] = ein[...]", opening)
+        numbers: dict[str, int] = {}
+        for name, v in self._bound.items():
+            if v in operands:
+                numbers[name] = operands.index(v)
+        named = TermOperands(numbers, [v.aval for v in operands], declared[0].token.text, declared[0].aval)
+        return read_ein(self._reader, self._params, named)
+
+    def _typed(
+        self,
+        start: Token,
+        primitive: Primitive,
+        operands: Sequence[Atom],
+        params: dict[str, Any],
+        declared: Sequence[_Declared],
+    ) -> Equation:
+        """Make the equation. Raises: ProgramTextError if the typing rule refuses it, or gives other types."""
+        import_rules(primitive.family)
+        given = ", ".join(v.aval.str_short() for v in operands) or "nothing"
+        self._checked(start, f"{primitive} of {given}", lambda: check_count(primitive, len(operands)))
+        params = self._checked(start, f"{primitive} of {given}", lambda: completed(primitive, params))
+        is_typed = primitive not in self._allowed.of_any_type
+        if not is_typed:
+            typed = tuple([self._written(d) for d in declared])
+        else:
+            avals = tuple([v.aval for v in operands])
+            typed = self._checked(start, f"{primitive} of {given}", lambda: primitive.type(avals, params))
+        if len(typed) != len(declared):
+            self._reader.fail(f"{len(declared)} results are written, and {primitive} has {len(typed)}", start)
+        for one, aval in zip(declared, typed):
+            if one.aval not in (None, aval):
+                self._reader.fail(
+                    f"{one.token.text} is written as {one.aval.str_short()}, and {primitive} of {given} gives "
+                    f"{aval.str_short()}",
+                    one.token,
+                )
+        eqn = Equation(primitive, operands, params, [self._bind(d, aval) for d, aval in zip(declared, typed)])
+        if is_typed:
+            self._check_dots(eqn, declared)
+        return eqn
+
+    def _checked(self, start: Token, what: str, compute: Any) -> Any:
+        try:
+            return compute()
+        except Exception as error:  # of a typing rule, which finds params or types that it knows nothing of
+            self._reader.fail(f"{what} is not well typed: {str(error).rstrip('.')}", start)
+
+    def _written(self, declared: _Declared) -> ShapedArray:
+        if declared.aval is None:
+            self._reader.fail(f"{declared.token.text} needs its type here", declared.token)
+        return declared.aval
+
+    def _check_dots(self, eqn: Equation, declared: Sequence[_Declared]) -> None:
+        """Check that just the results that depend on linear operands have a dot."""
+        for one, linear in zip(declared, linear_vars.linear_results(eqn)):
+            if one.linear != linear:
+                says, is_so = ("a", "no") if one.linear else ("no", "a")
+                self._reader.fail(
+                    f"{one.token.text} has {says} dot, and by its operands {eqn.primitive} gives {is_so} linear value "
+                    "there",
+                    one.token,
+                )
