@@ -178,16 +178,8 @@ class Coefficients:
 
     def of_inputs(self, region: Region | None) -> Region | None:
         """Write a region in masks of inputs of the program, as far as its masks are made of these."""
-        if not region:
-            return region
-        found: Region | None = NOWHERE
-        for alternative in region:
-            each: Region | None = None
-            for mask in alternative:
-                inner = self._of_inputs(mask._replace(views=()), NESTED)
-                each = regions.both(each, regions.viewed(inner, mask.views))
-            found = regions.either(found, each)
-        return found
+        of_inputs = self._of_inputs
+        return regions.translated(region, lambda m: regions.viewed(of_inputs(m._replace(views=()), NESTED), m.views))
 
     def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
         """Expand a mask without views by the equations that compute its predicate: logic, moves, comparisons."""

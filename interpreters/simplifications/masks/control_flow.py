@@ -123,19 +123,6 @@ def _is_mask(x: Atom, shape: tuple[int, ...]) -> bool:
     return type(x) is Var and x.aval.dtype == BOOL and x.aval.shape == shape
 
 
-def _outside(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
-    """Translate a region from body variables to caller variables; `meaning(mask)` is None for a mask without one."""
-    if not region:
-        return region
-    total: Region | None = NOWHERE
-    for alternative in region:
-        each: Region | None = None
-        for mask in alternative:
-            each = regions.both(each, meaning(mask))
-        total = regions.either(total, each)
-    return total
-
-
 def _operand(given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
     """Translate a mask of a body to the caller, if it is an input of the body: one of the operands `given`."""
     x = given.get(mask.which)
@@ -207,7 +194,7 @@ def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list
     def meaning(mask: Mask) -> Region | None:
         return regions.viewed(table[mask.which] if mask.which in table else _operand(given, mask), mask.views)
 
-    return [_outside(region, meaning) for region in within.where]
+    return [regions.translated(region, meaning) for region in within.where]
 
 
 def _taking(within: Within, n: int) -> Jaxpr:
@@ -308,8 +295,11 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
         return of_step
 
     # What a loop without steps returns is the carry that it was given, wherever a step would have read it.
-    first = [_outside(r, once) for r in within.where[:n]] if length else [None] * n
-    return [*first, *[_outside(r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])]]
+    first = [regions.translated(r, once) for r in within.where[:n]] if length else [None] * n
+    return [
+        *first,
+        *[regions.translated(r, repeated(v.aval.shape[1:])) for r, v in zip(within.where[n:], eqn.invars[n:])],
+    ]
 
 
 def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, out: Out) -> Equation:

@@ -5,6 +5,7 @@ arrays once a coefficient asks for one, and not before.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from itertools import chain, combinations
 
 from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask, MaskView
@@ -65,6 +66,13 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
     each = {mask: move(mask) for mask in dict.fromkeys(chain.from_iterable(region))}
     alternatives = [_distinct(m for mask in a if (m := each[mask]) is not None) for a in region]
     return _bounded([a for a in alternatives if NEVER not in a])
+
+
+def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
+    """Write what each mask of a region means in the place of the mask, None for everywhere."""
+    if not region:
+        return region
+    return reduce(either, [reduce(both, map(meaning, a), None) for a in region])
 
 
 def viewed(region: Region | None, views: Sequence[MaskView]) -> Region | None:
