@@ -444,7 +444,7 @@ def _place(x: Any) -> tuple[Device, Any]:
     if kind in (_DLPACK_CPU, _DLPACK_CUDA_HOST):
         return devices.devices("cpu")[0], None
     if kind == _DLPACK_CUDA:
-        device = next(d for d in devices.local_devices("gpu") if d.handle.local_hardware_id == number)
+        device = next(d for d in devices.local_devices(backend="gpu") if d.handle.local_hardware_id == number)
         return device, device.handle.get_stream_for_external_ready_events()
     raise BufferError(f"from_dlpack: arrays of dlpack device type {int(kind)} cannot be read, only CPU's and CUDA's.")
 

@@ -104,29 +104,33 @@ class SingleDeviceSharding(Sharding):
 # ---- what there is
 
 
-def devices(platform: str | None = None) -> list[Device]:
+def devices(backend: str | None = None) -> list[Device]:
     """All devices of a platform ("cpu", "gpu", "cuda", "tpu"), or of the default one.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
-    return list(_platform(platform or default_backend()))
+    return list(_platform(backend or default_backend()))
 
 
-def local_devices(platform: str | None = None) -> list[Device]:
-    """The devices of a platform, or of the default one, that belong to this process.
+def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
+    """The devices of a platform, or of the default one, that belong to a process, this one if none is named.
 
-    Raises: RuntimeError if the platform is not there, with the reason.
+    Raises: RuntimeError if the platform is not there, with the reason; ValueError if no device belongs to the process.
     """
-    here = _platform(platform or default_backend())
-    return [d for d in here if d.process_index == d.client.process_index()]
+    there = _platform(backend or default_backend())
+    own = there[0].client.process_index() if process_index is None else process_index
+    found = [d for d in there if d.process_index == own]
+    if not found:
+        raise ValueError(f"local_devices: no device of {there[0].platform!r} belongs to process_index={own!r}.")
+    return found
 
 
-def device_count(platform: str | None = None) -> int:
+def device_count(backend: str | None = None) -> int:
     """Count the devices of a platform, or of the default one, over all processes.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
-    return len(_platform(platform or default_backend()))
+    return len(_platform(backend or default_backend()))
 
 
 def local_device_count(backend: str | None = None) -> int:
@@ -134,7 +138,7 @@ def local_device_count(backend: str | None = None) -> int:
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
-    return len(local_devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def process_count(backend: str | None = None) -> int:

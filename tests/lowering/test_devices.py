@@ -8,6 +8,7 @@ import pytest
 
 from tapeless.lowering import devices
 from tests.lowering.processes import run_python
+from tests.messages import raises
 
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
 
@@ -30,7 +31,10 @@ def test_the_cpu_is_one_device():
     (device,) = devices.devices("cpu")
     assert repr(device) == "CpuDevice(id=0)"
     assert (device.id, device.platform, device.device_kind, device.process_index) == (0, "cpu", "cpu", 0)
-    assert devices.devices("cpu") == devices.local_devices("cpu")
+    assert devices.devices("cpu") == devices.local_devices(backend="cpu") == devices.local_devices(0, "cpu")
+    assert devices.devices(backend="cpu") == [device] and devices.device_count(backend="cpu") == 1
+    with raises(ValueError, "local_devices: no device of 'cpu' belongs to process_index=7."):
+        devices.local_devices(7, "cpu")
     assert devices.device_count("cpu") == 1
 
 
