@@ -14,6 +14,8 @@ import numpy as np
 from tapeless import lax
 from tapeless.arguments.checks import check_callable
 from tapeless.interpreters.index_bodies import over
+from tapeless.spaces import Space
+from tapeless.symbolic_gradients import free, grad, pullback, push
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.index import Index, Variable
@@ -29,6 +31,7 @@ from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
 __all__ = [
     "Index",
     "Relation",
+    "Space",
     "SparseArray",
     "all",
     "any",
@@ -39,10 +42,14 @@ __all__ = [
     "exists",
     "fold",
     "forall",
+    "free",
     "gather",
+    "grad",
     "max",
     "min",
     "prod",
+    "pullback",
+    "push",
     "relation",
     "scan",
     "scatter",

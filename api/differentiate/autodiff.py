@@ -15,7 +15,7 @@ from tapeless.arguments.checks import (
     no_derivative,
     structure,
 )
-from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, Space
+from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
 from tapeless.differentiate.tangents import instantiated, own_array, tangent
 from tapeless.interpreters import jvp as forward
@@ -317,8 +317,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = Fal
 
     some = halves.linear_out
     program = linearization.LinearizedJaxpr(halves.linear, residuals, some, [v.aval for v in linear.outvars])
-    domain = Space.of_arguments(tree, program.in_avals)
-    codomain = Space(f.out_tree, tuple(program.out_avals))
+    domain = TangentSpace.of_arguments(tree, program.in_avals)
+    codomain = TangentSpace(f.out_tree, tuple(program.out_avals))
     form = PullBackForm(tree, f"{'adjoint' if adjoint else 'transposed'}_of_{f.__name__}", adjoint)
     return PullBack(LinearMap.of(_of_inexact(program), domain, codomain, "linear_transpose", f.__name__), form)
 
@@ -413,8 +413,8 @@ def _linearized(
     f = FlatFunction(who, fun, tree, has_aux, function)
     values, program = leaks.checked(lambda: linearization.linearize(f, flat, function, who))
     n = f.out_tree.num_leaves
-    domain = Space.of_arguments(tree, tuple(map(aval_of, flat)))
-    codomain = Space(f.out_tree, program.out_avals[:n])
+    domain = TangentSpace.of_arguments(tree, tuple(map(aval_of, flat)))
+    codomain = TangentSpace(f.out_tree, program.out_avals[:n])
     results = linearization.LinearizedJaxpr(
         program.jaxpr, program.residuals, program.nonzero[:n], program.out_avals[:n]
     )

@@ -30,14 +30,14 @@ else:
     costs = LateModule("tapeless.differentiate.costs")
 
 
-class Space(NamedTuple):
+class TangentSpace(NamedTuple):
     """Space of tangents or cotangents: a pytree with the types of its primals; integers have only 0."""
 
     tree: Any
     avals: tuple[ShapedArray, ...]
 
     @classmethod
-    def of_arguments(cls, tree: Any, avals: tuple[ShapedArray, ...]) -> "Space":
+    def of_arguments(cls, tree: Any, avals: tuple[ShapedArray, ...]) -> "TangentSpace":
         """Make the space of arguments from the structure of their tuple; a single argument has no tuple around it."""
         return cls(tree.children[0] if len(tree.children) == 1 else tree, avals)
 
@@ -85,7 +85,7 @@ class Space(NamedTuple):
         full = [z if z.aval.dtype == dtypes.float0 else next(given) for z in zeros]
         return pytree.unflatten(tree or self.tree, instantiated(full))
 
-    def holds(self, other: "Space") -> bool:
+    def holds(self, other: "TangentSpace") -> bool:
         """Tell whether two spaces are one: structures, shapes and dtypes of their elements are the same."""
         ours, theirs = [_form(aval) for aval in self.avals], [_form(aval) for aval in other.avals]
         return self.tree == other.tree and ours == theirs
@@ -104,8 +104,8 @@ class MapType:
     def __init__(
         self,
         program: LinearizedJaxpr,
-        domain: Space,
-        codomain: Space,
+        domain: TangentSpace,
+        codomain: TangentSpace,
         who: str = "linear map",
         name: str = "linear map",
         complex_linear: bool = False,
@@ -152,7 +152,9 @@ class LinearMap:
         self.residuals: Final = list(residuals)
 
     @classmethod
-    def of(cls, program: LinearizedJaxpr, domain: Space, codomain: Space, who: str, name: str) -> "LinearMap":
+    def of(
+        cls, program: LinearizedJaxpr, domain: TangentSpace, codomain: TangentSpace, who: str, name: str
+    ) -> "LinearMap":
         """The map of a program; `who` made it, of the function `name`, in messages."""
         return cls(MapType(program, domain, codomain, who, name), [*map(own_array, program.residuals)])
 
@@ -238,7 +240,9 @@ class LinearMap:
         scaled = linear_operators.scaled(operation, self.program, asarray(number))
         return self._made(scaled, self.map_type.domain, self.map_type.codomain)
 
-    def _made(self, program: LinearizedJaxpr, domain: Space, codomain: Space, *others: "LinearMap") -> "LinearMap":
+    def _made(
+        self, program: LinearizedJaxpr, domain: TangentSpace, codomain: TangentSpace, *others: "LinearMap"
+    ) -> "LinearMap":
         """Make a map of this one and others; its results have the types that its program gives."""
         given = iter(program.out_avals)
         avals = [next(given) if dtypes.is_inexact(aval.dtype) else aval for aval in codomain.avals]
@@ -350,7 +354,7 @@ def _weak_as(ct: Any, aval: ShapedArray) -> Any:
     return ct if aval_of(ct).weak_type == aval.weak_type else convert_element_type(ct, aval.dtype, aval.weak_type)
 
 
-def _cotangents(cotangent: Any, space: Space, who: str, name: str) -> list[Any]:
+def _cotangents(cotangent: Any, space: TangentSpace, who: str, name: str) -> list[Any]:
     flat, tree = pytree.flatten(cotangent)
     if tree != space.tree:
         raise TypeError(

@@ -7,7 +7,7 @@ no such index, its size is written: `Σ k<4.`, or `for i<3` at the end if the re
 import itertools
 import string
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Term, Use, variables_of
@@ -30,7 +30,7 @@ def term_text(
     Variables that the result is not indexed by stand after Σ. With the shapes of the operands and of the result, those
     sizes of variables are printed that the shapes do not let one expect.
     """
-    names = _TermNames(operands)
+    names = TermNames(operands)
     free = {v for a in t.out for v in variables_of(a)}
     expected = dict(enumerate(t.sizes))
     if shapes is not None:
@@ -75,50 +75,61 @@ def expected_sizes(
 
 def read_text(f: Read) -> str:
     """Print a read with default names: `a[i + 1,j]`."""
-    return _factor(f, _TermNames(None))
+    return _factor(f, TermNames(None))
 
 
 def affine_text(a: Affine) -> str:
     """Print an index with default names: `2i - j + 3`."""
-    return _affine(a, _TermNames(None))
+    return named_affine(a, TermNames(None))
 
 
-class _TermNames:
+class IndexNaming(Protocol):
+    """Names of what indices are made of."""
+
+    def variable(self, v: Variable) -> str: ...
+
+    def symbol(self, s: Symbol) -> str: ...
+
+
+class TermNames:
     """Names of operands, and of variables: letters that no operand is called by."""
 
     def __init__(self, operands: Sequence[str] | None) -> None:
         self._operands = operands
 
     def operand(self, k: int) -> str:
-        return self._operands[k] if self._operands is not None else _nth(_letters(string.ascii_lowercase), k)
+        return self._operands[k] if self._operands is not None else _nth(letters(string.ascii_lowercase), k)
+
+    def symbol(self, s: Symbol) -> str:
+        return f"clip({self.operand(s.operand)}, {s.low}, {s.high})"
 
     def variable(self, v: Variable) -> str:
         taken = self._operands or ()
-        return _nth((name for name in _letters(_LETTERS) if name not in taken), v)
+        return _nth((name for name in letters(_LETTERS) if name not in taken), v)
 
 
 def _nth(names: Iterator[str], k: int) -> str:
     return next(itertools.islice(names, k, None))
 
 
-def _letters(alphabet: str) -> Iterator[str]:
+def letters(alphabet: str) -> Iterator[str]:
     """The letters, then each with 1, each with 2, and so on."""
     for number in itertools.count():
         yield from (letter + (str(number) if number else "") for letter in alphabet)
 
 
-def _factor(f: Read, names: _TermNames) -> str:
+def _factor(f: Read, names: TermNames) -> str:
     read = f"{names.operand(f.operand)}[{_access(f.access, names)}]" if f.access else names.operand(f.operand)
     return f"conj({read})" if f.use is Use.CONJUGATED else read
 
 
-def _access(access: Sequence[Affine], names: _TermNames) -> str:
-    return ",".join(_affine(a, names) for a in access)
+def _access(access: Sequence[Affine], names: TermNames) -> str:
+    return ",".join(named_affine(a, names) for a in access)
 
 
-def _affine(a: Affine, names: _TermNames) -> str:
+def named_affine(a: Affine, names: "IndexNaming") -> str:
     """`2i - j + 3`, with no spaces where there is one part only."""
-    pairs = [*_named(a.variables, names.variable), *_named(a.symbols, lambda s: _symbol(s, names))]
+    pairs = [*_named(a.variables, names.variable), *_named(a.symbols, names.symbol)]
     parts = [(c, name if abs(c) == 1 else f"{abs(c)}{name}") for name, c in pairs]
     if a.constant or not parts:
         parts.append((a.constant, str(abs(a.constant))))
@@ -130,22 +141,18 @@ def _named(pairs: Sequence[tuple[Any, int]], name: Callable[[Any], str]) -> list
     return [(name(x), c) for x, c in pairs]
 
 
-def _symbol(s: Symbol, names: _TermNames) -> str:
-    return f"clip({names.operand(s.operand)}, {s.low}, {s.high})"
-
-
-def _bracket(b: Bracket, names: _TermNames) -> str:
+def _bracket(b: Bracket, names: TermNames) -> str:
     """Numbers that are subtracted stand on the other side."""
     if isinstance(b, Lookup):
         read = _factor(Read(b.operand, b.access), names)
         if b.limits:  # brackets tell a scalar that is looked up from a symbol
             read = f"clip({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
-        return f"{_affine(b.index, names)} = {read}"
-    left, right = _sides(b.index)
-    return f"{_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {_affine(right, names)}"
+        return f"{named_affine(b.index, names)} = {read}"
+    left, right = sides(b.index)
+    return f"{named_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {named_affine(right, names)}"
 
 
-def _sides(a: Affine) -> tuple[Affine, Affine]:
+def sides(a: Affine) -> tuple[Affine, Affine]:
     """(l, r) with a = l - r and no number in them negative."""
     left = a.part(lambda c: c > 0) + max(a.constant, 0)
     return left, left - a

@@ -7,10 +7,10 @@ together imply. What is not solved stays a bracket, so that a term means the sam
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
-from tapeless.tracer.terms.affine import Access, Affine, Variable
+from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
 from tapeless.tracer.terms.printing import term_text
 from tapeless.tracer.terms.term import (
     Bracket,
@@ -36,6 +36,18 @@ def solved(t: Term) -> Term | None:
     return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()
 
 
+def explicit(t: Term, shape: Sequence[int]) -> Term | None:
+    """Solve a term for the indices of its result: `out[a,b,..] += ..`, with brackets for elements that it leaves out.
+
+    Variable d is the index along axis d of a result of this shape. None if the term is 0.
+    """
+    axes = variables(shape, len(t.sizes))
+    meeting = [IsZero(a - o) for a, o in zip(axes, t.out, strict=True)]
+    sizes = dict(enumerate((*t.sizes, *shape)))
+    kept = frozenset(range(len(t.sizes), len(sizes)))
+    return _Solution(axes, sizes, t.factors, (*t.brackets, *meeting), t.coefficient, kept).solved()
+
+
 # ---- one bracket ---------------------------------------------------------------------------------------------
 
 
@@ -57,9 +69,11 @@ class _Solution:
         factors: tuple[Read, ...],
         brackets: tuple[Bracket, ...],
         coefficient: Coefficient,
+        kept: frozenset[Variable] = frozenset(),
     ) -> None:
         self.out, self.sizes, self.factors, self.brackets = out, sizes, factors, brackets
         self.coefficient = coefficient
+        self.kept = kept  # variables that are neither eliminated nor moved nor given another range
 
     def solved(self) -> Term | None:
         """Return the term that is left when nothing changes any more; None if it is 0."""
@@ -71,7 +85,7 @@ class _Solution:
         """Change something, and tell whether anything was changed."""
         if FALSE in self.brackets or 0 in self.sizes.values():
             return False
-        single = [v for v, n in self.sizes.items() if n == 1]
+        single = [v for v, n in self.sizes.items() if n == 1 and v not in self.kept]
         if single:
             self._substitute(tuple([(v, Affine()) for v in single]))
             return True
@@ -108,18 +122,24 @@ class _Solution:
         g, (low, high) = index.gcd, index.bounds(self.sizes)
         if not low <= 0 <= high or (g and index.constant % g):
             return _Rewriting((FALSE,))
+        if low == high == 0:
+            return _Rewriting()
         if g != 1:
             return _Rewriting((IsZero(index.divided(g)),)) if g else _Rewriting()
         return self._digits(index) or self._elimination(index) or self._two_variables(index)
 
     def _digits(self, index: Affine) -> _Rewriting | None:
-        """Split into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0."""
-        for m in sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True):
-            multiples, rest = index.split(m)
+        """Split into digits: m·H + L = 0 with |L| < m is H = 0 and L = 0.
+
+        What a multiple of m leaves of m / 2 may be m / 2 or -m / 2: both are tried, the other by the negative.
+        """
+        divisors = sorted({abs(c) for _, c in (*index.variables, *index.symbols)} - {1}, reverse=True)
+        for m, zero in product(divisors, (index, -index)):
+            multiples, rest = zero.split(m)
             low, high = rest.bounds(self.sizes)
-            for r in (index.constant % m, index.constant % m - m):
+            for r in (zero.constant % m, zero.constant % m - m):
                 if -m < low + r and high + r < m and not rest.is_constant:
-                    return _Rewriting((IsZero(multiples + (index.constant - r) // m), IsZero(rest + r)))
+                    return _Rewriting((IsZero(multiples + (zero.constant - r) // m), IsZero(rest + r)))
         return None
 
     def _elimination(self, index: Affine) -> _Rewriting | None:
@@ -127,7 +147,7 @@ class _Solution:
         free = {v for a in self.out for v in variables_of(a)}
         found: list[tuple[int, bool, Variable, _Rewriting]] = []
         for v, c in index.variables:
-            if abs(c) == 1:
+            if abs(c) == 1 and v not in self.kept:
                 value = (index + Affine(0, ((v, -c),))) * -c
                 ranges = self._range_of(value, self.sizes[v])
                 found.append((len(ranges), v in free, v, _Rewriting(ranges, ((v, value),))))
@@ -144,7 +164,7 @@ class _Solution:
 
     def _two_variables(self, index: Affine) -> _Rewriting | None:
         """Parametrize two variables: a x + b y + c = 0 is x = x0 + b s, y = y0 - a s, for a new variable s."""
-        if len(index.variables) != 2 or index.symbols:
+        if len(index.variables) != 2 or index.symbols or not self.kept.isdisjoint(variables_of(index)):
             return None
         (x, a), (y, b) = index.variables if index.variables[1][1] > 0 else (-index).variables
         constant = index.constant if b == index.variables[1][1] else -index.constant
@@ -169,6 +189,8 @@ class _Solution:
         if len(index.variables) != 1 or index.symbols:
             return self._leading_digits(index)
         ((v, c),) = index.variables
+        if v in self.kept:
+            return None
         if c < 0:
             return _Rewriting((), (), ((v, index.constant + 1),))
         return _Rewriting((), ((v, Affine(-index.constant, ((v, 1),))),), ((v, self.sizes[v] + index.constant),))

@@ -331,6 +331,11 @@ def _affine_key(a: Affine) -> Any:
     return a.variables, a.constant, a.symbols
 
 
+def key_of(t: Term) -> Any:
+    """Return what terms are sorted by, coefficients aside."""
+    return _form_key(_Unordered(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets))
+
+
 def _form_key(g: _Unordered) -> Any:
     sizes = [g.sizes[v] for v in sorted(g.sizes)]
     return _access_key(g.out), sizes, list(map(_factor_key, g.factors)), list(map(_bracket_key, g.brackets))

@@ -146,7 +146,7 @@ def _parts(
             continue
         if not t.factors:
             t = term(t.out, t.sizes, (), t.brackets, np.asarray(t.coefficient).astype(aval.dtype).item())
-        for after in _without_lookups(t, positions, pieces, operands[positions].aval.shape):
+        for after in without_lookups(t, positions, pieces, operands[positions].aval.shape):
             if after is None or len(found) == TERMS:
                 return None
             found.append(after)
@@ -170,7 +170,7 @@ def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _Pl
     return _PlannedSum(tuple(terms), atoms, [p for p in plans if p is not None])
 
 
-def _without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...]) -> Iterator[Term | None]:
+def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...]) -> Iterator[Term | None]:
     """The terms that a term is with pieces in the place of positions; None for one that is not known."""
     at = next((k for k, b in enumerate(t.brackets) if isinstance(b, Lookup) and b.operand == operand), None)
     if at is None:
@@ -183,7 +183,7 @@ def _without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ..
         same = () if p.value is None else (IsZero(lookup.index - p.value),)
         after = solved(term(t.out, t.sizes, t.factors, (*others, *p.brackets, *same), t.coefficient))
         if after is not None:
-            yield from [None] if p.value is None else _without_lookups(after, operand, pieces, shape)
+            yield from [None] if p.value is None else without_lookups(after, operand, pieces, shape)
 
 
 def _clipped(p: Piece, limits: tuple[int, int] | None, shape: tuple[int, ...]) -> Iterator[Piece]:

@@ -1,0 +1,128 @@
+"""Abstract operands of formulas: a name, a shape and a dtype, and symmetries that merge terms of gradients."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.terms.symmetries import Symmetry, transposed_access
+from tapeless.tracer.types import ShapedArray
+
+KINDS = {"id": (False, 1), "conj": (True, 1), "neg": (False, -1)}
+Declared = str | Sequence[tuple[Sequence[int], str]]
+
+
+class Space:
+    """An array without elements: what a formula is derived for, before there are data.
+
+    Args:
+      name: as formulas call it.
+      shape: of the arrays that it stands for.
+      dtype: of these; float in the default width if None.
+      symmetries: pairs (permutation, kind) that say what the array is: its transpose for kind "id", the conjugate of
+        that for "conj", its negative for "neg". "symmetric" is all transposes, "hermitian" that of a matrix, "conj".
+    Raises: TypeError if the name is no name of Python; ValueError for a symmetry that is none of this shape, or if all
+      of them together say that the array is 0.
+
+    >>> Space("A", (2, 2), complex, symmetries=[((1, 0), "conj")])
+    Space('A', complex64[2,2], hermitian)
+    """
+
+    __slots__ = ("aval", "name", "symmetries")
+
+    def __init__(self, name: str, shape: Sequence[int], dtype: Any = None, symmetries: Declared = ()) -> None:
+        if not name.isidentifier():
+            raise TypeError(f"Space: the name {name!r} is no name of Python.")
+        self.name: str = name
+        self.aval: ShapedArray = ShapedArray(tuple(shape), dtypes.canonical(float if dtype is None else dtype))
+        self.symmetries: tuple[Symmetry, ...] = checked_symmetries(name, self.aval, symmetries)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        said = ", ".join([str(self.aval), *[described(s) for s in self.symmetries]])
+        return f"Space({self.name!r}, {said})"
+
+
+def checked_symmetries(name: str, aval: ShapedArray, declared: Declared) -> tuple[Symmetry, ...]:
+    """Read the symmetries that are declared of an array. Raises: ValueError if there are no such."""
+    found = tuple([_symmetry(name, aval, s) for s in _spelled_out(name, aval, declared)])
+    if _is_zero(found, aval):
+        raise ValueError(f"{name}: {', '.join(map(described, found))} together say that it is 0.")
+    return found
+
+
+def _spelled_out(name: str, aval: ShapedArray, declared: Declared) -> Sequence[tuple[Sequence[int], str]]:
+    if not isinstance(declared, str):
+        return declared
+    if declared == "hermitian" and aval.ndim == 2:
+        return [((1, 0), "conj")]
+    if declared == "symmetric" and aval.ndim >= 2:
+        n = aval.ndim
+        swaps = [(*range(k), k + 1, k, *range(k + 2, n)) for k in range(n - 1)]  # of neighbours: they generate all
+        return [(swap, "id") for swap in swaps]
+    raise ValueError(f"{name}: symmetries={declared!r} is not known of {aval}; use pairs (permutation, kind).")
+
+
+def _symmetry(name: str, aval: ShapedArray, given: tuple[Sequence[int], str]) -> Symmetry:
+    permutation, kind = given
+    p = tuple(permutation)
+    if sorted(p) != list(range(aval.ndim)) or tuple([aval.shape[d] for d in p]) != aval.shape:
+        raise ValueError(f"{name}: {p} is no permutation of axes that leaves the shape {aval.shape} as it is.")
+    if kind not in KINDS:
+        raise ValueError(f"{name}: the kind of the symmetry {p} is {kind!r}, none of {', '.join(map(repr, KINDS))}.")
+    is_conjugated, sign = KINDS[kind]
+    return Symmetry(p, is_conjugated and dtypes.is_complex(aval.dtype), sign)
+
+
+def _is_zero(symmetries: Sequence[Symmetry], aval: ShapedArray) -> bool:
+    """Tell whether an array is its own negative, as some product of symmetries has it."""
+    start = Symmetry(tuple(range(aval.ndim)))
+    found, todo = {start}, [start]
+    while todo:
+        s = todo.pop()
+        for g in symmetries:
+            product = tuple([s.permutation[d] for d in g.permutation])
+            new = Symmetry(product, s.conjugated != g.conjugated, s.sign * g.sign)
+            if new not in found:
+                found.add(new)
+                todo.append(new)
+    return start._replace(sign=-1) in found
+
+
+def described(s: Symmetry) -> str:
+    """Name a symmetry."""
+    if s.permutation == (1, 0):
+        return {(False, 1): "symmetric", (True, 1): "hermitian", (False, -1): "antisymmetric"}[s.conjugated, s.sign]
+    kind = next(kind for kind, given in KINDS.items() if given == (s.conjugated, s.sign))
+    return f"{s.permutation} {kind}"
+
+
+def symmetry_text(name: str, s: Symmetry) -> str:
+    """Write a symmetry as an equation: `A[i,j] = conj(A[j,i])`."""
+    letters = [f"{'ijklmnpq'[d % 8]}{d // 8 or ''}" for d in range(len(s.permutation))]
+    access = transposed_access(letters, s.permutation)
+    other = f"{name}[{','.join(access)}]"
+    return f"{name}[{','.join(letters)}] = {'-' if s.sign < 0 else ''}{f'conj({other})' if s.conjugated else other}"
+
+
+def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
+    """Raises: ValueError naming array and symmetry if `x` does not have one of these, up to rounding."""
+    for s in symmetries:
+        other = s.sign * np.transpose(x, s.permutation)
+        other = np.conj(other) if s.conjugated else other
+        scale = np.max(np.abs(x), initial=0)
+        tolerance = 64 * dtypes.finfo(x.dtype).eps * scale if dtypes.is_inexact(x.dtype) else 0
+        gap = np.max(np.abs(x - other), initial=0)
+        if not gap <= tolerance:
+            raise ValueError(
+                f"{name} has not the symmetry that is declared, {symmetry_text(name, s)}: they differ by {gap:.3g}.\n"
+                f"  Give a {name} that has it, leave it out of the symmetries, or do not check with check=False."
+            )

@@ -1,0 +1,217 @@
+"""Let forms: arrays as sums of terms over operands, some of which have definitions; simplified and evaluated.
+
+Search terms: let form, A-normal form, common subexpression. Operands are numbered: first inputs, then definitions, each
+over those before it. Source: Li & Damle 2024.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Literal
+from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.primitives.elementwise import convert_element_type, real
+from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.terms.solve import composed, merged, solved
+from tapeless.tracer.terms.symmetries import Symmetries, merged_by_symmetry, needed
+from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.types import ShapedArray
+
+
+class Computed(NamedTuple):
+    """One result of a primitive that has no terms, of operands by number and of literals."""
+
+    primitive: Primitive
+    params: Mapping[str, Any]
+    operands: tuple[int | Literal, ...]
+    result: int
+
+
+class Definition(NamedTuple):
+    """An operand that is computed of those before it."""
+
+    aval: ShapedArray
+    value: Sum | Computed
+
+
+class LetForm(NamedTuple):
+    """A program: sums of terms over its inputs, operands 0, 1, .., and over definitions, numbered after these."""
+
+    inputs: tuple[ShapedArray, ...]
+    definitions: tuple[Definition, ...]
+    results: tuple[Sum, ...]
+
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]:
+        """Types of all operands."""
+        return (*self.inputs, *[d.aval for d in self.definitions])
+
+    @property
+    def real(self) -> frozenset[int]:
+        """Find the operands that are real: their own conjugates."""
+        return frozenset(k for k, x in enumerate(self.avals) if not dtypes.is_complex(x.dtype))
+
+
+def used_definitions(form: LetForm) -> LetForm:
+    """Drop definitions that nothing reads, and number the others in order."""
+    n, todo = len(form.inputs), {k for terms in form.results for k in operands_of(terms)}
+    used = set[int]()
+    while todo:
+        k = todo.pop()
+        if k >= n and k not in used:
+            used.add(k)
+            todo |= operands_of(form.definitions[k - n].value)
+    new = {k: n + i for i, k in enumerate(sorted(used))} | {k: k for k in range(n)}
+    definitions = [Definition(d.aval, renumbered(d.value, new)) for k, d in enumerate(form.definitions, n) if k in used]
+    return LetForm(form.inputs, tuple(definitions), tuple([_renumbered(terms, new) for terms in form.results]))
+
+
+def operands_of(value: Sum | Computed) -> set[int]:
+    """Find the operands of a value."""
+    if isinstance(value, Computed):
+        return {k for k in value.operands if isinstance(k, int)}
+    return {k for t in value for k in (*looked_up(t), *[f.operand for f in t.factors])}
+
+
+def renumbered(value: Sum | Computed, new: Mapping[int, int]) -> Sum | Computed:
+    """Renumber operand k of a value as new[k]."""
+    if isinstance(value, Computed):
+        return value._replace(operands=tuple([new[k] if isinstance(k, int) else k for k in value.operands]))
+    return _renumbered(value, new)
+
+
+def _renumbered(terms: Sum, new: Mapping[int, int]) -> Sum:
+    return tuple([t.with_operands(new.__getitem__) for t in terms])
+
+
+def without_conjugates(t: Term, real: frozenset[int]) -> Term:
+    """Read real operands without conjugating them."""
+    if not any(f.use is Use.CONJUGATED and f.operand in real for f in t.factors):
+        return t
+    factors = [f._replace(use=Use.PLAIN) if f.use is Use.CONJUGATED and f.operand in real else f for f in t.factors]
+    return term(t.out, t.sizes, factors, t.brackets, t.coefficient)
+
+
+def multiplied_out(form: LetForm) -> LetForm:
+    """Write definitions that are sums into the products that read them, if none of these divides by them."""
+    n, real = len(form.inputs), form.real
+    sums = {k: d.value for k, d in enumerate(form.definitions, n) if not isinstance(d.value, Computed)}
+    done = dict[int, Sum]()
+
+    for k, terms in sums.items():
+        found = merged([x for t in terms for x in _expanded(t, done, real)])
+        if _is_plain(found):
+            done[k] = found
+    definitions = [Definition(d.aval, done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
+    results = [merged([x for t in terms for x in _expanded(t, done, real)]) for terms in form.results]
+    return used_definitions(LetForm(form.inputs, tuple(definitions), tuple(results)))
+
+
+def _expanded(t: Term, sums: Mapping[int, Sum], real: frozenset[int]) -> Iterator[Term]:
+    """Write sums into a term for the operands that they are."""
+    at = next((i for i, f in enumerate(t.factors) if f.operand in sums and f.use is not Use.DIVIDED), None)
+    if at is None:
+        yield t
+        return
+    for p in sums[t.factors[at].operand]:
+        found = composed(t, at, p)
+        if found is not None:
+            yield from _expanded(without_conjugates(found, real), sums, real)
+
+
+def _is_plain(terms: Sum) -> bool:
+    """Tell whether terms can be conjugated: no complex number is divided by."""
+    return not any(f.use is Use.DIVIDED for t in terms for f in t.factors)
+
+
+def exact_number(value: Any) -> Any:
+    """Write a number of Python: an integer if it is one, real if it is real."""
+    found = np.asarray(value).item()
+    if isinstance(found, complex) and found.imag == 0:
+        found = found.real
+    return int(found) if isinstance(found, (bool, float)) and float(found).is_integer() else found
+
+
+# ---- simplification ------------------------------------------------------------------------------------------
+
+
+def simplified(form: LetForm, symmetries: Symmetries) -> tuple[LetForm, Symmetries]:
+    """Merge terms that are alike by symmetries of inputs, and cancel factors that are divided by.
+
+    Returns: the form; the symmetries that were needed for it.
+    """
+    sums = [*[d.value for d in form.definitions if not isinstance(d.value, Computed)], *form.results]
+    real, used = form.real, dict[int, tuple[Any, ...]]()
+    sums = [tuple([x for t in terms for x in _cancelled(t)]) for terms in sums]
+    for terms in sums:
+        for k, found in needed(terms, symmetries, real).items():
+            used[k] = tuple(dict.fromkeys((*used.get(k, ()), *found)))
+
+    def change(terms: Sum) -> Sum:
+        return merged_by_symmetry([x for t in terms for x in _cancelled(t)], used, real)
+
+    definitions = [d if isinstance(d.value, Computed) else d._replace(value=change(d.value)) for d in form.definitions]
+    return used_definitions(
+        form._replace(definitions=tuple(definitions), results=tuple(map(change, form.results)))
+    ), used
+
+
+def _cancelled(t: Term) -> Sum:
+    """Cancel factors that are divided by."""
+    kept = list[Read]()
+    for f in t.factors:
+        inverse = f._replace(use=Use.PLAIN if f.use is Use.DIVIDED else Use.DIVIDED)
+        if f.use is not Use.CONJUGATED and inverse in kept:
+            kept.remove(inverse)
+        else:
+            kept.append(f)
+    if len(kept) == len(t.factors):
+        return (t,)
+    found = solved(term(t.out, t.sizes, kept, t.brackets, t.coefficient))
+    return () if found is None else (found,)
+
+
+def conjugated(terms: Sum, real: frozenset[int]) -> Sum:
+    """Conjugate a sum, in which nothing complex is divided by."""
+    return merged([_conjugate(t, real) for t in terms])
+
+
+def _conjugate(t: Term, real: frozenset[int]) -> Term:
+    swapped = {Use.PLAIN: Use.CONJUGATED, Use.CONJUGATED: Use.PLAIN, Use.DIVIDED: Use.DIVIDED}
+    factors = [f if f.operand in real else f._replace(use=swapped[f.use]) for f in t.factors]
+    return term(t.out, t.sizes, factors, t.brackets, exact_number(np.conj(t.coefficient)))
+
+
+# ---- evaluation ----------------------------------------------------------------------------------------------
+
+
+def evaluated(form: LetForm, inputs: Sequence[Any], shapes: Sequence[ShapedArray]) -> list[Any]:
+    """Evaluate the results, of these types up to the width of numbers, under the current trace."""
+    values = list(inputs)
+    for d in form.definitions:
+        values.append(_computed(d.value, values) if isinstance(d.value, Computed) else _summed(d.value, d.aval, values))
+    return [_summed(terms, aval, values) for terms, aval in zip(form.results, shapes, strict=True)]
+
+
+def _computed(c: Computed, values: Sequence[Any]) -> Any:
+    operands = [values[k] if isinstance(k, int) else k.value for k in c.operands]
+    return c.primitive.bind(*operands, **c.params)[c.result]
+
+
+def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any]) -> Any:
+    """Evaluate a sum in the dtype in which its factors meet."""
+    factors = sorted({f.operand for t in terms for f in t.factors})
+    dtype = dtypes.inexact_of(dtypes.result_type(*[values[k] for k in factors])[0]) if factors else aval.dtype
+    if not dtypes.is_inexact(aval.dtype):
+        dtype = aval.dtype
+    if dtypes.is_complex(aval.dtype) or any(isinstance(t.coefficient, complex) for t in terms):
+        dtype = dtypes.complex_of(dtype)
+    if not terms:
+        return full(aval.shape, 0, dtype)
+    looked = {k for t in terms for k in looked_up(t)}
+    given = [convert_element_type(x, dtype) if k in factors and k not in looked else x for k, x in enumerate(values)]
+    found = ein(given, terms, aval.shape, dtype=dtype)
+    return real(found) if dtypes.is_complex(dtype) and not dtypes.is_complex(aval.dtype) else found

@@ -1,0 +1,69 @@
+"""Source for NumPy of primitives that are no terms, for formulas that run with NumPy alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tapeless.interpreters.let_form import Computed
+from tapeless.tracer.core import Primitive
+from tapeless.tracer.jaxpr import Literal
+from tapeless.tracer.primitives import bits, reduction
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.rules import Table
+from tapeless.tracer.terms.numpy_source import number_source
+
+functions: Table[Any] = Table(
+    "NumPy source",
+    "source(operands, params) -> an expression of NumPy, of operands that are names or numbers",
+    absent="formulas that read it have no source",
+)
+
+
+def computed_source(c: Computed, names: Sequence[str]) -> str:
+    """Write a definition. Raises: NotImplementedError naming the primitive if NumPy has none for it."""
+    if c.primitive not in functions or c.result:
+        raise NotImplementedError(
+            f"numpy: {c.primitive.name} has no source for NumPy: call the formula, or compile it."
+        )
+    given = [number_source(x.value) if isinstance(x, Literal) else names[x] for x in c.operands]
+    return functions[c.primitive](given, c.params)
+
+
+def _call(name: str, *primitives: Primitive) -> None:
+    for p in primitives:
+        functions[p] = lambda given, params: f"np.{name}({', '.join(given)})"
+
+
+def _axes(name: str, primitive: Primitive) -> None:
+    functions[primitive] = lambda given, params: f"np.{name}({given[0]}, axis={tuple(params['axes'])})"
+
+
+def _broadcast(given: Sequence[str], params: Mapping[str, Any]) -> str:
+    shape, dims = params["shape"], params["dims"]
+    if not dims:
+        return f"np.full({tuple(shape)}, {given[0]})"
+    missing = tuple([d for d in range(len(shape)) if d not in dims])
+    return f"np.broadcast_to(np.expand_dims({given[0]}, {missing}), {tuple(shape)})"
+
+
+for _name, _primitive in (
+    ("exp", e.exp_p), ("exp2", e.exp2_p), ("expm1", e.expm1_p), ("log", e.log_p), ("log1p", e.log1p_p),
+    ("sin", e.sin_p), ("cos", e.cos_p), ("tan", e.tan_p), ("arcsin", e.asin_p), ("arccos", e.acos_p),
+    ("arctan", e.atan_p), ("arctan2", e.atan2_p), ("sinh", e.sinh_p), ("cosh", e.cosh_p), ("tanh", e.tanh_p),
+    ("arcsinh", e.asinh_p), ("arccosh", e.acosh_p), ("arctanh", e.atanh_p), ("sqrt", e.sqrt_p), ("cbrt", e.cbrt_p),
+    ("abs", e.abs_p), ("floor", e.floor_p), ("ceil", e.ceil_p), ("sign", e.sign_p), ("maximum", e.max_p),
+    ("minimum", e.min_p), ("power", e.pow_p), ("equal", e.eq_p), ("not_equal", e.ne_p), ("less", e.lt_p),
+    ("less_equal", e.le_p), ("greater", e.gt_p), ("greater_equal", e.ge_p), ("isfinite", e.is_finite_p),
+    ("bitwise_and", bits.and_p), ("bitwise_or", bits.or_p), ("invert", bits.not_p),
+):  # fmt: skip
+    _call(_name, _primitive)
+for _name, _primitive in (
+    ("max", reduction.reduce_max_p), ("min", reduction.reduce_min_p), ("prod", reduction.reduce_prod_p),
+    ("any", reduction.reduce_or_p), ("all", reduction.reduce_and_p),
+):  # fmt: skip
+    _axes(_name, _primitive)
+functions[e.integer_pow_p] = lambda given, params: f"{given[0]} ** {float(params['y'])}"
+functions[e.rsqrt_p] = lambda given, params: f"1 / np.sqrt({given[0]})"
+functions[e.logistic_p] = lambda given, params: f"1 / (1 + np.exp(-{given[0]}))"
+functions[e.convert_element_type_p] = lambda given, params: f"np.asarray({given[0]}, '{params['dtype']}')"
+functions[broadcast_in_dim_p] = _broadcast

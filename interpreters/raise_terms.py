@@ -1,0 +1,376 @@
+"""Programs as sums of terms over their inputs: what their equations compute, composed as far as they have index rows.
+
+Search terms: raising, symbolic execution, expression swell, let form. Every value becomes a sum of products of inputs.
+What is no such sum becomes an operand with a definition: a function that has no terms, such as `exp`; and a sum of
+several terms that is multiplied, which would be multiplied out otherwise. The values that depend on a cotangent are
+not kept apart so: they are what is composed. Each definition is made once, so that nothing is computed twice. Real
+parts, imaginary parts and powers are terms here: in a formula, numbers have no precision. Source: Li & Damle 2024.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapeless.interpreters.index_rows import Combination, elements
+from tapeless.interpreters.let_form import (
+    Computed,
+    Definition,
+    LetForm,
+    exact_number,
+    used_definitions,
+    without_conjugates,
+)
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
+from tapeless.interpreters.simplifications.fusion.affine_values import Values
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer import dtypes
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.call import jit_p
+from tapeless.tracer.primitives.checkpoint import name_p
+from tapeless.tracer.rules import Table
+from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.solve import composed, merged
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.types import ShapedArray
+
+# Caps: what is larger is an operand with a definition.
+MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
+
+
+def raised(jaxpr: Jaxpr, given: Mapping[int, Sum], symbols: Sequence[ShapedArray] = ()) -> LetForm:
+    """Write a program as sums of terms.
+
+    Args:
+      given: inputs that are sums themselves, by position: cotangents and tangents. What depends on them is composed;
+        the other inputs are the operands.
+      symbols: types of operands after these, scalars that the sums have as symbols.
+    """
+    inputs = [v for k, v in enumerate(jaxpr.invars) if k not in given]
+    avals = [*[v.aval for v in inputs], *symbols]
+    raising = _Raising(list(avals))
+    for k, v in enumerate(inputs):
+        raising.values[v] = (_read(k, v.aval.shape),)
+    for k, terms in given.items():
+        raising.values[jaxpr.invars[k]] = terms
+        raising.linear.add(jaxpr.invars[k])
+    raising.program(jaxpr)
+    return used_definitions(LetForm(tuple(avals), tuple(raising.definitions), tuple(map(raising.value, jaxpr.outvars))))
+
+
+# ---- one program ---------------------------------------------------------------------------------------------
+
+
+class _Raising:
+    """Values of a program as sums, while it is being read."""
+
+    def __init__(self, avals: list[ShapedArray]) -> None:
+        self.values = dict[Var, Sum]()  # over operands
+        self.linear = set[Var]()  # what depends on sums that are given
+        self.definitions = list[Definition]()
+        self._named = dict[Var, Sum]()  # values of several terms, as one that reads a definition
+        self._avals, self._inputs = avals, len(avals)
+        self._made = dict[Var, Equation]()
+        self._known = dict[Any, int]()  # definitions, by what they are
+        self._indices = Values(lambda v: self._made.get(v) if isinstance(v, Var) else None, {})
+
+    def program(self, jaxpr: Jaxpr) -> None:
+        for eqn in jaxpr.eqns:
+            self._made.update((v, eqn) for v in eqn.outvars)
+            if any(v in self.linear for v in eqn.invars):
+                self.linear.update(eqn.outvars)
+            if eqn.primitive is jit_p:
+                self._call(eqn)
+            else:
+                self._equation(eqn)
+
+    def value(self, x: Atom) -> Sum:
+        """Return an atom as a sum, multiplied out."""
+        return self.values[x] if isinstance(x, Var) else _number(x)
+
+    def _factor(self, x: Atom) -> Sum:
+        """Return an atom as what is multiplied: one term, if it does not depend on what is given."""
+        return self._named.get(x, self.values[x]) if isinstance(x, Var) else _number(x)
+
+    def _call(self, eqn: Equation) -> None:
+        inner: Jaxpr = eqn.params["jaxpr"]
+        for v, x in zip(inner.invars, eqn.invars, strict=True):
+            self._copy(v, x)
+        self.program(inner)
+        for v, x in zip(eqn.outvars, inner.outvars, strict=True):
+            self._copy(v, x)
+
+    def _copy(self, v: Var, x: Atom) -> None:
+        self.values[v], self._named[v] = self.value(x), self._factor(x)
+        (self.linear.add if x in self.linear else self.linear.discard)(v)
+
+    def _equation(self, eqn: Equation) -> None:
+        sums = self._constant(eqn) or _terms_of(eqn)
+        if sums is None:
+            self._opaque(eqn)
+            return
+        for v, terms in zip(eqn.outvars, sums, strict=True):
+            self._define(eqn, v, terms)
+
+    def _constant(self, eqn: Equation) -> tuple[Sum] | None:
+        """Write what is a number wherever some brackets of indices hold: identities, triangles, other masks."""
+        v = eqn.outvars[0] if len(eqn.outvars) == 1 else None
+        if v is None or v in self.linear or dtypes.is_key(v.aval.dtype):
+            return None
+        found = list[Term]()
+        for p in self._indices.pieces(v):
+            if p.value is None or not p.value.is_constant:
+                return None
+            if p.value.constant:
+                found.append(term(variables(v.aval.shape), v.aval.shape, (), p.brackets, p.value.constant))
+        return (tuple(found),)
+
+    def _define(self, eqn: Equation, v: Var, terms: Sum) -> None:
+        """Set the value of a variable to terms that read the operands of its equation."""
+        products = any(len(t.factors) > 1 for t in terms)
+        found = self._sum(eqn, terms, self._factor if products else self._operand_value)
+        if len(found) > MOST_TERMS or any(len(t.factors) > MOST_FACTORS for t in found):
+            found = (_read(self._new(Definition(v.aval, found)), v.aval.shape),)
+        self.values[v] = found
+        if len(found) > 1 and v not in self.linear:
+            short = self._sum(eqn, terms, self._factor)
+            self._named[v] = short if len(short) == 1 else self._definition(v.aval, found)
+
+    def _operand_value(self, x: Atom) -> Sum:
+        return self.value(x)
+
+    def _definition(self, aval: ShapedArray, terms: Sum) -> Sum:
+        """Name a sum: the term that reads it, with the number that is common to its terms."""
+        c = terms[0].coefficient
+        common = c if all(abs(t.coefficient) == abs(c) for t in terms) else 1
+        number = self._new(Definition(aval, tuple([t.scaled(_quotient(1, common)) for t in terms])))
+        return (_read(number, aval.shape).scaled(common),)
+
+    def _new(self, d: Definition) -> int:
+        """Number a definition; equal ones are one."""
+        key = d.aval.shape, d.aval.dtype, d.value if isinstance(d.value, Computed) else frozenset(d.value)
+        if isinstance(d.value, Computed):
+            c = d.value
+            operands = [k if isinstance(k, int) else (str(k.aval), str(k.value)) for k in c.operands]
+            key = c.primitive, repr(sorted(c.params.items(), key=lambda p: p[0])), tuple(operands), c.result
+        if key not in self._known:
+            self._known[key] = self._inputs + len(self.definitions)
+            self.definitions.append(d)
+            self._avals.append(d.aval)
+        return self._known[key]
+
+    def _opaque(self, eqn: Equation) -> None:
+        """Define the results of an equation by its primitive."""
+        operands = tuple([self._operand(x) if isinstance(x, Var) else x for x in eqn.invars])
+        for k, v in enumerate(eqn.outvars):
+            number = self._new(Definition(v.aval, Computed(eqn.primitive, eqn.params, operands, k)))
+            self.values[v] = (_read(number, v.aval.shape),)
+
+    def _operand(self, v: Var) -> int:
+        """Number a variable as an operand: a new one with a definition, unless it is one that there is."""
+        terms = self._factor(v)
+        if len(terms) == 1 and terms[0].factors and terms[0] == _read(terms[0].factors[0].operand, v.aval.shape):
+            return terms[0].factors[0].operand
+        return self._new(Definition(v.aval, terms))
+
+    # ---- terms of an equation, composed
+
+    def _sum(self, eqn: Equation, terms: Sum, value: Any) -> Sum:
+        found = [x for t in terms for x in self._composed(t.with_operands(lambda k: -1 - k), eqn, value)]
+        return merged([self._real(t) for t in found])
+
+    def _composed(self, t: Term, eqn: Equation, value: Any) -> Iterator[Term]:
+        """Compose a term, whose operand -1 - k is operand k of an equation, with their values."""
+        for k in sorted(x for x in looked_up(t) if x < 0):
+            v = eqn.invars[-1 - k]
+            pieces = self._indices.pieces(v)
+            if all(p.value is not None for p in pieces) and not _is_symbol(t, k):
+                for found in without_lookups(t, k, pieces, v.aval.shape):
+                    assert found is not None
+                    yield from self._composed(found, eqn, value)
+                return
+            assert isinstance(v, Var)
+            t = self._looking_up(t, k, v)
+        at = next((i for i, f in enumerate(t.factors) if f.operand < 0), None)
+        if at is None:
+            yield t
+            return
+        x = eqn.invars[-1 - t.factors[at].operand]
+        if t.factors[at].use is Use.DIVIDED:
+            yield from self._composed(self._divided(t, at, x), eqn, value)
+            return
+        if t.factors[at].use is Use.CONJUGATED and not dtypes.is_complex(x.aval.dtype):
+            f = t.factors[at]._replace(use=Use.PLAIN)
+            t, at = _with_factor(t, at, f), 0
+            at = next(i for i, g in enumerate(t.factors) if g == f)
+        for p in value(x):
+            found = composed(t, at, p)
+            if found is not None:
+                yield from self._composed(self._real(found), eqn, value)
+
+    def _looking_up(self, t: Term, k: int, v: Var) -> Term:
+        """Look an array up where it comes from, if it is only repeated or moved, else by a number of its own."""
+        terms = self._factor(v)
+        source = terms[0].factors[0] if _is_move(terms) and terms[0].out == variables(v.aval.shape) else None
+        if source is None or len(terms[0].sizes) > v.aval.ndim or _is_symbol(t, k):
+            number = self._operand(v)
+            return t.with_operands(lambda n: number if n == k else n)
+
+        def read(b: Any) -> Any:
+            if not isinstance(b, Lookup) or b.operand != k:
+                return b
+            access = tuple([_at(a, b.access) for a in source.access])
+            return Lookup(b.index, source.operand, access, b.limits)
+
+        return term(t.out, t.sizes, t.factors, list(map(read, t.brackets)), t.coefficient)
+
+    def _divided(self, t: Term, at: int, x: Atom) -> Term:
+        """Write the factor that divides as what it divides by."""
+        f = t.factors[at]
+        if isinstance(x, Literal):
+            c = _number(x)[0].coefficient
+            return term(
+                t.out, t.sizes, (*t.factors[:at], *t.factors[at + 1 :]), t.brackets, _quotient(t.coefficient, c)
+            )
+        if dtypes.is_complex(x.aval.dtype):
+            power = Computed(e.integer_pow_p, {"y": -1}, (self._operand(x),), 0)
+            return _with_factor(t, at, f._replace(operand=self._new(Definition(x.aval, power)), use=Use.PLAIN))
+        terms = self._factor(x)
+        if len(terms) == 1 and self._is_invertible(terms[0], x.aval.shape):
+            inverse = terms[0]
+            factors = [
+                Read(g.operand, tuple([_at(a, f.access) for a in g.access]), Use.PLAIN if g.use else Use.DIVIDED)
+                for g in inverse.factors
+            ]
+            others = (*t.factors[:at], *t.factors[at + 1 :], *factors)
+            return term(t.out, t.sizes, others, t.brackets, _quotient(t.coefficient, inverse.coefficient))
+        return _with_factor(t, at, f._replace(operand=self._operand(x)))
+
+    def _is_invertible(self, t: Term, shape: tuple[int, ...]) -> bool:
+        """Tell whether the inverse of a term is one: a product, of real numbers, for each element."""
+        real = all(not dtypes.is_complex(self._avals[f.operand].dtype) for f in t.factors)
+        return real and not t.brackets and t.out == variables(shape) and len(t.sizes) == len(shape)
+
+    def _real(self, t: Term) -> Term:
+        conjugated = {f.operand for f in t.factors if f.use is Use.CONJUGATED and f.operand >= 0}
+        return without_conjugates(t, frozenset(k for k in conjugated if not dtypes.is_complex(self._avals[k].dtype)))
+
+
+def _is_symbol(t: Term, k: int) -> bool:
+    """Tell whether an operand is a symbol of an index."""
+    indices = [*t.out, *[a for f in t.factors for a in f.access]]
+    for b in t.brackets:
+        indices += (b.index, *b.access) if isinstance(b, Lookup) else (b.index,)
+    return any(s.operand == k for a in indices for s, _ in a.symbols)
+
+
+def _read(k: int, shape: tuple[int, ...]) -> Term:
+    """Make the term that is operand k."""
+    i = variables(shape)
+    return term(i, shape, [Read(k, i)])
+
+
+def _at(a: Affine, access: Sequence[Affine]) -> Affine:
+    """Write an index of variables 0, 1, .. as one of what they are at an access."""
+    return sum([c * access[v] for v, c in a.variables], Affine(a.constant, (), a.symbols))
+
+
+def _with_factor(t: Term, at: int, f: Read) -> Term:
+    return term(t.out, t.sizes, (*t.factors[:at], f, *t.factors[at + 1 :]), t.brackets, t.coefficient)
+
+
+def _number(x: Literal) -> Sum:
+    return (term((), (), (), (), exact_number(x.value)),)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return exact_number(a / b)
+
+
+# ---- terms that formulas have, beside those of index rows --------------------------------------------------------
+
+_terms: Table[Any] = Table(
+    "formula",
+    "terms(eqn) -> the terms of its result, in exact arithmetic; None if it has none",
+    absent="its index row says its terms, if it has any",
+)
+
+
+def _integer_pow(eqn: Equation) -> Sum | None:
+    y, avals = eqn.params["y"], [eqn.invars[0].aval]
+    if not 0 < abs(y) <= MOST_POWER or (y < 0 and dtypes.is_complex(avals[0].dtype)):
+        return None
+    return (elements(avals, [0] * abs(y), uses=[Use.PLAIN if y > 0 else Use.DIVIDED] * abs(y)),)
+
+
+def _part(a: Any, b: Any) -> Any:
+    """a z + b conj(z)"""
+
+    def terms(eqn: Equation) -> Sum:
+        avals = [eqn.invars[0].aval]
+        return elements(avals, [0], coefficient=a), elements(avals, [0], uses=[Use.CONJUGATED], coefficient=b)
+
+    return terms
+
+
+def _complex(eqn: Equation) -> Sum:
+    avals = [x.aval for x in eqn.invars]
+    return elements(avals, [0]), elements(avals, [1], coefficient=1j)
+
+
+_terms[e.integer_pow_p], _terms[e.complex_p] = _integer_pow, _complex
+_terms[e.real_p], _terms[e.imag_p] = _part(0.5, 0.5), _part(-0.5j, 0.5j)
+_terms[name_p] = lambda eqn: (elements([eqn.invars[0].aval], [0]),)
+
+
+def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
+    """Return the terms of each result over the operands of an equation; None if it is to be opaque."""
+    if any(isinstance(x, Literal) and not _is_finite(x) for x in eqn.invars):
+        return None
+    if eqn.primitive in _terms:
+        found = _terms[eqn.primitive](eqn)
+        return None if found is None else (found,)
+    row = index_row(eqn)
+    if row is None or row.combination is not Combination.TERMS:
+        return None
+    numeric = all(dtypes.is_inexact(v.aval.dtype) for v in eqn.outvars)
+    return row.results if numeric or all(map(_is_move, row.results)) else None
+
+
+def _is_finite(x: Literal) -> bool:
+    return dtypes.kind(x.aval.dtype) in "biufc" and bool(np.isfinite(np.asarray(x.value, complex)))
+
+
+def _is_move(terms: Sum) -> bool:
+    """Tell whether a result is elements of one operand, which integers and booleans have, too."""
+    return len(terms) == 1 and len(terms[0].factors) == 1 and terms[0].coefficient == 1 and not terms[0].brackets
+
+
+# ---- squares of absolute values ------------------------------------------------------------------------------
+
+
+def with_squared_moduli(jaxpr: Jaxpr) -> Jaxpr:
+    """Write squares of absolute values of complex numbers as `real(conj(z) z)`, which is differentiable at 0."""
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        now = w.renamed(eqn)
+        w.place = eqn.source
+        modulus = _squared(now)
+        made = None if modulus is None else w.made_by(modulus, e.abs_p)
+        z = None if made is None else made.invars[0]
+        if z is None or not dtypes.is_complex(z.aval.dtype):
+            w.keep(now)
+            continue
+        square = w.write(e.mul_p, w.write(e.conj_p, z), z)
+        if not w.replace(eqn, w.write(e.real_p, square)):
+            w.keep(now)
+    return w.finish()
+
+
+def _squared(eqn: Equation) -> Atom | None:
+    """Find what an equation squares."""
+    if eqn.primitive is e.square_p or (eqn.primitive is e.integer_pow_p and eqn.params["y"] == 2):
+        return eqn.invars[0]
+    return eqn.invars[0] if eqn.primitive is e.mul_p and eqn.invars[0] is eqn.invars[1] else None

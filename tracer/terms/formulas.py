@@ -1,0 +1,216 @@
+"""Sums of terms as formulas that people read, in text and in LaTeX: `2 * Σ[j] A[a,j] * x[j]`.
+
+Search terms: pretty-printing, Einstein notation, Iverson bracket. Indices of the result are called a, b, .., and those
+of sums j, k, ..; what bounds an index from both sides is one bracket, `[0 <= i - j < 3]`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from tapeless.tracer.terms.affine import Affine, Symbol, Variable, variables
+from tapeless.tracer.terms.printing import letters, named_affine, sides
+from tapeless.tracer.terms.solve import explicit
+from tapeless.tracer.terms.term import (
+    Bracket,
+    IsZero,
+    Lookup,
+    NotNegative,
+    Read,
+    Sum,
+    Term,
+    Use,
+    indices_of,
+    variables_of,
+)
+
+FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
+
+
+class Operands(NamedTuple):
+    """Operands by number: their names, which of them are booleans, and which are free indices."""
+
+    names: Sequence[str]
+    booleans: frozenset[int] = frozenset()
+    indices: frozenset[int] = frozenset()
+
+
+class Notation(NamedTuple):
+    """A notation for formulas: text or LaTeX."""
+
+    operand: Any  # name, indices -> text
+    conjugated: Any  # text -> text
+    summed: Any  # names -> text
+    times: str
+    over: Any  # numerator, denominators -> text
+    less_or_equal: str
+    power: Any  # base, exponent -> text
+    nabla: str
+
+
+def _indexed(name: str, indices: Sequence[str]) -> str:
+    return f"{name}[{','.join(indices)}]" if indices else name
+
+
+def latex_name(name: str) -> str:
+    if name.startswith(LATEX.nabla):
+        return LATEX.nabla + latex_name(name.removeprefix(LATEX.nabla))
+    return name if len(name) == 1 else rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"
+
+
+def _latex_indexed(name: str, indices: Sequence[str]) -> str:
+    separator = "" if all(len(i) == 1 for i in indices) else ","
+    return f"{latex_name(name)}_{{{separator.join(indices)}}}" if indices else latex_name(name)
+
+
+TEXT = Notation(
+    _indexed,
+    lambda read: f"conj({read})",
+    lambda names: f"Σ[{','.join(names)}] ",
+    " * ",
+    lambda above, below: " / ".join([above, *below]),
+    "<=",
+    lambda base, n: f"{base}**{n}",
+    "∇",
+)
+LATEX = Notation(
+    _latex_indexed,
+    lambda read: rf"\overline{{{read}}}",
+    lambda names: rf"\sum_{{{','.join(names)}}} ",
+    r" \, ",
+    lambda above, below: rf"\frac{{{above}}}{{{' '.join(below)}}}" if below else above,
+    r"\le",
+    lambda base, n: f"{{{base}}}^{{{n}}}",
+    r"\nabla ",
+)
+
+
+def equation(name: str, terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
+    """Write `name[a,b] = ..`."""
+    left = notation.operand(name, free_names(len(shape), operands))
+    return f"{left} = {formula(terms, shape, operands, notation)}"
+
+
+def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Notation = TEXT) -> str:
+    """Write a sum of terms to a result of this shape, whose indices are a, b, ..
+
+    Args:
+      operands: names, by number.
+    """
+    found = [x for t in terms if (x := explicit(t, shape)) is not None]
+    signs = [is_negative(t.coefficient) for t in found]
+    parts = [_product(t.scaled(-1) if s else t, len(shape), operands, notation) for t, s in zip(found, signs)]
+    text = "".join([f"{' - ' if s else ' + '}{part}" for part, s in zip(parts, signs)])
+    return "0" if not text else text.removeprefix(" + ") if not signs[0] else "-" + text.removeprefix(" - ")
+
+
+def is_negative(c: Any) -> bool:
+    return not isinstance(c, complex) and c < 0
+
+
+def free_names(rank: int, operands: Operands) -> list[str]:
+    """Name the indices of a result: letters that no operand is called by."""
+    return list(islice((x for x in letters(FREE) if x not in operands.names), rank))
+
+
+class IndexNames:
+    """Names of the variables of an explicit term, and of operands."""
+
+    def __init__(self, t: Term, rank: int, operands: Operands) -> None:
+        free = free_names(rank, operands)
+        bound = (x for x in letters(BOUND) if x not in operands.names and x not in free)
+        order = [v for v in dict.fromkeys(_variables_in_order(t)) if v >= rank]
+        self._names, self._operands = {**dict(enumerate(free)), **dict(zip(order, bound))}, operands
+        self.bound: list[str] = [self._names[v] for v in order]
+
+    def variable(self, v: Variable) -> str:
+        return self._names[v]
+
+    def operand(self, k: int) -> str:
+        return self._operands.names[k]
+
+    def symbol(self, s: Symbol) -> str:
+        name = self.operand(s.operand)
+        return name if s.operand in self._operands.indices else f"clip({name}, {s.low}, {s.high})"
+
+    def is_boolean(self, k: int) -> bool:
+        return k in self._operands.booleans
+
+    def index(self, a: Affine) -> str:
+        return named_affine(a, self)
+
+
+def _factors(t: Term) -> list[Read]:
+    """Order factors as they are printed: those with most indices first."""
+    return sorted(t.factors, key=lambda f: -len(f.access))
+
+
+def _variables_in_order(t: Term) -> Iterator[Variable]:
+    """List variables as they are met in what is printed, those of brackets and of none last."""
+    for access in [*[f.access for f in _factors(t)], *map(indices_of, t.brackets)]:
+        for a in access:
+            yield from variables_of(a)
+    yield from range(len(t.sizes))
+
+
+def _product(t: Term, rank: int, operands: Operands, notation: Notation) -> str:
+    names = IndexNames(t, rank, operands)
+
+    def read(f: Read) -> str:
+        text = notation.operand(names.operand(f.operand), [names.index(a) for a in f.access])
+        return notation.conjugated(text) if f.use is Use.CONJUGATED else text
+
+    def powers(found: list[Read]) -> list[str]:
+        counts = Counter(map(read, found))
+        return [x if n == 1 else notation.power(x, n) for x, n in counts.items()]
+
+    factors = _factors(t)
+    above = [*brackets_text(t, names, notation), *powers([f for f in factors if f.use is not Use.DIVIDED])]
+    below = powers([f for f in factors if f.use is Use.DIVIDED])
+    number = [] if t.coefficient == 1 and above else [_number(t.coefficient)]
+    if names.bound and above:
+        return notation.times.join(
+            [*number, notation.summed(names.bound) + notation.over(notation.times.join(above), below)]
+        )
+    return notation.over(notation.times.join([*number, *above]), below)
+
+
+def _number(c: Any) -> str:
+    return str(c)
+
+
+def brackets_text(t: Term, names: IndexNames, notation: Notation) -> list[str]:
+    """Write brackets; two that bound an index from both sides are one."""
+    left, found = list(t.brackets), list[str]()
+    accesses = {a for f in t.factors for a in f.access} | set(variables(t.sizes))
+    while left:
+        b = left.pop(0)
+        other = next((x for x in left if _is_range(b, x)), None)
+        if other is None:
+            found.append(_bracket(b, names, notation))
+            continue
+        left.remove(other)
+        index = next((x.index for x in (b, other) if x.index in accesses), b.index)
+        size = (b.index + other.index).constant + 1
+        found.append(f"[0 {notation.less_or_equal} {names.index(index)} < {size}]")
+    return found
+
+
+def _is_range(b: Bracket, other: Bracket) -> bool:
+    both = isinstance(b, NotNegative) and isinstance(other, NotNegative)
+    return both and (b.index + other.index).is_constant
+
+
+def _bracket(b: Bracket, names: IndexNames, notation: Notation) -> str:
+    if isinstance(b, Lookup):
+        read = notation.operand(names.operand(b.operand), [names.index(a) for a in b.access])
+        if names.is_boolean(b.operand) and b.index.is_constant:
+            return f"[{read}]" if b.index.constant else f"[not {read}]"
+        return f"[{read} = {names.index(b.index)}]"
+    left, right = sides(b.index)
+    if isinstance(b, IsZero):
+        return f"[{names.index(left)} = {names.index(right)}]"
+    if left.is_constant:
+        return f"[{names.index(right)} < {left.constant + 1}]"
+    return f"[{names.index(right)} {notation.less_or_equal} {names.index(left)}]"

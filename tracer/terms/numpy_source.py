@@ -1,0 +1,120 @@
+"""Sums of terms as source for NumPy: calls of `einsum`; where there are brackets, masked products over all indices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.tracer.terms.affine import Affine, Symbol
+from tapeless.tracer.terms.formulas import IndexNames, Operands, is_negative
+from tapeless.tracer.terms.printing import named_affine
+from tapeless.tracer.terms.solve import explicit
+from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use
+
+MOST_LETTERS = 26
+
+
+class NumPyNames(IndexNames):
+    """Names of indices as source has them: coefficients are multiplied."""
+
+    def index(self, a: Affine) -> str:
+        text = named_affine(Affine(a.constant, tuple([(v, c) for v, c in a.variables]), a.symbols), self)
+        if all(abs(c) == 1 for _, c in (*a.variables, *a.symbols)):
+            return text
+        pairs = [(self.variable(v), c) for v, c in a.variables] + [(self.symbol(s), c) for s, c in a.symbols]
+        parts = [f"{c} * {name}" for name, c in pairs] + ([str(a.constant)] if a.constant else [])
+        return " + ".join(parts)
+
+    def symbol(self, s: Symbol) -> str:
+        text = super().symbol(s)
+        return text if text == self.operand(s.operand) else f"np.{text}"
+
+
+def sum_source(
+    terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands
+) -> tuple[list[str], str]:
+    """Write a sum as source.
+
+    Args:
+      shapes: of the operands.
+    Returns: lines that come before, and the expression.
+    """
+    found = [x for t in terms if (x := explicit(t, shape)) is not None]
+    if not found:
+        return [], f"np.zeros({tuple(shape)})"
+    lines, parts = list[str](), list[str]()
+    for t in found:
+        before, text = _term_source(t, shape, shapes, operands)
+        lines += [x for x in before if x not in lines]
+        parts.append(text)
+    signs = [is_negative(t.coefficient) for t in found]
+    text = "".join([f"{' - ' if s else ' + '}{part}" for s, part in zip(signs, parts)])
+    return lines, text.removeprefix(" + ") if not signs[0] else "-" + text.removeprefix(" - ")
+
+
+def _term_source(
+    t: Term, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands
+) -> tuple[list[str], str]:
+    """Write a term, without the sign of its number."""
+    c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
+    call = einsum_call(t, len(shape), operands)
+    if call is not None:
+        return [], call if c == 1 else f"{c} * {call}"
+    names = NumPyNames(t, len(shape), operands)
+    all_names = [names.variable(v) for v in range(len(t.sizes))]
+    ranges = ", ".join([f"range({n})" for n in t.sizes])
+    lines = [f"{', '.join(all_names)}{',' if len(all_names) == 1 else ''} = np.ix_({ranges})"] if all_names else []
+    above = [_read(f, names, shapes) for f in t.factors if f.use is not Use.DIVIDED]
+    product = " * ".join(above if above and c == 1 else [str(c), *above])
+    product += "".join([f" / {_read(f, names, shapes)}" for f in t.factors if f.use is Use.DIVIDED])
+    conditions = [f"({_condition(b, names, shapes)})" for b in t.brackets]
+    if conditions:
+        product = f"np.where({' & '.join(conditions)}, {product}, 0)"
+    text = f"np.broadcast_to({product}, {tuple(t.sizes)})"
+    axes = tuple(range(len(shape), len(t.sizes)))
+    return lines, f"{text}.sum({axes})" if axes else text
+
+
+def einsum_call(t: Term, rank: int, operands: Operands) -> str | None:
+    """Write an explicit term, but for its number, as a call of `einsum`, or an operand; None if it is neither."""
+    variables = [a.variable for f in t.factors for a in f.access]
+    if t.brackets or None in variables or len(t.sizes) > MOST_LETTERS or set(range(len(t.sizes))) != set(variables):
+        return None
+    letters = [chr(ord("a") + v) for v in range(len(t.sizes))]
+    subscripts = ["".join([letters[a.variable or 0] for a in f.access]) for f in t.factors]
+    out = "".join(letters[:rank])
+    arrays = [_array(f, operands) for f in t.factors]
+    optimized = ", optimize=True" if len(arrays) > 2 else ""
+    if subscripts == [out] and t.factors[0].use is not Use.DIVIDED:
+        return arrays[0]
+    return f'np.einsum("{",".join(subscripts)}->{out}", {", ".join(arrays)}{optimized})' if t.factors else None
+
+
+def _array(f: Read, operands: Operands) -> str:
+    name = operands.names[f.operand]
+    return {Use.PLAIN: name, Use.CONJUGATED: f"np.conj({name})", Use.DIVIDED: f"1 / {name}"}[f.use]
+
+
+def _read(f: Read, names: IndexNames, shapes: Sequence[Sequence[int]]) -> str:
+    """Read an operand where it is; where brackets fail, anywhere."""
+    read = _indexed(names.operand(f.operand), f.access, shapes[f.operand], names)
+    return f"np.conj({read})" if f.use is Use.CONJUGATED else read
+
+
+def _indexed(name: str, access: Sequence[Affine], shape: Sequence[int], names: IndexNames) -> str:
+    indices = [
+        names.index(a) if a.variable is not None else f"np.clip({names.index(a)}, 0, {n - 1})"
+        for a, n in zip(access, shape)
+    ]
+    return f"{name}[{', '.join(indices)}]" if indices else name
+
+
+def _condition(b: Bracket, names: IndexNames, shapes: Sequence[Sequence[int]]) -> str:
+    if isinstance(b, Lookup):
+        read = _indexed(names.operand(b.operand), b.access, shapes[b.operand], names)
+        read = f"np.clip({read}, {b.limits[0]}, {b.limits[1]})" if b.limits else read
+        return f"{read} == {names.index(b.index)}"
+    return f"{names.index(b.index)} {'==' if isinstance(b, IsZero) else '>='} 0"
+
+
+def number_source(value: Any) -> str:
+    """Write a number of NumPy as a literal."""
+    return repr(value.item() if hasattr(value, "item") else value)
