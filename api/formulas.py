@@ -168,20 +168,20 @@ class Formulas:
             if isinstance(d.value, Computed):
                 lines.append(f"{name} = {computed_source(d.value, operands.names)}")
             else:
-                lines += self._assignment(name, d.value, d.aval)
+                lines.append(self._assignment(name, d.value, d.aval))
         names = [f"gradient_{name}" if name else "derivative" for name in self.results]
         for name, (terms, aval) in zip(names, self._sums, strict=True):
-            lines += self._assignment(name, terms, aval)
+            lines.append(self._assignment(name, terms, aval))
         head = ", ".join([*arguments, *(["*", *others] if others else [])])
         body = "".join([f"    {line}\n" for line in [*lines, f"return {', '.join(names)}"]])
         return f"import numpy as np\n\n\ndef {'gradient' if self.results[0] else 'derivative'}({head}):\n{body}"
 
-    def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> list[str]:
+    def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> str:
         """Write an assignment, of the real part where terms add up to a real number."""
-        before, text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands)
+        text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands)
         given = [self.form.avals[f.operand] for t in terms for f in t.factors]
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
-        return [*before, f"{name} = np.real({text})" if is_complex else f"{name} = {text}"]
+        return f"{name} = np.real({text})" if is_complex else f"{name} = {text}"
 
     def einsum(self) -> str:
         """Write the formulas as calls of `einsum`, a line for each array.
@@ -195,8 +195,8 @@ class Formulas:
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
         names = [*self.defined, *[f"gradient_{name}" if name else "derivative" for name in self.results]]
         for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
-            before, text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands)
-            if before or "np.broadcast_to" in text:
+            text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands)
+            if "np.broadcast_to" in text:
                 raise NotImplementedError(f"einsum: {formula(terms, aval.shape, operands)} has brackets: use numpy().")
             lines.append(text if self.is_single and len(names) == 1 else f"{name} = {text}")
         return "\n".join(lines)

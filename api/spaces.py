@@ -124,5 +124,5 @@ def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
         if not gap <= tolerance:
             raise ValueError(
                 f"{name} has not the symmetry that is declared, {symmetry_text(name, s)}: they differ by {gap:.3g}.\n"
-                f"  Give a {name} that has it, leave it out of the symmetries, or do not check with check=False."
+                "  Give an array that has it, do not declare it, or leave the check out with check=False."
             )

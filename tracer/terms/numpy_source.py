@@ -28,49 +28,39 @@ class NumPyNames(IndexNames):
         return text if text == self.operand(s.operand) else f"np.{text}"
 
 
-def sum_source(
-    terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands
-) -> tuple[list[str], str]:
-    """Write a sum as source.
+def sum_source(terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands) -> str:
+    """Write a sum as an expression.
 
     Args:
       shapes: of the operands.
-    Returns: lines that come before, and the expression.
     """
     found = [x for t in terms if (x := explicit(t, shape)) is not None]
-    if not found:
-        return [], f"np.zeros({tuple(shape)})"
-    lines, parts = list[str](), list[str]()
-    for t in found:
-        before, text = _term_source(t, shape, shapes, operands)
-        lines += [x for x in before if x not in lines]
-        parts.append(text)
-    signs = [is_negative(t.coefficient) for t in found]
-    text = "".join([f"{' - ' if s else ' + '}{part}" for s, part in zip(signs, parts)])
-    return lines, text.removeprefix(" + ") if not signs[0] else "-" + text.removeprefix(" - ")
+    parts = [_term_source(t, len(shape), shapes, operands) for t in found]
+    text = "".join([f"{' - ' if is_negative(t.coefficient) else ' + '}{part}" for t, part in zip(found, parts)])
+    if not text:
+        return f"np.zeros({tuple(shape)})"
+    return text.removeprefix(" + ") if text.startswith(" + ") else "-" + text.removeprefix(" - ")
 
 
-def _term_source(
-    t: Term, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands
-) -> tuple[list[str], str]:
+def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str:
     """Write a term, without the sign of its number."""
     c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
-    call = einsum_call(t, len(shape), operands)
+    call = einsum_call(t, rank, operands)
     if call is not None:
-        return [], call if c == 1 else f"{c} * {call}"
-    names = NumPyNames(t, len(shape), operands)
-    all_names = [names.variable(v) for v in range(len(t.sizes))]
-    ranges = ", ".join([f"range({n})" for n in t.sizes])
-    lines = [f"{', '.join(all_names)}{',' if len(all_names) == 1 else ''} = np.ix_({ranges})"] if all_names else []
+        return call if c == 1 else f"{c} * {call}"
+    names = NumPyNames(t, rank, operands)
     above = [_read(f, names, shapes) for f in t.factors if f.use is not Use.DIVIDED]
     product = " * ".join(above if above and c == 1 else [str(c), *above])
     product += "".join([f" / {_read(f, names, shapes)}" for f in t.factors if f.use is Use.DIVIDED])
     conditions = [f"({_condition(b, names, shapes)})" for b in t.brackets]
     if conditions:
         product = f"np.where({' & '.join(conditions)}, {product}, 0)"
-    text = f"np.broadcast_to({product}, {tuple(t.sizes)})"
-    axes = tuple(range(len(shape), len(t.sizes)))
-    return lines, f"{text}.sum({axes})" if axes else text
+    box = f"np.broadcast_to({product}, {tuple(t.sizes)})"
+    axes = tuple(range(rank, len(t.sizes)))
+    text = f"{box}.sum({axes})" if axes else box
+    indices = ", ".join([names.variable(v) for v in range(len(t.sizes))])
+    ranges = ", ".join([f"range({n})" for n in t.sizes])
+    return f"(lambda {indices}: {text})(*np.ix_({ranges}))" if indices else text
 
 
 def einsum_call(t: Term, rank: int, operands: Operands) -> str | None:
