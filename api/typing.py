@@ -9,9 +9,10 @@ from tapeless.tracer.late_imports import imported_late as _imported_late
 
 if _typing.TYPE_CHECKING:
     from tapeless.tracer.array import ArrayLike
+    from tapeless.tracer.dtypes import DTypeLike
 else:
-    ArrayLike = Array | _np.ndarray | _np.generic | bool | int | float | complex  # isinstance takes it, too
-DTypeLike: _typing.TypeAlias = _np.dtype | type | str
+    ArrayLike = Array | _np.ndarray | _np.generic | bool | int | float | complex  # isinstance takes it
+    DTypeLike = _np.dtype | type | str
 Key: _typing.TypeAlias = Array  # of random numbers: an array of dtype key<fry>, which `random.key` makes
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Key"]

@@ -157,6 +157,9 @@ def arguments_and_results() -> None:
     assert_type(tnp.atleast_1d(x, 2.0), list[Array])
     assert_type(x[0].at[1].set(2.0) @ params.w, Array)
     assert_type(np.ndim(x), int)
+    assert_type(tnp.zeros(3, tnp.float32), Array)
+    assert_type(tl.random.normal(tl.random.key(0), (3,), x.dtype), Array)
+    tnp.zeros(3, 32)  # type: ignore
     tnp.sin("wrong")  # type: ignore
     tnp.sum([1.0, 2.0])  # type: ignore
     tl.lax.add(x, None)  # type: ignore

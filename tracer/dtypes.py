@@ -10,7 +10,7 @@ whatever the default width; NumPy scalars are weak, of their own width, which sh
 
 from collections.abc import Collection, Iterable
 from functools import cache, reduce
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +19,11 @@ from tapeless.tracer.config import config
 from tapeless.tracer.errors import TypePromotionError
 from tapeless.tracer.extended_dtypes import KEY, KeyDType, extended, prng_key
 
+if TYPE_CHECKING:
+    DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str
+else:
+    DTypeLike = NewType("DTypeLike", object)  # the name alone: `help` shows it
+    DTypeLike.__module__ = "tapeless.typing"
 DType: TypeAlias = np.dtype[Any]
 
 float0: DType = np.dtype([("float0", np.void, 0)])

@@ -14,6 +14,7 @@ import numpy as np
 from tapeless.tracer import dtypes, random
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.prng_keys import shape_of_result, split
 from tapeless.tracer.random_arguments import Shape
 from tapeless.tracer.random_matrices import orthogonal as random_orthogonal
@@ -32,17 +33,17 @@ class Initializer(Protocol):
 # ---- one number, and plain distributions ---------------------------------------------------------------------
 
 
-def zeros(key: Any, shape: Shape, dtype: Any = None, out_sharding: None = None) -> Array:
+def zeros(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """Make zeros [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.zeros(shape, dtype), key, shape, dtype, out_sharding)
 
 
-def ones(key: Any, shape: Shape, dtype: Any = None, out_sharding: None = None) -> Array:
+def ones(key: Any, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None) -> Array:
     """Make ones [*shape], of the default float if `dtype` is None; the key is not used."""
     return _drawn(lambda key, shape, dtype: tnp.ones(shape, dtype), key, shape, dtype, out_sharding)
 
 
-def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that fills arrays with `value`, which is broadcast to them.
 
     Args:
@@ -51,17 +52,19 @@ def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
     return _initializer(lambda key, shape, dtype: tnp.full(shape, value, dtype), dtype)
 
 
-def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws uniformly from [0, scale)."""
     return _initializer(lambda key, shape, dtype: random.uniform(key, shape, dtype) * tnp.array(scale, dtype), dtype)
 
 
-def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: float = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer that draws normal numbers of this standard deviation, complex ones for a complex dtype."""
     return _initializer(lambda key, shape, dtype: random.normal(key, shape, dtype) * tnp.array(stddev, dtype), dtype)
 
 
-def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0, upper: float = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: float = 1e-2, dtype: DTypeLike | None = None, lower: float = -2.0, upper: float = 2.0
+) -> Initializer:
     """Make an initializer that draws normal numbers between `lower` and `upper`, and multiplies them with `stddev`.
 
     Their standard deviation is less than `stddev`, since the tails are cut off.
@@ -83,7 +86,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Make an initializer whose variance is `scale` over the number of connections that `mode` says.
 
@@ -212,7 +215,7 @@ kaiming_normal = he_normal
 # ---- orthogonal ----------------------------------------------------------------------------------------------
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer of matrices with orthonormal columns, or rows where those are fewer, times `scale`.
 
     Args:
@@ -233,7 +236,7 @@ def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> 
     return _initializer(draw, dtype)
 
 
-def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """Make an initializer of convolutions that are an orthogonal matrix at the middle of the window, 0 elsewhere.
 
     The shape is that of one to three axes of the window, then inputs, then outputs, which are not fewer.

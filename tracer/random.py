@@ -15,6 +15,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.bits import bitcast_convert_type
@@ -43,7 +44,7 @@ from tapeless.tracer.types import aval_of
 # ---- bits and uniform numbers --------------------------------------------------------------------------------
 
 
-def bits(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def bits(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Random bits, as unsigned integers of `dtype`; of the default width if None.
 
     Raises: TypeError if `key` is not one key or `dtype` not unsigned.
@@ -61,7 +62,7 @@ def _bits(words: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def uniform(
-    key: KeyLike, shape: Shape = (), dtype: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
+    key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Array:
     """Numbers from `minval` up to, without, `maxval`.
 
@@ -96,7 +97,7 @@ def _unit(words: Any, shape: Shape, dtype: Any) -> Array:
 # ---- integers, choices, orders -------------------------------------------------------------------------------
 
 
-def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: Any = None) -> Array:
+def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """Integers from `minval` up to, without, `maxval`; `minval` where there are none between.
 
     Args:
@@ -173,7 +174,7 @@ def _bernoulli(words: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Ar
     return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 
-def rademacher(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def rademacher(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """-1 or 1, equally likely; a default integer if `dtype` is None. Raises: TypeError if `key` is not one key."""
     words, sizes, by = request("rademacher", key, shape, None, "f")
     dtype = dtypes.canonical(int if dtype is None else dtype)
@@ -320,7 +321,7 @@ def _distinct_categorical(words: Any, logits: Any, *, axis: int, shape: Shape, m
 # ---- distributions on the line -------------------------------------------------------------------------------
 
 
-def normal(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def normal(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Standard normal numbers; complex ones have independent parts of variance 1/2.
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point or complex.
@@ -341,7 +342,7 @@ def _normal(words: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def truncated_normal(
-    key: KeyLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: Any = None
+    key: KeyLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Standard normal numbers, given that they are between `lower` and `upper`.
 
@@ -367,7 +368,7 @@ def _truncated_normal(words: Any, lower: Any, upper: Any, *, shape: Shape, dtype
     return tnp.clip(_sqrt2(dtype) * erf_inv(u), first, last)
 
 
-def exponential(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def exponential(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     words, sizes, dtype = request("exponential", key, shape, dtype, "f")
     return _exponential(words, shape=sizes, dtype=dtype)
@@ -378,7 +379,7 @@ def _exponential(words: Any, *, shape: Shape, dtype: Any) -> Array:
     return -tnp.log1p(-_unit(words, shape, dtype))
 
 
-def gumbel(key: KeyLike, shape: Shape = (), dtype: Any = None, mode: str | None = None) -> Array:
+def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
     """Gumbel numbers, -log(-log u).
 
     Args:
@@ -403,7 +404,7 @@ def _gumbel(words: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
     return -tnp.log(-tnp.log1p(-u))
 
 
-def laplace(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     words, sizes, dtype = request("laplace", key, shape, dtype, "f")
     return _laplace(words, shape=sizes, dtype=dtype)
@@ -415,7 +416,7 @@ def _laplace(words: Any, *, shape: Shape, dtype: Any) -> Array:
     return tnp.sign(u) * tnp.log1p(-tnp.abs(u))
 
 
-def logistic(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     words, sizes, dtype = request("logistic", key, shape, dtype, "f")
     return _logistic(words, shape=sizes, dtype=dtype)
@@ -427,7 +428,7 @@ def _logistic(words: Any, *, shape: Shape, dtype: Any) -> Array:
     return tnp.log(u) - tnp.log1p(-u)
 
 
-def cauchy(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def cauchy(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     words, sizes, dtype = request("cauchy", key, shape, dtype, "f")
     return _cauchy(words, shape=sizes, dtype=dtype)

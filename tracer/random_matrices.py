@@ -1,15 +1,14 @@
 """Random matrices: names of `jax.random`, and its bits."""
 
-from typing import Any
-
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.decompositions import qr
 from tapeless.tracer.random import normal
 from tapeless.tracer.random_arguments import KeyLike, Shape, count_of, request
 
 
-def orthogonal(key: KeyLike, n: int, shape: Shape = (), dtype: Any = None, m: int | None = None) -> Array:
+def orthogonal(key: KeyLike, n: int, shape: Shape = (), dtype: DTypeLike | None = None, m: int | None = None) -> Array:
     """Draw matrices with orthonormal columns, or rows where those are fewer, uniformly.
 
     Args:

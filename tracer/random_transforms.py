@@ -12,6 +12,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.decompositions import cholesky, eigh, svd
 from tapeless.tracer.primitives.elementwise import convert_element_type, integer_pow
 from tapeless.tracer.primitives.operands import shape_of
@@ -53,7 +54,9 @@ def two(words: Any) -> tuple[Any, Any]:
 # ---- of normal numbers ---------------------------------------------------------------------------------------
 
 
-def lognormal(key: KeyLike, sigma: ArrayLike = 1.0, shape: Shape | None = None, dtype: Any = None) -> Array:
+def lognormal(
+    key: KeyLike, sigma: ArrayLike = 1.0, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Exponentials of normal numbers of mean 0 and standard deviation `sigma`.
 
     Args:
@@ -72,7 +75,7 @@ def _lognormal(words: Any, sigma: Any, *, shape: Shape, dtype: Any) -> Array:
     return tnp.exp(normal(words, shape, dtype) * spread(sigma, shape, dtype))
 
 
-def maxwell(key: KeyLike, shape: Shape = (), dtype: Any = None) -> Array:
+def maxwell(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Lengths of three independent standard normal numbers.
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point.
@@ -87,7 +90,9 @@ def _maxwell(words: Any, *, shape: Shape, dtype: Any) -> Array:
     return tnp.sqrt(tnp.sum(x * x, -1))
 
 
-def double_sided_maxwell(key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def double_sided_maxwell(
+    key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
+) -> Array:
     """loc + scale x, for Maxwell numbers x of either sign.
 
     Args:
@@ -111,7 +116,7 @@ def _double_sided_maxwell(words: Any, loc: Any, scale: Any, *, shape: Shape, dty
     return signed * spread(scale, shape, dtype) + spread(loc, shape, dtype)
 
 
-def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Inverse Gaussian numbers of scale 1.
 
     Args:
@@ -140,7 +145,7 @@ def multivariate_normal(
     mean: ArrayLike,
     cov: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
 ) -> Array:
     """Normal vectors with this mean and covariance.
@@ -194,7 +199,7 @@ def _root(cov: Array, method: str) -> Array:
 # ---- of uniform and exponential numbers ----------------------------------------------------------------------
 
 
-def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Pareto numbers, from 1 on, of density b x**(-b - 1).
 
     Args:
@@ -212,7 +217,7 @@ def _pareto(words: Any, b: Any, *, shape: Shape, dtype: Any) -> Array:
     return tnp.exp(exponential(words, shape, dtype) / spread(b, shape, dtype))
 
 
-def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Lengths of two independent normal numbers of standard deviation `scale`.
 
     Args:
@@ -231,7 +236,12 @@ def _rayleigh(words: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def triangular(
-    key: KeyLike, left: ArrayLike, mode: ArrayLike, right: ArrayLike, shape: Shape | None = None, dtype: Any = None
+    key: KeyLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Numbers from `left` to `right` whose density rises up to `mode` and falls from there, both on a line.
 
@@ -255,7 +265,7 @@ def _triangular(words: Any, left: Any, mode: Any, right: Any, *, shape: Shape, d
 
 
 def weibull_min(
-    key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape | None = None, dtype: Any = None
+    key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Weibull numbers: the `concentration`-th power of x / scale is exponential.
 
@@ -275,7 +285,7 @@ def _weibull_min(words: Any, scale: Any, concentration: Any, *, shape: Shape, dt
     return (-tnp.log1p(-uniform(words, shape, dtype))) ** power * spread(scale, shape, dtype)
 
 
-def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of trials until one succeeds, each with probability p.
 
     Args:

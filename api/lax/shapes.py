@@ -8,6 +8,7 @@ import numpy as np
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.primitives.contraction import transposed_padding
 from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from tapeless.tracer.primitives.elementwise import copy
@@ -71,7 +72,7 @@ def stage(x: ArrayLike, /) -> Array:
     return copy(x)
 
 
-def empty(shape: int | Shape, dtype: Any, *, out_sharding: None = None) -> Array:
+def empty(shape: int | Shape, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
     """An array whose elements nobody relies on: zeros. Raises: NotImplementedError for a sharding."""
     if out_sharding is not None:
         raise NotImplementedError(f"empty: out_sharding={out_sharding!r} is not supported, only None.")

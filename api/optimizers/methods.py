@@ -23,13 +23,14 @@ from tapeless.optimizers.transformation import (
 )
 from tapeless.optimizers.zoom import scale_by_zoom_linesearch
 from tapeless.tracer.array import ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 
 
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: ArrayLike | None = None,
     nesterov: bool = False,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Descend along the gradient, with momentum if it is given.
 
@@ -57,7 +58,7 @@ def adam(
     b2: ArrayLike = 0.999,
     eps: ArrayLike = 1e-8,
     eps_root: ArrayLike = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
@@ -72,7 +73,7 @@ def adamw(
     b2: ArrayLike = 0.999,
     eps: ArrayLike = 1e-8,
     eps_root: ArrayLike = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: Any = None,
     *,
@@ -87,7 +88,7 @@ def lion(
     learning_rate: ScalarOrSchedule,
     b1: ArrayLike = 0.9,
     b2: ArrayLike = 0.99,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Any = None,
 ) -> GradientTransformationExtraArgs:

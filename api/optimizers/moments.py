@@ -8,6 +8,7 @@ from tapeless.optimizers.transformation import Updates, map_updates
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.types import aval_of
 
 
@@ -34,7 +35,7 @@ def safe_increment(count: ArrayLike) -> Array:
     return tnp.where(count < most, count + tnp.array(1, count.dtype), most)
 
 
-def zeros_like(params: Any, dtype: Any = None) -> Any:
+def zeros_like(params: Any, dtype: DTypeLike | None = None) -> Any:
     """Make zeros of the shapes of arrays, and of their dtypes if none is given."""
     return map_updates(lambda p: tnp.zeros_like(p, dtype=dtype), params)
 
@@ -49,7 +50,7 @@ def real_dtype(x: Any) -> Any:
     return dtypes.real_part_dtype(dtype_of(x))
 
 
-def cast(tree: Any, dtype: Any) -> Any:
+def cast(tree: Any, dtype: DTypeLike | None) -> Any:
     """Convert arrays to a dtype; None leaves them as they are."""
     return tree if dtype is None else map_updates(lambda x: x.astype(dtype), tree)
 

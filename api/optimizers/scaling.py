@@ -36,6 +36,7 @@ from tapeless.optimizers.transformation import (
 from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.primitives.elementwise import rsqrt
 
 
@@ -106,7 +107,9 @@ class WeightDecaySchedule(NamedTuple):
     count: Any  # int32[]
 
 
-def trace(decay: ArrayLike, nesterov: bool = False, accumulator_dtype: Any = None) -> GradientTransformation:
+def trace(
+    decay: ArrayLike, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
+) -> GradientTransformation:
     """Accumulate gradients: m = g + decay m, which is momentum.
 
     Args:
@@ -135,7 +138,7 @@ def scale_by_adam(
     b2: ArrayLike = 0.999,
     eps: ArrayLike = 1e-8,
     eps_root: ArrayLike = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
 ) -> GradientTransformation:
@@ -170,7 +173,9 @@ def scale_by_adam(
     return GradientTransformation(init, update)
 
 
-def scale_by_lion(b1: ArrayLike = 0.9, b2: ArrayLike = 0.99, mu_dtype: Any = None) -> GradientTransformation:
+def scale_by_lion(
+    b1: ArrayLike = 0.9, b2: ArrayLike = 0.99, mu_dtype: DTypeLike | None = None
+) -> GradientTransformation:
     """Give the sign of an interpolation between gradient and momentum.
 
     Args:

@@ -17,6 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import convert_element_type, stop_gradient
 from tapeless.tracer.primitives.operands import ndim, shape_of
@@ -34,7 +35,7 @@ _BEYOND_STIRLING = (
 )  # fmt: skip
 
 
-def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of events where `lam` are expected.
 
     Args:
@@ -105,7 +106,9 @@ def _transformed_rejection(words: Any, lam: Any) -> Array:
     return _until_accepted(words, lam, attempt)
 
 
-def binomial(key: KeyLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def binomial(
+    key: KeyLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of successes among n trials, each with probability p.
 
     Args:
@@ -190,7 +193,7 @@ def multinomial(
     p: ArrayLike,
     *,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
     """Counts of each of m outcomes among n trials.

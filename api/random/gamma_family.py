@@ -16,6 +16,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer.activations import softmax
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import random_gamma_grad
@@ -25,7 +26,7 @@ from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, co
 from tapeless.tracer.random_transforms import request_with, spread, two
 
 
-def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Gamma numbers of scale 1, of density x**(a - 1) exp(-x) / Gamma(a).
 
     Args:
@@ -40,7 +41,7 @@ def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: Any = N
     return _gamma(spread(a, sizes, dtype), words)
 
 
-def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Logarithms of gamma numbers, finite for a small `a`, too, of which `gamma` would be 0.
 
     Args:
@@ -124,7 +125,7 @@ def _accepted(words: Any, d: Any) -> Array:
 # ---- functions of gamma numbers ------------------------------------------------------------------------------
 
 
-def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Beta numbers, of density proportional to x**(a - 1) (1 - x)**(b - 1) between 0 and 1.
 
     Args:
@@ -141,7 +142,7 @@ def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, d
     return share_a / (share_a + share_b)
 
 
-def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Dirichlet vectors: gamma numbers of shapes `alpha`, divided by their sum.
 
     Args:
@@ -160,7 +161,7 @@ def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype:
     return softmax(loggamma(words, spread(alpha, (*sizes, n), dtype)), -1)
 
 
-def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Sums of `df` squares of standard normal numbers; df need not be an integer.
 
     Args:
@@ -173,7 +174,9 @@ def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: An
     return tnp.exp(loggamma(words, spread(df, sizes, dtype) / 2)) * 2
 
 
-def f(key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def f(
+    key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Ratios of two chi-squared numbers, each divided by its degrees of freedom.
 
     Args:
@@ -188,7 +191,7 @@ def f(key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = No
     return (chisquare(for_num, above, None, dtype) / above) / (chisquare(for_den, below, None, dtype) / below)
 
 
-def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: Any = None) -> Array:
+def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
     """Student's t: normal numbers divided by the root of a chi-squared number over its degrees of freedom.
 
     Args:
@@ -203,7 +206,7 @@ def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: Any = None
     return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half))
 
 
-def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: Any = None) -> Array:
+def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Numbers of density proportional to exp(-|x|**p).
 
     Args:
@@ -218,7 +221,7 @@ def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: Any
     return rademacher(for_sign, sizes, dtype) * gamma(for_length, inverse, sizes, dtype) ** inverse
 
 
-def ball(key: KeyLike, d: int, p: float = 2, shape: Shape = (), dtype: Any = None) -> Array:
+def ball(key: KeyLike, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Points uniform in the unit ball of the p-norm, of `d` dimensions.
 
     Args:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import absolute, real, select
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact, promoted_inexact_dtypes, stretched
@@ -25,7 +26,7 @@ def cov(
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Estimate covariances of variables, the rows of m and y (columns if not `rowvar`), with denominator n - 1.
 
@@ -109,7 +110,7 @@ def _products(x: Array, y: Array) -> Array:
     return dot_general(x, conjugate, (((1,), (1,)), ((), ())))
 
 
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
     """Correlations of variables: their covariances divided by their standard deviations, clipped to [-1, 1]."""
     c = cov(x, y, rowvar, dtype=dtype)
     return lax.div(c, c) if not c.ndim else _correlations(c)

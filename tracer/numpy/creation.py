@@ -10,6 +10,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.incoming import exact, incoming_number, narrowed
@@ -41,7 +42,7 @@ _SEQUENCES = (list, tuple, range)
 
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
@@ -89,7 +90,7 @@ def _is_buffer(x: Any) -> bool:
 
 
 def asarray(
-    a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
+    a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
 ) -> Array:
     """`array`, without a copy where that is possible, unless `copy` is true.
 
@@ -165,12 +166,12 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return lax.copy(array_operand("copy", a))
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """The vector of elements of `dtype` in a buffer of bytes."""
     return as_array(exact(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset)))
 
 
-def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
     """`function` of the arrays of indices along each axis of `shape`."""
     return function(*indices(_shape("fromfunction", shape), dtype), **kwargs)
 
@@ -178,22 +179,22 @@ def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: Any = flo
 # ---- constants -----------------------------------------------------------------------------------------------
 
 
-def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
+def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array of zeros, of the default float if no dtype is given; for a key dtype, of keys with zero words."""
     return core.placed(_constant("zeros", shape, 0, dtype), device)
 
 
-def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
+def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """An array of ones, of the default float if no dtype is given."""
     return core.placed(_constant("ones", shape, 1, dtype), device)
 
 
-def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """An array of any elements: zeros."""
     return core.placed(_constant("empty", shape, 0, dtype), device)
 
 
-def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, device: Any = None) -> Array:
+def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`; weak if `fill_value` is.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
@@ -203,23 +204,27 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: Any = None, *, device: Any 
     return core.placed(_filled(value, _shape("full", shape)), device)
 
 
-def zeros_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
+def zeros_like(
+    a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
+) -> Array:
     """An array of zeros with the shape and dtype of a."""
     return core.placed(_zeros_like(a, dtype, shape), device)
 
 
-def ones_like(a: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
+def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None) -> Array:
     """An array of ones with the shape and dtype of a."""
     return full_like(a, 1, dtype, shape, device=device)
 
 
-def empty_like(prototype: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None) -> Array:
+def empty_like(
+    prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
+) -> Array:
     """An array of any elements, zeros, with the shape and dtype of `prototype`."""
     return core.placed(_zeros_like(prototype, dtype, shape), device)
 
 
 def full_like(
-    a: Any, fill_value: ArrayLike, dtype: Any = None, shape: Shape | None = None, *, device: Any = None
+    a: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
     """An array of copies of `fill_value` converted to the shape and dtype of a, which may be any thing that has these.
 
@@ -273,7 +278,9 @@ def _shape(name: str, shape: Shape) -> tuple[int, ...]:
 # ---- ranges --------------------------------------------------------------------------------------------------
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None) -> Array:
+def arange(
+    start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *, device: Any = None
+) -> Array:
     """start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
 
     The arguments must be known.
@@ -327,7 +334,7 @@ def linspace(
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Any = None,
@@ -340,8 +347,8 @@ def linspace(
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
-    dtype = low.dtype if dtype is None else dtypes.canonical(dtype)
-    found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=dtype, axis=axis), device)
+    own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)
+    found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=own, axis=axis), device)
     gaps = count - 1 if endpoint else count
     return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
 
@@ -387,7 +394,7 @@ def logspace(
     num: int = 50,
     endpoint: bool = True,
     base: ArrayLike = 10.0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
     """`num` numbers from base^start to base^stop, in equal ratios."""
@@ -398,7 +405,12 @@ def logspace(
 
 
 def geomspace(
-    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
 ) -> Array:
     """`num` numbers from start to stop in equal ratios; both of one sign."""
     low, high = _ends("geomspace", start, stop, dtype)
@@ -441,7 +453,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     return [broadcast_in_dim(x, shape, (axis,)) for x, axis in zip(vectors, axes, strict=True)]
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """Arrays of indices along each axis of `dimensions`, stacked; a tuple of thin ones if `sparse`.
 
     Raises: OverflowError if the last index does not fit `dtype`.

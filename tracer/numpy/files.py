@@ -7,6 +7,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.promotion import array_operand, as_array
@@ -52,7 +53,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return asarray(found.view(_BFLOAT16) if found.dtype == _UNNAMED else found)
 
 
-def fromfile(file: Any, dtype: Any = None, count: int = -1, sep: str = "", offset: int = 0) -> Array:
+def fromfile(file: Any, dtype: DTypeLike | None = None, count: int = -1, sep: str = "", offset: int = 0) -> Array:
     """Read a vector from a file of bare elements, or of text, as `numpy.fromfile` does; now, also while tracing.
 
     Args:
@@ -65,7 +66,7 @@ def fromfile(file: Any, dtype: Any = None, count: int = -1, sep: str = "", offse
     return as_array(exact(np.fromfile(file, dtypes.canonical(dtype or float), count, sep, offset=offset)))
 
 
-def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
+def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
     """The vector of the numbers that an iterator gives, as `numpy.fromiter` does.
 
     Args:
@@ -75,7 +76,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
     return as_array(exact(np.fromiter(iter, dtypes.canonical(dtype), count)))
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """Read a vector from the numbers in a text, as `numpy.fromstring` does.
 
     Args:

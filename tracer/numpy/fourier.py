@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import conj
 from tapeless.tracer.numpy.promotion import cast, number_operand
@@ -193,7 +194,7 @@ def irfft2(
 # ---- where the bins are --------------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """List the frequencies of the bins of `fft`: 0, 1, .., -2, -1 over n d; the negative ones are the greater half.
 
     Args:
@@ -209,7 +210,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: Any = None
     return _over_time("fftfreq", lax.sub(turned, n // 2), n, d, dtype, device)
 
 
-def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """List the frequencies of the bins of `rfft`: 0, 1, .., n // 2 over n d.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import add, clip, multiply, remainder, select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.creation import arange, asarray, linspace, meshgrid
@@ -147,7 +148,12 @@ def _unravel(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(
-    multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
+    multi_index: Sequence[ArrayLike],
+    dims: Sequence[int],
+    mode: str = "raise",
+    order: str = "C",
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Positions in the flat array of shape `dims` of positions along each axis.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.indexing import getitem
 from tapeless.tracer.numpy.logic import greater_equal
 from tapeless.tracer.numpy.promotion import (
@@ -32,7 +33,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 # ---- joining -------------------------------------------------------------------------------------------------
 
 
-def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: Any = None) -> Array:
+def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """Arrays one after another along `axis`; their elements as one vector if it is None.
 
     Raises: ValueError if there are none, or shapes differ in other axes; all are named.
@@ -69,7 +70,9 @@ def _listed(xs: Sequence[Array]) -> str:
     return ", ".join(str(aval_of(x)) for x in xs)
 
 
-def stack(arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+def stack(
+    arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays of one shape side by side along a new axis, at this place of the result.
 
     Raises: ValueError if there are none, or shapes differ; all are named.
@@ -87,18 +90,18 @@ def _stack(*xs: Array, axis: int) -> Array:
     return shapes.concatenate([expand_dims(x, (axis,)) for x in xs], axis)
 
 
-def vstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Arrays below one another: joined along the first axis, vectors as rows."""
     return concatenate([atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
 
 
-def hstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Arrays side by side: joined along the second axis, vectors along the first."""
     xs = [atleast_1d(x) for x in _parts("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
-def dstack(tup: Sequence[ArrayLike] | Array, dtype: Any = None) -> Array:
+def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Arrays joined along the third axis."""
     return concatenate([atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
 

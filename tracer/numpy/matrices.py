@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import AtIndexer
@@ -32,7 +33,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 # ---- identity and triangles ----------------------------------------------------------------------------------
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """The N x M matrix with ones on diagonal k, above the main one if positive."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
     return core.placed(_eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype), device)
@@ -49,12 +50,12 @@ def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
     return (lax.add(rows, k) if k else rows), broadcasted_iota(np.int32, shape[-2:], 1)
 
 
-def identity(n: int, dtype: Any = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The n x n identity matrix."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
     dtype = dtypes.canonical("float32" if dtype is None else dtype)
     return _tri(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
@@ -194,7 +195,9 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return _diag(reshape(x, (x.size,)), k=int(k))
 
 
-def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Array:
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
     """Sum of the diagonal of the matrices in two axes of a.
 
     Raises: ValueError if the axes are the same, or a has fewer than two; TypeError if there is no such dtype.

@@ -11,6 +11,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
 from tapeless.tracer.numpy.arithmetic import add as add_arrays
 from tapeless.tracer.numpy.arithmetic import maximum, minimum, multiply, subtract
@@ -38,7 +39,7 @@ Axis = int | Sequence[int] | None
 def sum(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -58,7 +59,7 @@ def sum(
 def prod(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -279,20 +280,20 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 # ---- cumulative ----------------------------------------------------------------------------------------------
 
 
-def cumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Sums of the elements up to and including each, along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
-def cumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Products of the elements up to and including each, along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)
     return _cumulative("cumprod", a, axis, dtype, reduction.cumprod)
 
 
 def cumulative_sum(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Sums of the elements up to and including each along an axis, which vectors need not name.
 
@@ -307,7 +308,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
     """Products of the elements up to and including each along an axis; see `cumulative_sum`. It may begin with 1."""
     return _running("cumulative_prod", x, axis, dtype, include_initial, reduction.cumprod, 1)
@@ -347,7 +348,7 @@ def _accumulate(primitive: Any, x: Array, axis: int) -> Array:
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -361,7 +362,7 @@ def nansum(
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -410,13 +411,13 @@ def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
     return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
 
 
-def nancumsum(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumsum` with nan counted as 0."""
     check_no_out("nancumsum", out)
     return cumsum(without_nan("nancumsum", a, 0), axis, dtype)
 
 
-def nancumprod(a: ArrayLike, axis: int | None = None, dtype: Any = None, out: None = None) -> Array:
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumprod` with nan counted as 1."""
     check_no_out("nancumprod", out)
     return cumprod(without_nan("nancumprod", a, 1), axis, dtype)

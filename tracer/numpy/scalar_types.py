@@ -10,6 +10,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.extended_dtypes import extended, prng_key
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.primitives.operands import canonical_axes
@@ -145,7 +146,7 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
     """Tell whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or a tuple."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     own = dtypes.canonical(dtype)
@@ -178,12 +179,12 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
     return builtins.bool(dtypes.can_cast(aval_of(from_).dtype if is_arraylike(from_) else from_, to, casting))
 
 
-def finfo(dtype: Any) -> Any:
+def finfo(dtype: DTypeLike) -> Any:
     """Limits of a floating-point dtype: eps, max, min, tiny, bits, ..."""
     return dtypes.finfo(dtype)
 
 
-def iinfo(dtype: Any) -> Any:
+def iinfo(dtype: DTypeLike) -> Any:
     """Limits of an integer dtype: min, max, bits."""
     return dtypes.iinfo(dtype)
 
@@ -222,7 +223,7 @@ def isrealobj(x: Any) -> builtins.bool:
     return not iscomplexobj(x)
 
 
-def astype(x: Any, /, dtype: Any, *, copy: builtins.bool = False, device: Any = None) -> Array:
+def astype(x: Any, /, dtype: DTypeLike, *, copy: builtins.bool = False, device: Any = None) -> Array:
     """x with elements of another dtype, a copy in any case if `copy`: as NumPy's, it does not complain.
 
     Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that

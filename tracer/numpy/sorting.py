@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, select
 from tapeless.tracer.numpy.at import AtIndexer
@@ -71,7 +72,7 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Positions that sort a along `axis`, of the flat array if None; elements that compare equal stay in order.
 

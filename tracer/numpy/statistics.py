@@ -8,6 +8,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy import reductions
 from tapeless.tracer.numpy.arithmetic import select, subtract
 from tapeless.tracer.numpy.logic import choose_between
@@ -32,7 +33,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, expand_dims, full
 def mean(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
@@ -116,7 +117,7 @@ def weights_along(name: str, x: Array, w: Array, axis: Axis) -> Array:
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     where: ArrayLike | None = None,
@@ -143,7 +144,7 @@ def _numbers_among(name: str, a: ArrayLike, where: ArrayLike | None) -> tuple[Ar
 def var(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -223,7 +224,7 @@ def _general_variance(x: Array, axes: tuple[int, ...], ddof: float, keepdims: bo
 def std(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -242,7 +243,7 @@ def std(
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -259,7 +260,7 @@ def nanvar(
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy import contraction, matrices
 from tapeless.tracer.numpy.decompositions import matrix_operand, svdvals
 from tapeless.tracer.numpy.matrices import eye
@@ -244,7 +245,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     return matrices.diagonal(x, offset, -2, -1)
 
 
-def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two axes.
 
     Args:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.array import Array
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.matrices import diagonal
 from tapeless.tracer.primitives import elementwise as lax
@@ -32,7 +33,7 @@ def exchange(i: Any, rows: Any, pivots: Any) -> Array:
     return select(here, at_there, select(there, at_here, rows))
 
 
-def parity(pivots: Any, dtype: Any) -> Array:
+def parity(pivots: Any, dtype: DTypeLike) -> Array:
     """1 or -1, [..] of a dtype, as the exchanges pivots [.., k] of rows are even or odd in number."""
     moved = lax.ne(pivots, broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1))
     count = reduce_sum(lax.convert_element_type(moved, np.int32), (pivots.ndim - 1,))

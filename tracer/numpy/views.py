@@ -9,12 +9,13 @@ import numpy as np
 
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape, rev
 
 
-def view(x: Array, dtype: Any = None) -> Array:
+def view(x: Array, dtype: DTypeLike | None = None) -> Array:
     """The bytes of x [.., n] read as another dtype: [.., n old / new], the sizes of their elements in bytes.
 
     Raises: ValueError if the last axis does not divide into elements of the new size, or there is none and sizes
