@@ -160,7 +160,7 @@ def test_the_program_shows_the_function():
 
     text = str(tl.make_jaxpr(lambda x: tl.io_callback(host, like(x), x, ordered=True))(X))
     assert text == (
-        "{ lambda a:f32[3]. let\n    b:f32[3] = io_callback[callback=host result_avals=(float32[3],) ordered=True] a\n"
+        "{ lambda a:f32[3]. let\n    b:f32[3] = io_callback[callback=host result_avals=(f32[3],) ordered=True] a\n"
         "  in b }"
     )
 
