@@ -52,7 +52,8 @@ class FormulaTerm:
     def latex(self) -> str:
         return formula((self.term,), self.shape, self.operands, LATEX)
 
-    __str__ = __repr__ = text
+    def __repr__(self) -> str:
+        return self.text()
 
 
 @dataclass(frozen=True, repr=False)
