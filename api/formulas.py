@@ -18,6 +18,7 @@ from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.terms.formulas import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
+from tapeless.tracer.terms.matrix_products import matrix_text
 from tapeless.tracer.terms.numpy_source import sum_source
 from tapeless.tracer.terms.symmetries import Symmetry
 from tapeless.tracer.terms.term import Term
@@ -162,6 +163,11 @@ class Formulas:
         Raises: NotImplementedError naming a function that NumPy does not have.
         """
         operands = self.operands
+        names = [f"gradient_{name}" if name else "derivative" for name in self.results]
+        if taken := {"np", "range", *names} & {*operands.names}:
+            raise ValueError(
+                f"numpy: the source has names of its own, {', '.join(sorted(taken))}: call the array another."
+            )
         arguments = [o.name for o in self.inputs if o.value is None and o.size is None]
         others = [o.name for o in self.inputs if o.value is not None or o.size is not None]
         lines = list[str]()
@@ -170,7 +176,6 @@ class Formulas:
                 lines.append(f"{name} = {computed_source(d.value, operands.names)}")
             else:
                 lines.append(self._assignment(name, d.value, d.aval))
-        names = [f"gradient_{name}" if name else "derivative" for name in self.results]
         for name, (terms, aval) in zip(names, self._sums, strict=True):
             lines.append(self._assignment(name, terms, aval))
         head = ", ".join([*arguments, *(["*", *others] if others else [])])
@@ -199,6 +204,23 @@ class Formulas:
             text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands)
             if "np.broadcast_to" in text:
                 raise NotImplementedError(f"einsum: {formula(terms, aval.shape, operands)} has brackets: use numpy().")
+            lines.append(text if self.is_single and len(names) == 1 else f"{name} = {text}")
+        return "\n".join(lines)
+
+    def matrix(self) -> str:
+        """Write the formulas with products of matrices, `2 * A @ x`, a line for each array.
+
+        Raises: NotImplementedError naming a formula that is no sum of chains of matrices and vectors.
+        """
+        operands, lines = self.operands, list[str]()
+        sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
+        if len(sums) < len(self.form.definitions):
+            raise NotImplementedError("matrix: a definition is no sum of products: use text().")
+        names = [*self.defined, *[f"∇{name}" if name else "derivative" for name in self.results]]
+        for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
+            text = matrix_text(terms, aval.shape, operands)
+            if text is None:
+                raise NotImplementedError(f"matrix: {formula(terms, aval.shape, operands)} is no chain: use text().")
             lines.append(text if self.is_single and len(names) == 1 else f"{name} = {text}")
         return "\n".join(lines)
 

@@ -66,6 +66,8 @@ def grad(
         _check_scalar(fun, program)
         at = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         at = tuple([range(len(args))[k] for k in at])
+        if len(set(at)) < len(at):
+            raise ValueError(f"index.grad: argnums={argnums} has an argument twice.")
         _check_differentiable(program, at)
         return _derived(program, at, convention, isinstance(argnums, int))
 
@@ -86,8 +88,10 @@ def pullback(
     check_callable("index.pullback", fun)
 
     def paired(*args: Any) -> Any:
-        k = args[-1] if convention == "bilinear" else conj(args[-1])
-        return real(sum_of(k * fun(*args[:-1])))
+        k, y = args[-1], fun(*args[:-1])
+        if aval_of(k).shape != aval_of(y).shape:
+            raise TypeError(f"index.pullback: the cotangent is {aval_of(k)}, the result {aval_of(y)}.")
+        return real(sum_of((k if convention == "bilinear" else conj(k)) * y))
 
     def derive(*args: Any) -> Formulas:
         if not args:
@@ -133,6 +137,8 @@ class _OneHot:
         self.at = at
 
     def __and__(self, other: "_OneHot") -> "_OneHot":
+        if self.at.keys() & other.at.keys():
+            raise ValueError("index.push: along compares an index twice.")
         return _OneHot({**self.at, **other.at})
 
 
@@ -170,18 +176,24 @@ def push(fun: Callable[..., Any], x: Any, along: Callable[..., Any]) -> Formulas
 
 def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
     aval, n = program.operands[-1].aval, len(program.operands)
-    sizes = {i.name: aval.shape[d] for d, i in where.items() if isinstance(i, Free)}
+    sizes = dict[str, int]()
+    for d, i in where.items():
+        if isinstance(i, Free):
+            sizes[i.name] = min(sizes.get(i.name, aval.shape[d]), aval.shape[d])
+    taken = sizes.keys() & {o.name for o in program.operands}
+    if taken:
+        raise ValueError(f"index.push: {', '.join(sorted(taken))} is the name of an array, too.")
     numbers = {name: n + k for k, name in enumerate(sizes)}
     out, box = list[Affine](), list[int]()
     for d, size in enumerate(aval.shape):
         at = where.get(d)
         if isinstance(at, Free):
-            out.append(symbol(numbers[at.name], 0, size - 1))
+            out.append(symbol(numbers[at.name], 0, sizes[at.name] - 1))
         elif at is None:
             out.append(Affine(0, ((len(box), 1),)))
             box.append(size)
         else:
-            out.append(Affine(int(at)))
+            out.append(Affine(_position(at, size)))
 
     def pushed(t: Any, *inputs: Any) -> Sequence[Any]:
         *others, x = inputs
@@ -192,6 +204,18 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
     form = raised(jaxpr, {0: (term(out, box, (), (), 1),)}, [scalar] * len(sizes))
     operands = (*program.operands, *[Input(name, scalar, size=size) for name, size in sizes.items()])
     return Formulas.of(form, operands, (None,), jaxpr.out_avals, True)
+
+
+def _position(at: Any, size: int) -> int:
+    """Read a number that an index is compared with.
+
+    Raises: TypeError for none, IndexError for one outside of its axis.
+    """
+    if not isinstance(at, int):
+        raise TypeError(f"index.push: along compares an index with {at!r}, neither a number nor a free index.")
+    if not 0 <= at < size:
+        raise IndexError(f"index.push: {at} is outside of an axis of {size}.")
+    return at
 
 
 # ---- programs ------------------------------------------------------------------------------------------------

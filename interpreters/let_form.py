@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.solve import composed, merged, solved
 from tapeless.tracer.terms.symmetries import Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Computed(NamedTuple):
@@ -204,9 +204,8 @@ def _computed(c: Computed, values: Sequence[Any]) -> Any:
 def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any]) -> Any:
     """Evaluate a sum in the dtype in which its factors meet."""
     factors = sorted({f.operand for t in terms for f in t.factors})
-    dtype = dtypes.inexact_of(dtypes.result_type(*[values[k] for k in factors])[0]) if factors else aval.dtype
-    if not dtypes.is_inexact(aval.dtype):
-        dtype = aval.dtype
+    numbers = [values[k] for k in factors if dtypes.is_inexact(aval_of(values[k]).dtype)]
+    dtype = dtypes.result_type(*numbers)[0] if numbers and dtypes.is_inexact(aval.dtype) else aval.dtype
     if dtypes.is_complex(aval.dtype) or any(isinstance(t.coefficient, complex) for t in terms):
         dtype = dtypes.complex_of(dtype)
     if not terms:

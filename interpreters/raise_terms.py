@@ -33,7 +33,7 @@ from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.solve import composed, merged
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
 # Caps: what is larger is an operand with a definition.
@@ -79,8 +79,10 @@ class _Raising:
     def program(self, jaxpr: Jaxpr) -> None:
         for eqn in jaxpr.eqns:
             self._made.update((v, eqn) for v in eqn.outvars)
-            if any(v in self.linear for v in eqn.invars):
-                self.linear.update(eqn.outvars)
+            is_linear = any(v in self.linear for v in eqn.invars)
+            (self.linear.update if is_linear else self.linear.difference_update)(eqn.outvars)
+            for v in eqn.outvars:  # of a function that is called again
+                self._named.pop(v, None)
             if eqn.primitive is jit_p:
                 self._call(eqn)
             else:
@@ -144,7 +146,8 @@ class _Raising:
     def _definition(self, aval: ShapedArray, terms: Sum) -> Sum:
         """Name a sum: the term that reads it, with the number that is common to its terms."""
         c = terms[0].coefficient
-        common = c if all(abs(t.coefficient) == abs(c) for t in terms) else 1
+        is_common = not isinstance(c, complex) and all(abs(t.coefficient) == abs(c) for t in terms)
+        common = c if is_common else 1  # what is divided by i would not be real any more
         number = self._new(Definition(aval, tuple([t.scaled(_quotient(1, common)) for t in terms])))
         return (_read(number, aval.shape).scaled(common),)
 
@@ -179,7 +182,7 @@ class _Raising:
 
     def _sum(self, eqn: Equation, terms: Sum, value: Any) -> Sum:
         found = [x for t in terms for x in self._composed(t.with_operands(lambda k: -1 - k), eqn, value)]
-        return merged([self._real(t) for t in found])
+        return tuple([t.unit.scaled(exact_number(t.coefficient)) for t in merged([self._real(t) for t in found])])
 
     def _composed(self, t: Term, eqn: Equation, value: Any) -> Iterator[Term]:
         """Compose a term, whose operand -1 - k is operand k of an equation, with their values."""
@@ -191,8 +194,7 @@ class _Raising:
                     assert found is not None
                     yield from self._composed(found, eqn, value)
                 return
-            assert isinstance(v, Var)
-            t = self._looking_up(t, k, v)
+            t = self._looking_up(t, k, v) if isinstance(v, Var) else _with_symbol(t, k, int(v.value))
         at = next((i for i, f in enumerate(t.factors) if f.operand < 0), None)
         if at is None:
             yield t
@@ -266,6 +268,18 @@ def _is_symbol(t: Term, k: int) -> bool:
     return any(s.operand == k for a in indices for s, _ in a.symbols)
 
 
+def _with_symbol(t: Term, k: int, value: int) -> Term:
+    """Write a number for a symbol."""
+
+    def index(a: Affine) -> Affine:
+        known = sum(c * min(max(value, s.low), s.high) for s, c in a.symbols if s.operand == k)
+        return Affine(a.constant + known, a.variables, tuple([(s, c) for s, c in a.symbols if s.operand != k]))
+
+    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
+    brackets = [with_indices(b, index) for b in t.brackets]
+    return term(tuple(map(index, t.out)), t.sizes, factors, brackets, t.coefficient)
+
+
 def _read(k: int, shape: tuple[int, ...]) -> Term:
     """Make the term that is operand k."""
     i = variables(shape)
@@ -328,6 +342,8 @@ _terms[name_p] = lambda eqn: (elements([eqn.invars[0].aval], [0]),)
 def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
     """Return the terms of each result over the operands of an equation; None if it is to be opaque."""
     if any(isinstance(x, Literal) and not _is_finite(x) for x in eqn.invars):
+        return None
+    if eqn.primitive is e.div_p and isinstance(x := eqn.invars[1], Literal) and not x.value:
         return None
     if eqn.primitive in _terms:
         found = _terms[eqn.primitive](eqn)

@@ -6,6 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
+from tests.index_language.programs import work
 from tests.symbolic.checks import check, gradient, hermitian, random, run_source
 
 
@@ -173,6 +174,19 @@ def test_diagonal_of_a_product(rng):
         "-4 * Σ[j,k,l] C[j,b] * C[k,b] * conj(C[l,b]) * R[a,j] * R[l,k]",
         "2 * Σ[j] C[j,b] * R2[a,j]",
     ]
+
+
+def test_value_and_gradient(rng):
+    """VD8: value and gradient together take at most twice the work of the value."""
+
+    def energy(C, F):
+        return tnp.trace(C.conj().T @ F @ C).real
+
+    args = random(rng, (8, 5)), hermitian(rng, 8)
+    found = check(energy, 0, args, (space("C", 8, 5), space("F", 8, 8, symmetries="hermitian")))
+    assert found.matrix() == "2 * F @ C"
+    both = work(lambda C, F: (energy(C, F), found(C, F)), *args)
+    assert both <= 2 * work(energy, *args)
 
 
 def test_masks(rng):

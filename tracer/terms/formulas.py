@@ -118,6 +118,7 @@ class IndexNames:
     """Names of the variables of an explicit term, and of operands."""
 
     def __init__(self, t: Term, rank: int, operands: Operands) -> None:
+        self.sizes: tuple[int, ...] = t.sizes
         free = free_names(rank, operands)
         bound = (x for x in letters(BOUND) if x not in operands.names and x not in free)
         order = [v for v in dict.fromkeys(_variables_in_order(t)) if v >= rank]

@@ -45,7 +45,7 @@ def sum_source(terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]]
 def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str:
     """Write a term, without the sign of its number."""
     c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
-    call = einsum_call(t, rank, operands)
+    call = einsum_call(t, rank, shapes, operands)
     if call is not None:
         return call if c == 1 else f"{c} * {call}"
     names = NumPyNames(t, rank, operands)
@@ -63,10 +63,12 @@ def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: 
     return f"(lambda {indices}: {text})(*np.ix_({ranges}))" if indices else text
 
 
-def einsum_call(t: Term, rank: int, operands: Operands) -> str | None:
+def einsum_call(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str | None:
     """Write an explicit term, but for its number, as a call of `einsum`, or an operand; None if it is neither."""
     variables = [a.variable for f in t.factors for a in f.access]
     if t.brackets or None in variables or len(t.sizes) > MOST_LETTERS or set(range(len(t.sizes))) != set(variables):
+        return None
+    if any(t.sizes[a.variable or 0] != n for f in t.factors for a, n in zip(f.access, shapes[f.operand])):
         return None
     letters = [chr(ord("a") + v) for v in range(len(t.sizes))]
     subscripts = ["".join([letters[a.variable or 0] for a in f.access]) for f in t.factors]
@@ -83,21 +85,25 @@ def _array(f: Read, operands: Operands) -> str:
     return {Use.PLAIN: name, Use.CONJUGATED: f"np.conj({name})", Use.DIVIDED: f"1 / {name}"}[f.use]
 
 
-def _read(f: Read, names: IndexNames, shapes: Sequence[Sequence[int]]) -> str:
+def _read(f: Read, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
     """Read an operand where it is; where brackets fail, anywhere."""
     read = _indexed(names.operand(f.operand), f.access, shapes[f.operand], names)
     return f"np.conj({read})" if f.use is Use.CONJUGATED else read
 
 
-def _indexed(name: str, access: Sequence[Affine], shape: Sequence[int], names: IndexNames) -> str:
+def _indexed(name: str, access: Sequence[Affine], shape: Sequence[int], names: NumPyNames) -> str:
     indices = [
-        names.index(a) if a.variable is not None else f"np.clip({names.index(a)}, 0, {n - 1})"
+        names.index(a) if (v := a.variable) is not None and names.sizes[v] <= n else _clipped(names.index(a), n)
         for a, n in zip(access, shape)
     ]
     return f"{name}[{', '.join(indices)}]" if indices else name
 
 
-def _condition(b: Bracket, names: IndexNames, shapes: Sequence[Sequence[int]]) -> str:
+def _clipped(index: str, n: int) -> str:
+    return f"np.clip({index}, 0, {n - 1})"
+
+
+def _condition(b: Bracket, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
     if isinstance(b, Lookup):
         read = _indexed(names.operand(b.operand), b.access, shapes[b.operand], names)
         read = f"np.clip({read}, {b.limits[0]}, {b.limits[1]})" if b.limits else read

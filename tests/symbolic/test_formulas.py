@@ -1,0 +1,143 @@
+"""Formulas: what is no sum of products, names, forms of output, and errors."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tests.symbolic.checks import check, random
+
+
+@pytest.fixture(autouse=True)
+def in_64_bits():
+    with tl.enable_x64():
+        yield
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+FUNCTIONS = {
+    "exp": lambda A, x: tnp.exp(A @ x).sum(),
+    "quotient": lambda A, x: (x @ A @ x) / (x @ x),
+    "power": lambda A, x: ((A @ x) ** 3).sum() + (1 / x).sum(),
+    "maximum": lambda A, x: tnp.max(A @ x) + tnp.maximum(x, 0).sum(),
+    "norm": lambda A, x: tnp.sqrt((x * x).sum()) * A.sum(),
+    "triangle": lambda A, x: x @ tnp.tril(A) @ x,
+    "window": lambda A, x: (x[1:] * x[:-1]).sum() + A[0, 1] * x[::-1] @ x,
+    "twice": lambda A, x: square(square(x)).sum() + square(A).sum() + square(x + 1).sum(),
+    "loop": lambda A, x: ix.fold(lambda c, k: c * x[k], 1.0, 3) + A.sum(),
+    "select": lambda A, x: tnp.where(A > 0, A, 2 * A).sum() * x[0],
+    "concatenated": lambda A, x: (tnp.concatenate([x, A[0]]) ** 2).sum(),
+}
+SOURCELESS = {"loop"}
+
+
+@tl.jit
+def square(x):
+    return x * x
+
+
+@pytest.mark.parametrize("name", FUNCTIONS.keys() - SOURCELESS)
+@pytest.mark.parametrize("argnums", [0, 1])
+def test_real_functions(rng, name, argnums):
+    args = random(rng, (3, 3), False), random(rng, (3,), False)
+    check(FUNCTIONS[name], argnums, args, (ix.Space("A", (3, 3)), ix.Space("x", (3,))))
+
+
+@pytest.mark.parametrize("name", sorted(SOURCELESS))
+def test_functions_without_source(rng, name):
+    A, x = random(rng, (3, 3), False), random(rng, (3,), False)
+    found = ix.grad(FUNCTIONS[name], 1)(A, x)
+    np.testing.assert_allclose(found(A, x), tl.grad(FUNCTIONS[name], 1)(A, x), rtol=1e-12)
+    with pytest.raises(NotImplementedError, match="has no source for NumPy"):
+        found.numpy()
+
+
+COMPLEX = {
+    "quotient": lambda z, w: (z @ w) / (z @ z),
+    "parts": lambda z, w: (z.real * w.imag).sum() + z.imag @ z.imag,
+    "moduli": lambda z, w: (tnp.abs(z) ** 2 * tnp.abs(w) ** 2).sum(),
+    "exp": lambda z, w: tnp.exp(z * tnp.conj(w)).sum(),
+    "power": lambda z, w: (z**3 * w).sum(),
+    "to real": lambda z, w: ((z * w).real ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_functions(rng, name):
+    args = random(rng, (3,)), random(rng, (3,))
+    check(COMPLEX[name], 0, args, (ix.Space("z", (3,), complex), ix.Space("w", (3,), complex)))
+
+
+def test_names_of_constants():
+    matrix = tnp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    x = ix.Space("x", (2,))
+    assert ix.grad(lambda x: x @ matrix @ x)(x).text() == "Σ[j] matrix[j,a] * x[j] + Σ[j] matrix[a,j] * x[j]"
+    assert ix.grad(lambda x: x @ (matrix + 1) @ x)(x).text().startswith("y[a,b]")
+
+
+def test_products_of_matrices():
+    A, x, B = ix.Space("A", (2, 2), complex), ix.Space("x", (2,), complex), ix.Space("B", (2, 3), complex)
+    assert ix.grad(lambda A, x: x.conj() @ A @ x, 1)(A, x).matrix() == "A.conj().T @ x + A @ x"
+    assert ix.grad(lambda B, A: tnp.trace(B.conj().T @ A @ A @ B))(B, A).expand().simplify().matrix() in (
+        "A.conj().T @ A.conj().T @ B + A @ A @ B",
+        "A @ A @ B + A.conj().T @ A.conj().T @ B",
+    )
+    with pytest.raises(NotImplementedError, match="is no chain"):
+        ix.grad(lambda x: (x * x * x).sum())(x).matrix()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda x: ix.grad(lambda x: x), TypeError, "index.grad: the result of <lambda> is float64[3], not a scalar"),
+        (
+            lambda x: ix.grad(lambda x, y: x @ y, (0, -2)),
+            ValueError,
+            "index.grad: argnums=(0, -2) has an argument",
+        ),
+    ],
+)
+def test_errors(call, kind, message):
+    x = ix.Space("x", (3,))
+    with pytest.raises(kind) as caught:
+        derive = call(x)
+        derive(x) if "scalar" in message else derive(x, ix.Space("y", (3,)))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("along", "kind", "message"),
+    [
+        (lambda i: i == 3, IndexError, "index.push: 3 is outside of an axis of 3."),
+        (lambda i: i == -1, IndexError, "index.push: -1 is outside of an axis of 3."),
+        (lambda i: i == 0.5, TypeError, "index.push: along compares an index with 0.5, neither"),
+        (lambda i: (i == 0) & (i == 1), ValueError, "index.push: along compares an index twice."),
+        (lambda i: True, TypeError, "index.push: along gives True, no comparison of indices"),
+        (lambda i: i == ix.free("x"), ValueError, "index.push: x is the name of an array, too."),
+    ],
+)
+def test_errors_of_tangents(along, kind, message):
+    with pytest.raises(kind) as caught:
+        ix.push(lambda x: x * x, ix.Space("x", (3,)), along=along)
+    assert message in str(caught.value)
+
+
+def test_errors_of_calls():
+    x = ix.Space("x", (3,))
+    found = ix.grad(lambda x: x @ x)(x)
+    with pytest.raises(TypeError, match="this formula is of \\(x\\), not of 2 arguments"):
+        found(np.ones(3), np.ones(3))
+    with pytest.raises(TypeError, match="x is float64\\[2\\], but the formula was derived for float64\\[3\\]"):
+        found(np.ones(2))
+    with pytest.raises(TypeError, match="x is complex"):
+        found(np.ones(3) * 1j)
+    free = ix.push(lambda x: x * x, x, along=lambda i: i == ix.free("k"))
+    with pytest.raises(IndexError, match="the free index k=3 is outside of its axis of 3"):
+        free(np.ones(3), k=3)
+    with pytest.raises(TypeError, match="give it a value, k=0"):
+        free(np.ones(3))
