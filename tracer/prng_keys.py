@@ -32,7 +32,7 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     static_shape,
 )
-from tapeless.tracer.types import aval_of, holds_keys, is_arraylike
+from tapeless.tracer.types import aval_of, by_protocol, holds_keys, is_arraylike
 
 _IMPL = "threefry2x32"
 _WORD = np.dtype("uint32")
@@ -121,7 +121,7 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
     Returns: one key in the form of `key`.
     Raises: TypeError if `key` is not one key or `data` not one integer, OverflowError if `data` does not fit.
     """
-    words = words_of("fold_in", key)
+    words, data = words_of("fold_in", key), by_protocol(data)
     _check_integer("fold_in", "data", data)
     if isinstance(data, int):
         dtypes.check_fits(data, _WORD)

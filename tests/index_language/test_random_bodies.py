@@ -163,3 +163,39 @@ def test_bodies_of_arrays_and_trees(shape: tuple[tuple[int, ...], tuple[int, ...
     assert found["a"].shape == outer + inner
     assert found["b"][0].shape == found["b"][1].shape == outer
     np.testing.assert_array_equal(found["b"][1], x.sum((1, 2)) if outer else x[0].sum())
+
+
+def test_keys_in_bodies():
+    keys = tl.random.split(tl.random.key(0), 3)
+    expected = tl.vmap(tl.random.uniform)(keys)
+    np.testing.assert_array_equal(ix.build(3, lambda i: tl.random.uniform(keys[i])), expected)
+    folded = [tl.random.uniform(tl.random.fold_in(keys[0], i)) for i in range(3)]
+    found = ix.build(3, lambda i: tl.random.uniform(tl.random.fold_in(keys[0], i)))
+    np.testing.assert_array_equal(found, np.array(folded))
+
+
+@pytest.mark.parametrize(
+    "formula, element",
+    [
+        (lambda i: (i - 3) // 2, lambda i: (i - 3) // 2),
+        (lambda i: (2 - i) // 3, lambda i: (2 - i) // 3),
+        (lambda i: (i - 3) % 4, lambda i: (i - 3) % 4),
+        (lambda i: (i - 3) // -2, lambda i: (i - 3) // -2),
+        (lambda i: ((i // 2) // 2, (i // 2) % 3), lambda i: ((i // 2) // 2, (i // 2) % 3)),
+        (lambda i: (i * 2_000_000_000 + 7) % 5, lambda i: (i * 2_000_000_000 + 7) % 5),
+        (lambda i: np.float32(2) * i + np.arange(2), lambda i: 2 * i + np.arange(2)),
+        (lambda i: i / 2 + 1 / (i + 1) + 2.0**i, lambda i: i / 2 + 1 / (i + 1) + 2.0**i),
+        (lambda i: (i > 0) * (1 / (0.0 * i)), lambda i: np.inf if i else 0.0),
+    ],
+)
+def test_arithmetic_of_indices(formula, element):
+    for k, leaf in enumerate(tl.tree.leaves(ix.build(6, formula))):
+        expected = [np.ravel(element(i))[k] if isinstance(element(i), tuple) else element(i) for i in range(6)]
+        np.testing.assert_allclose(leaf, expected, rtol=1e-6)
+
+
+def test_positions_of_narrow_integers():
+    """Their sums with indices do not wrap around, and what they say is outside is."""
+    narrow, wide = tnp.array([0, -1, 127], dtype="int8"), tnp.array([2**40, 1], dtype="int64")
+    np.testing.assert_array_equal(ix.build(3, lambda i: tnp.arange(300.0)[narrow[i] + 100]), [100, 99, 227])
+    np.testing.assert_array_equal(ix.build(2, lambda i: tnp.arange(3.0)[wide[i]]), [0, 1])

@@ -67,6 +67,7 @@ class Index:
     """
 
     __slots__ = ("constant", "parts")
+    __array_ufunc__: ClassVar[None] = None  # arrays and numbers of NumPy leave operators to an index
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # `==` makes a boolean
 
     def __init__(self, constant: int = 0, parts: dict[Part, int] | None = None) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tapeless.tracer import dtypes, prng_keys
 from tapeless.tracer.array import Array
 from tapeless.tracer.indices.index import Index, TermForm, elements_of, of_value
 from tapeless.tracer.primitives.ein import ein
@@ -18,6 +19,8 @@ def read(x: Array, index: Any) -> Any:
     Raises: IndexError for numbers outside of an axis, and for too many items; TypeError for what is no index here.
     """
     items = _completed(index if isinstance(index, tuple) else (index,), x)
+    if dtypes.is_key(x.dtype):
+        return prng_keys.wrap_key_data(read(prng_keys.key_data(x), (*items, slice(None))))
     form, out, shape, access = TermForm(x), list[Affine](), list[int](), list[Affine]()
     for item in items:
         if item is None:
