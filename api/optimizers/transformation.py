@@ -110,7 +110,9 @@ class MaskedNode(NamedTuple):
 
 
 def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationExtraArgs:
-    """Transform some of the updates, and leave the others as they are.
+    """Transform some of the updates, and leave the others as they are: gradients that nothing has scaled or negated.
+
+    To freeze parameters, follow with `masked(set_to_zero(), ...)` of theirs.
 
     Args:
       inner: the transformation, which sees `MaskedNode()` in the place of every other leaf.
