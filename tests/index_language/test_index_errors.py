@@ -33,10 +33,10 @@ A = tnp.arange(6.0).reshape(2, 3)
          "Index(from 0 to 1) is not known where `if` or `while` asks for it: use index.where or index.cond."),
         (lambda i: [1, 2, 3][i], TypeError,
          "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
-         "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."),
+         "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."),
         (lambda i: list(range(i)), TypeError,
          "Index(from 0 to 1) has no value yet, as it stands for all of its range. "
-         "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."),
+         "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."),
         (lambda i: A[i, X], TypeError, None),
         (lambda i: X.at[i].set(1.0), TypeError,
          "an index of a body cannot stand here: use index.scatter to write by it."),

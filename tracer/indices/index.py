@@ -121,7 +121,7 @@ class Index:
         raise TypeError(f"{self} is not known where `if` or `while` asks for it: use index.where or index.cond.")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"{self} is no array of NumPy. {_ADVICE}")
+        raise TypeError(f"an array of NumPy is not read by {self}. {_ADVICE}")
 
     def __iter__(self) -> NoReturn:
         raise TypeError(f"{self} is an integer: there is nothing to iterate over.")
@@ -211,7 +211,7 @@ for _name in ("truediv", "pow", "lshift", "rshift", "and_", "or_", "xor"):
 for _name in ("floordiv", "mod"):
     setattr(Index, f"__r{_name}__", _computed_operator(_name, reflected=True))
 
-_ADVICE = "An index reads arrays of tapeless: make one of NumPy's array or of a list by tapeless.numpy.asarray."
+_ADVICE = "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."
 
 
 def of_value(x: Any) -> Any:

@@ -8,6 +8,7 @@ Source: Bernstein et al. 2020, section 5.
 """
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.printing import affine_text, read_text, term_text
 from tapeless.tracer.terms.solve import inside, is_inside, merged, solved
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -55,11 +56,32 @@ def ein(
     for t in terms:
         _check_dtypes(t, avals, joint)
     first = _first_of_each(operands)
+    terms = [_with_whole_numbers(t, operands) for t in terms] if dtypes.is_inexact(joint) else terms
     found = reduced([t.with_operands(first.__getitem__) for t in terms], avals, shape, joint)
     if not found.terms:
         return full(shape, 0, joint)
     params = found.params(shape, joint, canonical_precision(precision))
     return ein_p.bind(*[operands[k] for k in found.operands], **params)[0]
+
+
+def _with_whole_numbers(t: Term, operands: Sequence[Any]) -> Term:
+    """Multiply factors that are whole numbers into the coefficient, as the 1 that gradients begin with."""
+    numbers = [f for f in t.factors if not f.access and f.use is Use.PLAIN and _is_whole(operands[f.operand])]
+    if not numbers:
+        return t
+    factors = [f for f in t.factors if f not in numbers]
+    return term(t.out, t.sizes, factors, t.brackets, t.coefficient * prod([int(operands[f.operand]) for f in numbers]))
+
+
+def _is_whole(x: Any) -> bool:
+    """Tell whether a scalar is a known, small whole number, by which multiplying is exact in any order."""
+    if isinstance(x, Array) or np.ndim(x) or dtypes.kind(aval_of(x).dtype) not in "fiu":
+        return False
+    value = float(np.asarray(x))
+    return abs(value) <= _MOST_WHOLE and value.is_integer()
+
+
+_MOST_WHOLE = 1024
 
 
 class ReducedSum(NamedTuple):

@@ -124,10 +124,9 @@ class _Fusion:
         shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
         return (cost_of_exact if found.exact else cost_of)(found.terms, shapes, v.aval.shape)
 
-    def _dearest(self, v: Var) -> tuple[bool, int, int, int]:
-        """Order values to look at: first what only moves, or it would compute what it moves, for each of its readers."""
-        cost = (self._cost(v, self._now[v]) if v in self._now else None) or NOTHING
-        return cost.work > 0, -cost.work, -cost.held, self._number(v)
+    def _dearest(self, v: Var) -> tuple[int, int, int]:
+        cost = self._cost(v, self._now[v]) if v in self._now else None
+        return (-cost.work, -cost.held, self._number(v)) if cost is not None else (0, 0, self._number(v))
 
     # one value
 
@@ -267,9 +266,9 @@ def _converted(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
 class _Queue:
     """Values to look at, the least by a key first, which may change while they wait."""
 
-    def __init__(self, key: Callable[[Var], Any]) -> None:
+    def __init__(self, key: Callable[[Var], tuple[int, int, int]]) -> None:
         self._key = key
-        self._heap: list[tuple[Any, Var]] = []
+        self._heap: list[tuple[tuple[int, int, int], Var]] = []
         self._waiting: set[Var] = set()
 
     def update(self, found: Iterable[Var]) -> None:

@@ -146,17 +146,6 @@ def test_values_that_are_read_twice():
     assert names(one).count("dot_general") == 2 and largest(one) == 256
 
 
-def test_a_product_and_its_gradients():
-    """The product by elements is read by a function that is no sum, and, scaled and repeated, by both gradients."""
-
-    def f(a, b):
-        return tnp.sum(tnp.sum(a[:, None, :] * b.T[None, :, :], 2) ** 2)
-
-    program = simplified(tl.make_jaxpr(tl.grad(f, (0, 1)))(A, A).jaxpr)
-    assert names(program).count("dot_general") == 3
-    assert largest(program) <= A.size
-
-
 def test_zeros_stay_where_they_are_written():
     """0 times infinity is nan; that a product is 0 is seen by who reads it."""
     f = tl.jit(lambda x: tnp.zeros((3, 3)) @ x + tnp.sum(tnp.outer(x, 0.0 * x), 1))
