@@ -187,6 +187,8 @@ class Formulas:
         text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands)
         given = [self.form.avals[f.operand] for t in terms for f in t.factors]
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
+        if dtypes.is_bool(aval.dtype):
+            return f"{name} = ({text}) != 0"
         return f"{name} = np.real({text})" if is_complex else f"{name} = {text}"
 
     def einsum(self) -> str:

@@ -33,7 +33,7 @@ from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.solve import composed, merged
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, with_indices
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of, with_indices
 from tapeless.tracer.types import ShapedArray
 
 # Caps: what is larger is an operand with a definition.
@@ -360,8 +360,13 @@ def _is_finite(x: Literal) -> bool:
 
 
 def _is_move(terms: Sum) -> bool:
-    """Tell whether a result is elements of one operand, which integers and booleans have, too."""
-    return len(terms) == 1 and len(terms[0].factors) == 1 and terms[0].coefficient == 1 and not terms[0].brackets
+    """Tell whether a result is elements of one operand, which integers and booleans have, too.
+
+    Sums are none: those of booleans are `or`, which is no sum of numbers.
+    """
+    if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].coefficient != 1 or terms[0].brackets:
+        return False
+    return {v for a in terms[0].out for v in variables_of(a)} == set(range(len(terms[0].sizes)))
 
 
 # ---- squares of absolute values ------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ FUNCTIONS = {
     "window": lambda A, x: (x[1:] * x[:-1]).sum() + A[0, 1] * x[::-1] @ x,
     "twice": lambda A, x: square(square(x)).sum() + square(A).sum() + square(x + 1).sum(),
     "loop": lambda A, x: ix.fold(lambda c, k: c * x[k], 1.0, 3) + A.sum(),
+    "any": lambda A, x: (
+        (tnp.any(A > 0, axis=0).astype(x.dtype) * x * x).sum() + tnp.all(A > -9).astype(x.dtype) * A.sum()
+    ),
+    "network": lambda A, x: tl.nn.relu(A @ tl.nn.relu(A @ x)).sum(),
+    "softmax": lambda A, x: (tl.nn.softmax(A @ x) * x).sum(),
     "select": lambda A, x: tnp.where(A > 0, A, 2 * A).sum() * x[0],
     "concatenated": lambda A, x: (tnp.concatenate([x, A[0]]) ** 2).sum(),
 }

@@ -1,6 +1,7 @@
 """Sums of terms as source for NumPy: calls of `einsum`; where there are brackets, masked products over all indices."""
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from tapeless.tracer.terms.affine import Affine, Symbol
@@ -113,4 +114,5 @@ def _condition(b: Bracket, names: NumPyNames, shapes: Sequence[Sequence[int]]) -
 
 def number_source(value: Any) -> str:
     """Write a number of NumPy as a literal."""
-    return repr(value.item() if hasattr(value, "item") else value)
+    number = value.item() if hasattr(value, "item") else value
+    return f"float('{number}')" if isinstance(number, float) and not isfinite(number) else repr(number)
