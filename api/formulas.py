@@ -95,7 +95,7 @@ class Formulas:
         were needed for it.
         """
         declared = {k: o.symmetries for k, o in enumerate(self.inputs) if o.symmetries}
-        form, used = simplified(self.form, declared)
+        form, used = simplified(self.form, [x.shape for x in self.avals], declared)
         said = [symmetry_text(self.inputs[k].name, s) for k, found in used.items() for s in found]
         return self._with(form, assumptions=tuple(dict.fromkeys([*self.assumptions, *said])))
 

@@ -15,7 +15,7 @@ from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.terms.solve import composed, merged, solved
+from tapeless.tracer.terms.solve import composed, explicit, merged, solved
 from tapeless.tracer.terms.symmetries import Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -138,25 +138,36 @@ def exact_number(value: Any) -> Any:
 # ---- simplification ------------------------------------------------------------------------------------------
 
 
-def simplified(form: LetForm, symmetries: Symmetries) -> tuple[LetForm, Symmetries]:
+def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Symmetries) -> tuple[LetForm, Symmetries]:
     """Merge terms that are alike by symmetries of inputs, and cancel factors that are divided by.
 
+    Args:
+      shapes: of the results.
     Returns: the form; the symmetries that were needed for it.
     """
-    sums = [*[d.value for d in form.definitions if not isinstance(d.value, Computed)], *form.results]
+    definitions = [
+        d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape))
+        for d in form.definitions
+    ]
+    results = [_prepared(terms, shape) for terms, shape in zip(form.results, shapes, strict=True)]
+    sums = [*[d.value for d in definitions if not isinstance(d.value, Computed)], *results]
     real, used = form.real, dict[int, tuple[Any, ...]]()
-    sums = [tuple([x for t in terms for x in _cancelled(t)]) for terms in sums]
     for terms in sums:
         for k, found in needed(terms, symmetries, real).items():
             used[k] = tuple(dict.fromkeys((*used.get(k, ()), *found)))
 
     def change(terms: Sum) -> Sum:
-        return merged_by_symmetry([x for t in terms for x in _cancelled(t)], used, real)
+        return merged_by_symmetry(terms, used, real)
 
-    definitions = [d if isinstance(d.value, Computed) else d._replace(value=change(d.value)) for d in form.definitions]
-    return used_definitions(
-        form._replace(definitions=tuple(definitions), results=tuple(map(change, form.results)))
-    ), used
+    definitions = [d if isinstance(d.value, Computed) else d._replace(value=change(d.value)) for d in definitions]
+    after = form._replace(definitions=tuple(definitions), results=tuple(map(change, results)))
+    return used_definitions(after), used
+
+
+def _prepared(terms: Sum, shape: tuple[int, ...]) -> Sum:
+    """Write terms as what they are at each element, in which those that are alike are equal."""
+    found = [explicit(x, shape) for t in terms for x in _cancelled(t)]
+    return merged([t for t in found if t is not None])
 
 
 def _cancelled(t: Term) -> Sum:

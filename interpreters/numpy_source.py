@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tapeless.interpreters.let_form import Computed
+from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives import bits, reduction
@@ -46,6 +47,11 @@ def _broadcast(given: Sequence[str], params: Mapping[str, Any]) -> str:
     return f"np.broadcast_to(np.expand_dims({given[0]}, {missing}), {tuple(shape)})"
 
 
+def _converted(x: str, dtype: Any) -> str:
+    """Convert an array, a complex one to real numbers by its real part."""
+    return f"np.asarray({x if dtypes.is_complex(dtype) else f'np.real({x})'}, '{dtype}')"
+
+
 for _name, _primitive in (
     ("exp", e.exp_p), ("exp2", e.exp2_p), ("expm1", e.expm1_p), ("log", e.log_p), ("log1p", e.log1p_p),
     ("sin", e.sin_p), ("cos", e.cos_p), ("tan", e.tan_p), ("arcsin", e.asin_p), ("arccos", e.acos_p),
@@ -65,5 +71,5 @@ for _name, _primitive in (
 functions[e.integer_pow_p] = lambda given, params: f"{given[0]} ** {float(params['y'])}"
 functions[e.rsqrt_p] = lambda given, params: f"1 / np.sqrt({given[0]})"
 functions[e.logistic_p] = lambda given, params: f"1 / (1 + np.exp(-{given[0]}))"
-functions[e.convert_element_type_p] = lambda given, params: f"np.asarray({given[0]}, '{params['dtype']}')"
+functions[e.convert_element_type_p] = lambda given, params: _converted(given[0], params["dtype"])
 functions[broadcast_in_dim_p] = _broadcast

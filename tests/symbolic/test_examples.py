@@ -223,6 +223,11 @@ def test_push_of_a_one_hot():
         np.testing.assert_array_equal(run_source(found, x, g=np.asarray(g), k=k), expected)
 
 
+def test_terms_that_are_alike_at_each_element():
+    found = ix.push(lambda x: tnp.convolve(x, x), space("x", 5, dtype=float), along=lambda i: i == ix.free("k"))
+    assert found.simplify().text() == "2 * [0 <= a - k < 5] * x[a - k]"
+
+
 def test_hessian_by_one_hots():
     """TL10"""
     A = tnp.asarray([[1.0, 2.0], [3.0, 4.0]])
