@@ -373,7 +373,7 @@ def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
 
     def tell() -> None:
         since = time.strftime("%H:%M:%S", time.localtime(began))
-        logs.warn(f"compiling {_name_of(text)} for {device} since {since} (config.progress = False: not to be told)")
+        logs.warn(f"compiling {_name_of(text)} for {device} since {since} (config.progress = False silences this)")
 
     return tell
 
