@@ -39,7 +39,6 @@ class Licence(Enum):
     FLOATS = ("real floats", "operands[0].aval.dtype.kind == 'f'")
     INTEGERS = ("integers", "operands[0].aval.dtype.kind in 'iu'")
     LINEAR = ("linear programs", "w.linear")
-    PRIMAL = ("primal values: masks of linear ones are sunk", "not any(x.linear for x in operands)")
 
 
 class Rewrite(NamedTuple):

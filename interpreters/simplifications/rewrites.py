@@ -20,7 +20,7 @@ from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.operands import argsort, without
 from tapeless.tracer.primitives.reduction import reduce_sum_p
 
-FLOATS, INTEGERS, LINEAR, PRIMAL = Licence.FLOATS, Licence.INTEGERS, Licence.LINEAR, Licence.PRIMAL
+FLOATS, INTEGERS, LINEAR = Licence.FLOATS, Licence.INTEGERS, Licence.LINEAR
 
 REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
     e.mul_p: [
@@ -56,7 +56,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
     e.select_n_p: [
         Rewrite("select_n(p, *x) -> only_case(x)", "all cases are one value, or equal numbers"),
         Rewrite("select_n(p, *x) -> no_case(x)", "all cases are zeros, which have no sign", LINEAR),
-        Rewrite("select_n(p, *x) -> parts_of_cases(p, x)", "cases of ranges of indices stand side by side", PRIMAL),
+        Rewrite("select_n(p, *x) -> parts_of_cases(p, x)", "cases of ranges of indices stand side by side"),
     ],
     s.iota_p: [Rewrite("iota[t, s, d]() -> 0 if s[d] == 1", "the only index is 0")],
     s.broadcast_in_dim_p: [

@@ -32,9 +32,9 @@ def test_a_program_without_order_is_left_as_it_is():
 def test_callbacks_are_chained_from_a_zero():
     assert in_order(lambda x: (note(x), note(x * x))[1]) == (
         "{ lambda a:~f32[]. let\n"
-        "    b:i32[] = io_callback[callback=note result_avals=(int32[],) ordered=True] 0 a\n"
+        "    b:i32[] = io_callback[callback=note result_avals=(i32[],) ordered=True] 0 a\n"
         "    c:~f32[] = mul a a\n"
-        "    d:i32[] = io_callback[callback=note result_avals=(int32[],) ordered=True] b c\n"
+        "    d:i32[] = io_callback[callback=note result_avals=(i32[],) ordered=True] b c\n"
         "  in c }"
     )
 

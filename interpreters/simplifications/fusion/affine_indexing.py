@@ -46,8 +46,11 @@ _known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
 def parts_of_cases(w: Writer, aval: ShapedArray, which: Atom, cases: Sequence[Atom]) -> Atom | None:
     """Parts of cases side by side, if which case it is is known of boxes of indices; around zeros are nothing.
 
-    Indices stay a choice: what reads or writes there has them in pieces.
+    Indices stay a choice: what reads or writes there has them in pieces. So do choices in programs with tangents, but
+    for one of the same case everywhere: masks are sunk, and a slice is none.
     """
+    if any(w.jaxpr.linear_in) and len(_pieces(w, which)) > 1:
+        return None
     if dtypes.is_integer(aval.dtype) and UNKNOWN not in [_pieces(w, x) for x in cases]:
         return None
     found = _parts(w, select_n_p, (which, *cases), {}, 0, aval)

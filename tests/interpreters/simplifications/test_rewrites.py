@@ -26,7 +26,6 @@ DTYPES = {
     Licence.FLOATS: ("float32", "float64"),
     Licence.INTEGERS: ("int8", "uint8"),
     Licence.LINEAR: ("float32", "complex128"),
-    Licence.PRIMAL: ("float32", "int32", "complex128"),
 }
 # As complex numbers, 2 (inf + i) is inf + nan i: counts are multiplied by in linear programs only.
 NOT_COMPLEX = ("reduce_sum[d](broadcast_in_dim",)
