@@ -145,7 +145,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     Raises: TypeError or ValueError if the trees differ in structure.
     """
     leaves, tree = pytree.flatten(x)
-    others = pytree.flatten_up_to(tree, y)
+    others = pytree.flatten_up_to(tree, y, "index.where", ("x", "y"))
     return pytree.unflatten(tree, [tnp.where(condition, a, b) for a, b in zip(leaves, others, strict=True)])
 
 
@@ -168,7 +168,7 @@ def fold(fn: Callable[[Any, Index], Any], init: Any, n: int) -> Any:
       init: pytree of arrays.
       n: number of steps.
     Returns: the last carry.
-    Raises: TypeError if the carry changes its type.
+    Raises: TypeError if the carry changes its type, or n is no integer; ValueError if n is negative.
 
     >>> import tapeless.numpy as tnp
     >>> y = tnp.array([2.0, 3.0, 4.0])
@@ -190,6 +190,7 @@ def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tupl
 
 
 def _steps(fn: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
+    (n,) = static_shape((n,), "index.fold")
     init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
     return lax.scan(lambda carry, k: fn(carry, Index(0, {Variable(k, n): 1})), init, iota(np.int32, n))
 

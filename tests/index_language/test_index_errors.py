@@ -68,5 +68,11 @@ def test_shapes():
         ix.build(2.5, lambda i: X[i])
     with pytest.raises(TypeError, match="build"):
         ix.build(2, 3)
+    with pytest.raises(TypeError, match=r"index\.fold"):
+        ix.fold(lambda c, k: c, 0.0, "3")
+    with pytest.raises(ValueError, match=r"index\.fold: shape"):
+        ix.fold(lambda c, k: c, 0.0, -1)
+    with pytest.raises(ValueError, match=r"^index\.where: "):
+        ix.build(2, lambda i: ix.where(i > 0, (X[i],), X[i]))
     with pytest.raises(ValueError, match="scatter: 1 indices for a result of shape"):
         ix.scatter((2, 2), X, lambda i: i)
