@@ -59,7 +59,7 @@ class _Fusion:
 
     def run(self, begin: Sequence[Equation]) -> Jaxpr:
         """The program that is left when nothing is gained any more."""
-        todo = _Queue(self._dearest)
+        todo = _Queue(self._order)
         todo.update(self._near(begin))
         while (v := todo.pop()) is not None:
             todo.update(self._inline(v))
@@ -124,9 +124,10 @@ class _Fusion:
         shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
         return (cost_of_exact if found.exact else cost_of)(found.terms, shapes, v.aval.shape)
 
-    def _dearest(self, v: Var) -> tuple[int, int, int]:
-        cost = self._cost(v, self._now[v]) if v in self._now else None
-        return (-cost.work, -cost.held, self._number(v)) if cost is not None else (0, 0, self._number(v))
+    def _order(self, v: Var) -> tuple[bool, int, int, int]:
+        """Rank values, those that only move first: their readers are then seen as what they compute."""
+        cost = (self._cost(v, self._now[v]) if v in self._now else None) or NOTHING
+        return cost.work > 0, -cost.work, -cost.held, self._number(v)
 
     # one value
 
@@ -266,9 +267,9 @@ def _converted(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
 class _Queue:
     """Values to look at, the least by a key first, which may change while they wait."""
 
-    def __init__(self, key: Callable[[Var], tuple[int, int, int]]) -> None:
+    def __init__(self, key: Callable[[Var], tuple[bool, int, int, int]]) -> None:
         self._key = key
-        self._heap: list[tuple[tuple[int, int, int], Var]] = []
+        self._heap: list[tuple[tuple[bool, int, int, int], Var]] = []
         self._waiting: set[Var] = set()
 
     def update(self, found: Iterable[Var]) -> None:

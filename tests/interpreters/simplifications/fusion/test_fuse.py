@@ -146,6 +146,16 @@ def test_values_that_are_read_twice():
     assert names(one).count("dot_general") == 2 and largest(one) == 256
 
 
+def test_a_product_and_its_gradients():
+    """A contraction is seen as one by all three: where it is read, it is not repeated along the axis it sums over."""
+
+    def f(a, b):
+        return tnp.sum(tnp.sum(a[:, None] * b.T[None], 2) ** 2)
+
+    for g in (f, tl.grad(f, (0, 1)), tl.value_and_grad(f, (0, 1))):
+        assert largest(after(g, A / 16, B)) == 256
+
+
 def test_zeros_stay_where_they_are_written():
     """0 times infinity is nan; that a product is 0 is seen by who reads it."""
     f = tl.jit(lambda x: tnp.zeros((3, 3)) @ x + tnp.sum(tnp.outer(x, 0.0 * x), 1))
