@@ -13,6 +13,20 @@ import numpy as np
 
 from tapeless import lax
 from tapeless.arguments.checks import check_callable
+from tapeless.index_explanations import IndexExplanation, explain
+from tapeless.index_passes import (
+    ProgramPass,
+    fuse,
+    gen_push_out,
+    let_lift,
+    lower_terms,
+    merge,
+    pair_eliminate,
+    raise_terms,
+    show,
+    solve,
+    tensor_ssa,
+)
 from tapeless.interpreters.index_bodies import over
 from tapeless.spaces import Space
 from tapeless.symbolic_gradients import free, grad, pullback, push
@@ -30,6 +44,8 @@ from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
 
 __all__ = [
     "Index",
+    "IndexExplanation",
+    "ProgramPass",
     "Relation",
     "Space",
     "SparseArray",
@@ -40,21 +56,32 @@ __all__ = [
     "build",
     "cond",
     "exists",
+    "explain",
     "fold",
     "forall",
     "free",
+    "fuse",
     "gather",
+    "gen_push_out",
     "grad",
+    "let_lift",
+    "lower_terms",
     "max",
+    "merge",
     "min",
+    "pair_eliminate",
     "prod",
     "pullback",
     "push",
+    "raise_terms",
     "relation",
     "scan",
     "scatter",
+    "show",
+    "solve",
     "sparse",
     "sum",
+    "tensor_ssa",
     "where",
 ]
 

@@ -6,8 +6,10 @@ is batched by its rule. The program that results is called under the current tra
 compiling never see a body, and simplifying composes the terms. Source: Bernstein et al. 2020, section 5.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core
 from tapeless.tracer.indices.index import Index, Variable
-from tapeless.tracer.jaxpr import eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.numpy.index_plan import BODY
 from tapeless.tracer.primitives.call import jit
 from tapeless.tracer.primitives.elementwise import select_n_p
@@ -25,6 +27,27 @@ from tapeless.tracer.staging import StagingTrace, trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
 INDEX = ShapedArray((), np.dtype(np.int32))
+
+
+class Body(NamedTuple):
+    """A body as it was traced, for one element: its last inputs are indices, each below one of `sizes`."""
+
+    program: Jaxpr
+    sizes: tuple[int, ...]
+
+
+_recording: ContextVar[list[Body] | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recorded_bodies() -> Generator[list[Body]]:
+    """Record the bodies that are traced meanwhile, inner ones first."""
+    found = list[Body]()
+    token = _recording.set(found)
+    try:
+        yield found
+    finally:
+        _recording.reset(token)
 
 
 def over(
@@ -42,7 +65,9 @@ def over(
         return body(*[Index(0, {Variable(x, n): 1}) for x, n in zip(values, sizes, strict=True)])
 
     jaxpr, consts = trace_to_jaxpr(indexed, [INDEX] * len(sizes), what=BODY, function=function)
-    jaxpr = with_brackets(jaxpr)
+    jaxpr, recording = with_brackets(jaxpr), _recording.get()
+    if recording is not None:
+        recording.append(Body(jaxpr, tuple(sizes)))
 
     def bulk(*consts: Any) -> Sequence[Any]:
         return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), sizes))

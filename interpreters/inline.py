@@ -27,6 +27,17 @@ def inlined(jaxpr: Jaxpr) -> Jaxpr:
     return InliningInTurn().params({"jaxpr": jaxpr})["jaxpr"]
 
 
+def fully_inlined(jaxpr: Jaxpr) -> Jaxpr:
+    """Write functions in the places of all of their calls, in programs inside, too."""
+    return _Inlining(frozenset(_calls((jaxpr,))), {}).rewritten(jaxpr) if jaxpr.carrying else jaxpr
+
+
+def is_inlined(jaxpr: Jaxpr) -> bool:
+    """Tell whether no call could be replaced by the function that it calls."""
+    inlining, whole = _Inlining(frozenset(jaxpr.programs), {}), _Frame(None, iter(()), {}, True)
+    return all(inlining.entered(whole, eqn) is None for eqn in jaxpr.carrying)
+
+
 class InliningInTurn:
     """Write functions that are called once in the places of their calls, in programs that are met one by one."""
 
@@ -119,12 +130,12 @@ class _Inlining:
                 if frame.call is not None:
                     results = frame.now(frame.call.params["jaxpr"].outvars)
                     frames[-1].env.update(zip(frame.call.outvars, results))
-            elif (inner := self._entered(frame, eqn)) is not None:
+            elif (inner := self.entered(frame, eqn)) is not None:
                 frames.append(inner)
             else:
                 yield self._written(frame, eqn)
 
-    def _entered(self, frame: _Frame, eqn: Equation) -> _Frame | None:
+    def entered(self, frame: _Frame, eqn: Equation) -> _Frame | None:
         """The function that is called, to be written in the place of this equation; None if it stays a call."""
         if eqn.primitive is not jit_p or eqn.params["jaxpr"] not in self._once or effects(eqn):
             return None

@@ -131,6 +131,19 @@ class IntegerReader(Reader):
         return int(super().__getitem__(index))
 
 
+def random_program(seed: int) -> tuple[str, Callable[[Any, Any], Any]]:
+    """Write a random formula, and the array of it as a function of a vector and a matrix."""
+    rng = np.random.default_rng(seed)
+    n, m = map(int, rng.choice(SIZES, 2))
+    text, p = random_element(rng, ["i", "j"], 3), rng.integers(-1, 6, 5)
+
+    def bulk(x: Any, a: Any) -> Any:
+        names = bulk_names(x, a, tnp.asarray(p))
+        return ix.build((n, m), lambda i, j: evaluated(text, {**names, "i": i, "j": j}))
+
+    return text, bulk
+
+
 REDUCTIONS = {
     "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "argmax": np.argmax, "argmin": np.argmin,
 }  # fmt: skip

@@ -48,6 +48,26 @@ def explicit(t: Term, shape: Sequence[int]) -> Term | None:
     return _Solution(axes, sizes, t.factors, (*t.brackets, *meeting), t.coefficient, kept).solved()
 
 
+def is_solved(t: Term) -> bool:
+    """Tell whether a term is in normal form: no bracket can be eliminated, and each variable is read by something."""
+    indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
+    read = {v for a in indices for v in variables_of(a)}
+    return len(read) == len(t.sizes) and min(t.sizes, default=2) > 1 and all(_is_left(b, t.sizes) for b in t.brackets)
+
+
+def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
+    """Tell whether bounds do not decide a bracket, and no variable can be eliminated by it."""
+    low, high = b.index.bounds(sizes)
+    if isinstance(b, Lookup):
+        return b.limits is None or (b.limits[0] < b.limits[1] and low <= b.limits[1] and high >= b.limits[0])
+    if b.index.gcd > 1 or not low <= 0 <= high or low == high:
+        return False
+    if isinstance(b, NotNegative):
+        return low < 0 and (len(b.index.variables) > 1 or bool(b.index.symbols))
+    few = len(b.index.variables) < 3 and not b.index.symbols
+    return not few and all(abs(c) > 1 for _, c in b.index.variables)
+
+
 # ---- one bracket ---------------------------------------------------------------------------------------------
 
 

@@ -43,6 +43,15 @@ def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
     return _Fusion(jaxpr).run(begin) if begin else jaxpr
 
 
+def as_ein(w: Writer, eqn: Equation) -> Atom | None:
+    """Write an equation that has terms as an `ein`, or as zeros; None if it has none, or may be summed in one order."""
+    operands = list(dict.fromkeys(eqn.invars))
+    found = statement(eqn, w.definition, operands.index)
+    if found is None:
+        return None
+    return _exactly(w, found.terms, operands.__getitem__, eqn.outvars[0].aval, found.precision)
+
+
 class _Fusion:
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = jaxpr

@@ -25,10 +25,10 @@ from tapeless.tracer.terms.solve import composed, solved
 from tapeless.tracer.terms.term import Bracket, Sum, Term, Use, term
 
 _JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # zeros in them are left out
-_MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
+MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
 FOLLOWED = frozenset((
     e.neg_p, e.add_p, e.sub_p, e.mul_p, e.square_p, e.convert_element_type_p, e.select_n_p,
-    *_MOVES, *_JOINS, reduce_sum_p, dot_general_p, cumsum_p, gather_p, ein_p,
+    *MOVES, *_JOINS, reduce_sum_p, dot_general_p, cumsum_p, gather_p, ein_p,
 ))  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _is_zero(x: Atom, definition: Definition) -> bool:
 def _vanishes(x: Atom, definition: Definition) -> bool:
     """Tell whether a value is 0 where nothing is infinite: zeros, products with them, and what moves either."""
     eqn = definition(x)
-    while eqn is not None and eqn.primitive in _MOVES:
+    while eqn is not None and eqn.primitive in MOVES:
         x, eqn = eqn.invars[0], definition(eqn.invars[0])
     if eqn is not None and eqn.primitive is e.mul_p:
         return any(_is_zero(v, definition) for v in eqn.invars)

@@ -1,0 +1,238 @@
+"""Passes of the index language, from program to program, and the normal forms that they attain, as predicates.
+
+Search terms: A-normal form, lambda lifting, struct of arrays, tensor SSA, normal form, confluence. Bodies are written
+in bulk as they are traced (`index_bodies.py`), which leaves little to the first passes; the others are steps of the
+simplifier, which runs what gains something of each. Programs inside of equations are rewritten, too.
+Source: Bernstein et al. 2020, sections 5 and 6.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from tapeless.interpreters.analysis.cost import work
+from tapeless.interpreters.inline import fully_inlined, is_inlined
+from tapeless.interpreters.lower_ein import without_ein
+from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.common_subexpressions import without_common_subexpressions
+from tapeless.interpreters.simplifications.fusion.fuse import as_ein, fuse_contractions
+from tapeless.interpreters.simplifications.fusion.statements import MOVES
+from tapeless.interpreters.simplify import Writer, filled
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, map_carried
+from tapeless.tracer.primitives.ein import ReducedSum, ein_p, operands_of, reduced
+from tapeless.tracer.terms.solve import composed, explicit, is_solved, merged
+from tapeless.tracer.terms.term import Sum, Term, Use, looked_up
+from tapeless.tracer.types import ShapedArray
+
+
+class NormalForm(NamedTuple):
+    """A pass, and the predicate that holds of what it returns."""
+
+    apply: Callable[[Jaxpr], Jaxpr]
+    holds: Callable[[Jaxpr], bool]
+
+
+Change = Callable[[Writer, Equation], bool]  # writes what stands for an equation, and tells whether it did
+
+
+def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
+    """Make the pass that changes single equations, those of programs inside first."""
+
+    return lambda jaxpr: _changed(change, jaxpr)
+
+
+def _changed(change: Change, jaxpr: Jaxpr) -> Jaxpr:
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        now, w.place = w.renamed(eqn), eqn.source
+        params = map_carried(lambda inner: _changed(change, inner), now)
+        if params is not now.params:
+            w.changed, now = True, now.replace(params=params)
+        if not change(w, now):
+            w.keep(now)
+    return w.finish()
+
+
+def _of_all(holds: Callable[[Jaxpr], bool]) -> Callable[[Jaxpr], bool]:
+    """Make the predicate that holds of a program and of all programs inside."""
+
+    def of_all(jaxpr: Jaxpr) -> bool:
+        todo = [jaxpr]
+        while todo:
+            program = todo.pop()
+            if not holds(program):
+                return False
+            todo += program.programs
+        return True
+
+    return of_all
+
+
+def _of_equations(holds: Callable[[Equation], bool]) -> Callable[[Jaxpr], bool]:
+    return _of_all(lambda jaxpr: all(map(holds, jaxpr.eqns)))
+
+
+def _terms(eqn: Equation) -> Sum:
+    return eqn.params["terms"] if eqn.primitive is ein_p else ()
+
+
+# ---- lets, pairs, and what is read of built arrays -----------------------------------------------------------
+
+
+def _has_arrays_only(jaxpr: Jaxpr) -> bool:
+    variables = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
+    return all(type(v.aval) is ShapedArray for v in variables)
+
+
+def _moved(eqn: Equation | None) -> Term | None:
+    """Find the one element of another array that each element of a result is; None if it is computed, or filled."""
+    if eqn is None or (eqn.primitive not in MOVES and eqn.primitive is not ein_p):
+        return None
+    row, shape = index_row(eqn), eqn.outvars[0].aval.shape
+    (t, *others) = row.results[0] if row is not None and 0 not in shape and row.results[0] else (None,)
+    if t is None or others or len(t.factors) != 1 or t.factors[0].use is not Use.PLAIN or t.coefficient != 1:
+        return None
+    found = explicit(t, shape)
+    is_move = found is not None and not found.brackets and not looked_up(found) and len(found.sizes) == len(shape)
+    return found if is_move else None
+
+
+def _pushed_out(w: Writer, eqn: Equation) -> bool:
+    """Read what was moved where it came from."""
+    operands, terms = list(eqn.invars), _terms(eqn)
+    found = tuple([_through_moves(w, t, operands) for t in terms])
+    return found != terms and _replaced(w, eqn, found, operands)
+
+
+def _through_moves(w: Writer, t: Term, operands: list[Atom]) -> Term:
+    """Compose a term with the moves that its factors read; what these read are further operands."""
+    after: Term | None = t
+    while after is not None:
+        t, after = after, next(_shorter(w, after, operands), None)
+    return t
+
+
+def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
+    """Find the term with a factor that reads a move composed with that, if no bracket is left of it."""
+    for k, f in enumerate(t.factors):
+        eqn = w.definition(operands[f.operand])
+        move = _moved(eqn)
+        if eqn is None or move is None or isinstance(source := eqn.invars[move.factors[0].operand], Literal):
+            continue  # a number that is repeated is a constant
+        number = len(operands)
+        found = composed(t, k, move.with_operands(lambda _, number=number: number))
+        if found is not None and len(found.brackets) <= len(t.brackets):
+            operands.append(source)
+            yield found
+
+
+def _reads_no_move(jaxpr: Jaxpr) -> bool:
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        w.keep(eqn)
+    return all(next(_shorter(w, t, list(eqn.invars)), None) is None for eqn in jaxpr.eqns for t in _terms(eqn))
+
+
+# ---- tensor SSA ------------------------------------------------------------------------------------------------
+
+
+def _raised(w: Writer, eqn: Equation) -> bool:
+    """Write an equation that has terms as `ein`: masks of positions become brackets."""
+    found = None if eqn.primitive is ein_p else as_ein(w, eqn)
+    return found is not None and w.replace(eqn, found)
+
+
+def _is_raised(jaxpr: Jaxpr) -> bool:
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        w.keep(eqn)
+        if eqn.primitive is not ein_p:
+            found = as_ein(w, eqn)
+            if found is not None and found.aval is eqn.outvars[0].aval:
+                return False
+    return True
+
+
+def _shared(jaxpr: Jaxpr) -> Jaxpr:
+    return without_common_subexpressions(_with_programs(_shared, jaxpr))
+
+
+def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
+    """Change the programs inside of a program."""
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        params = map_carried(change, eqn)
+        w.changed |= params is not eqn.params
+        w.keep(eqn if params is eqn.params else eqn.replace(params=params))
+    return w.finish()
+
+
+def _is_shared(jaxpr: Jaxpr) -> bool:
+    return without_common_subexpressions(jaxpr) is jaxpr
+
+
+# ---- brackets, equal terms, producers --------------------------------------------------------------------------
+
+
+def _solved(w: Writer, eqn: Equation) -> bool:
+    """Solve the brackets of each term."""
+    avals, out = [x.aval for x in eqn.invars], eqn.outvars[0].aval if eqn.primitive is ein_p else None
+    if out is None:
+        return False
+    found = [reduced([t], avals, out.shape, out.dtype) for t in _terms(eqn)]
+    terms = tuple([t.with_operands(one.operands.__getitem__) for one in found for t in one.terms])
+    return terms != _terms(eqn) and _replaced(w, eqn, terms, eqn.invars)
+
+
+def _merged(w: Writer, eqn: Equation) -> bool:
+    """Add the terms that are alike."""
+    terms = merged(_terms(eqn))
+    return terms != _terms(eqn) and _replaced(w, eqn, terms, eqn.invars)
+
+
+def _is_merged(eqn: Equation) -> bool:
+    """Tell whether no two terms are alike but for their coefficients, and none are all cases of a choice."""
+    terms = _terms(eqn)
+    return len({t.unit for t in terms}) == len(terms) and len(merged(terms)) == len(terms)
+
+
+def _fused(jaxpr: Jaxpr) -> Jaxpr:
+    """Write values into all of their readers, until nothing is gained any more: each time work or memory falls."""
+    jaxpr = _with_programs(_fused, jaxpr)
+    while (after := _fused_once(jaxpr)) is not jaxpr:
+        jaxpr = after
+    return jaxpr
+
+
+def _fused_once(jaxpr: Jaxpr) -> Jaxpr:
+    """Fuse, unless that is more work as operations are counted: the pass counts those of the best order of products."""
+    after = fuse_contractions(jaxpr)
+    return after if work(after) <= work(jaxpr) else jaxpr
+
+
+def _replaced(w: Writer, eqn: Equation, terms: Sum, operands: Sequence[Atom]) -> bool:
+    """Substitute the `ein` of these terms, over some of these operands."""
+    if not terms:
+        return w.replace(eqn, filled(w, 0, eqn.outvars[0].aval))
+    first = {x: k for k, x in reversed(list(enumerate(operands)))}
+    terms = tuple([t.with_operands(lambda k: first[operands[k]]) for t in terms])
+    used = sorted({k for t in terms for k in operands_of(t)})
+    out = eqn.outvars[0]
+    found = ReducedSum(tuple([t.with_operands(used.index) for t in terms]), tuple(used))
+    params = found.params(out.aval.shape, out.aval.dtype, eqn.params["precision"])
+    return w.replace(eqn, w.write(ein_p, *[operands[k] for k in used], **params))
+
+
+# ---- the passes ------------------------------------------------------------------------------------------------
+
+let_lift: Final = NormalForm(fully_inlined, _of_all(is_inlined))
+pair_eliminate: Final = NormalForm(lambda jaxpr: jaxpr, _of_all(_has_arrays_only))
+gen_push_out: Final = NormalForm(_everywhere(_pushed_out), _of_all(_reads_no_move))
+raise_terms: Final = NormalForm(_everywhere(_raised), _of_all(_is_raised))
+tensor_ssa: Final = NormalForm(
+    lambda jaxpr: _shared(raise_terms.apply(fully_inlined(jaxpr))),
+    _of_all(lambda jaxpr: is_inlined(jaxpr) and _is_raised(jaxpr) and _is_shared(jaxpr)),
+)
+solve: Final = NormalForm(_everywhere(_solved), _of_equations(lambda eqn: all(map(is_solved, _terms(eqn)))))
+merge: Final = NormalForm(_everywhere(_merged), _of_equations(_is_merged))
+fuse: Final = NormalForm(_fused, _of_all(lambda jaxpr: _fused_once(jaxpr) is jaxpr))
+lower_terms: Final = NormalForm(without_ein, _of_equations(lambda eqn: eqn.primitive is not ein_p))
