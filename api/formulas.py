@@ -24,6 +24,8 @@ from tapeless.tracer.terms.symmetries import Symmetry
 from tapeless.tracer.terms.term import Term
 from tapeless.tracer.types import ShapedArray, aval_of
 
+TEXT_SIZED, LATEX_SIZED = TEXT._replace(is_sized=True), LATEX._replace(is_sized=True)
+
 
 class Input(NamedTuple):
     """An input of formulas: an argument, a constant with a value, or a free index below `size`."""
@@ -126,13 +128,13 @@ class Formulas:
     def _sums(self) -> list[tuple[tuple[Term, ...], ShapedArray]]:
         return list(zip(self.form.results, self.avals, strict=True))
 
-    def text(self) -> str:
+    def text(self, notation: Notation = TEXT) -> str:
         """Print as text: definitions, then the gradients, each a line."""
-        return "\n".join(self._lines(TEXT))
+        return "\n".join(self._lines(notation))
 
-    def latex(self) -> str:
+    def latex(self, notation: Notation = LATEX) -> str:
         """Print as LaTeX: one formula, or lines that are aligned."""
-        lines = list(self._lines(LATEX))
+        lines = list(self._lines(notation))
         if len(lines) == 1:
             return lines[0]
         return "\\begin{aligned}\n" + " \\\\\n".join([x.replace("=", "&=", 1) for x in lines]) + "\n\\end{aligned}"

@@ -30,9 +30,11 @@ from tapeless.index_passes import (
 from tapeless.interpreters.index_bodies import over
 from tapeless.spaces import Space
 from tapeless.symbolic_gradients import free, grad, pullback, push
+from tapeless.symbolic_sizes import IndexCost, SizedFormulas, cost
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.indices.sizes import Size, size
 from tapeless.tracer.indices.sparse import Relation, SparseArray
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import asarray
@@ -44,9 +46,12 @@ from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
 
 __all__ = [
     "Index",
+    "IndexCost",
     "IndexExplanation",
     "ProgramPass",
     "Relation",
+    "Size",
+    "SizedFormulas",
     "Space",
     "SparseArray",
     "all",
@@ -55,6 +60,7 @@ __all__ = [
     "argmin",
     "build",
     "cond",
+    "cost",
     "exists",
     "explain",
     "fold",
@@ -78,6 +84,7 @@ __all__ = [
     "scan",
     "scatter",
     "show",
+    "size",
     "solve",
     "sparse",
     "sum",
@@ -85,7 +92,7 @@ __all__ = [
     "where",
 ]
 
-Shape = int | Sequence[int]
+Shape = int | Size | Sequence[int | Size]
 Body = Callable[..., Any]
 Reduction = Callable[..., Any]
 
@@ -110,7 +117,7 @@ def build(shape: Shape, fn: Body) -> Any:
 def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
     """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
     check_callable(name, fn)
-    sizes = static_shape((shape,) if isinstance(shape, int) else shape, f"index.{name}")
+    sizes = static_shape((shape,) if isinstance(shape, (int, Size)) else shape, f"index.{name}")
     axes = tuple(range(len(sizes)))
     trees = list[pytree.PyTreeDef]()
 
@@ -258,7 +265,7 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     """
     check_callable("scatter", fn)
     x = asarray(x)
-    sizes = static_shape((shape,) if isinstance(shape, int) else shape, "index.scatter")
+    sizes = static_shape((shape,) if isinstance(shape, (int, Size)) else shape, "index.scatter")
     places = build(x.shape, lambda *indices: _places(fn(*indices), sizes))
     return _added(x, places, sizes)
 

@@ -1,11 +1,13 @@
 """Abstract operands of formulas: a name, a shape and a dtype, and symmetries that merge terms of gradients."""
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.indices.sizes import are_bound, names_of
 from tapeless.tracer.terms.symmetries import Symmetry, transposed_access
 from tapeless.tracer.types import ShapedArray
 
@@ -18,7 +20,7 @@ class Space:
 
     Args:
       name: as formulas call it.
-      shape: of the arrays that it stands for.
+      shape: of the arrays that it stands for; of numbers, and of sizes that stand for any (`index.size`).
       dtype: of these; float in the default width if None.
       symmetries: pairs (permutation, kind) that say what the array is: its transpose for kind "id", the conjugate of
         that for "conj", its negative for "neg". "symmetric" is all transposes, "hermitian" that of a matrix, "conj".
@@ -29,25 +31,39 @@ class Space:
     Space('A', complex64[2,2], hermitian)
     """
 
-    __slots__ = ("aval", "name", "symmetries")
+    __slots__ = ("_dtype", "_shape", "name", "symmetries")
 
     def __init__(self, name: str, shape: Sequence[int], dtype: Any = None, symmetries: Declared = ()) -> None:
         if not name.isidentifier():
             raise TypeError(f"Space: the name {name!r} is no name of Python.")
         self.name: str = name
-        self.aval: ShapedArray = ShapedArray(tuple(shape), dtypes.canonical(float if dtype is None else dtype))
-        self.symmetries: tuple[Symmetry, ...] = checked_symmetries(name, self.aval, symmetries)
+        self._shape, self._dtype = tuple(shape), dtypes.canonical(float if dtype is None else dtype)
+        numbers = {n: k for k, n in enumerate(dict.fromkeys(self._shape), 2)}  # equal sizes are equal numbers
+        aval = ShapedArray(tuple([numbers[n] for n in self._shape]), self._dtype) if any(self.sizes) else self.aval
+        self.symmetries: tuple[Symmetry, ...] = checked_symmetries(name, aval, symmetries)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
+    def aval(self) -> ShapedArray:
+        """The type. Raises: TypeError for sizes that have no values here."""
+        return ShapedArray(tuple([operator.index(n) for n in self._shape]), self._dtype)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape, in which sizes stay symbols where they have no values."""
+        return self.aval.shape if are_bound() else self._shape
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Names of the sizes of its shape that are symbols."""
+        return tuple(dict.fromkeys(names_of(self._shape)))
 
     @property
     def dtype(self) -> Any:
-        return self.aval.dtype
+        return self._dtype
 
     def __repr__(self) -> str:
-        said = ", ".join([str(self.aval), *[described(s) for s in self.symmetries]])
+        axes = ",".join(map(str, self._shape))
+        said = ", ".join([f"{self._dtype}[{axes}]", *[described(s) for s in self.symmetries]])
         return f"Space({self.name!r}, {said})"
 
 

@@ -22,6 +22,7 @@ from tapeless.formulas import Formulas, Input
 from tapeless.interpreters.let_form import conjugated
 from tapeless.interpreters.raise_terms import raised, with_squared_moduli
 from tapeless.spaces import Space
+from tapeless.symbolic_sizes import for_all_sizes
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
@@ -71,7 +72,7 @@ def grad(
         _check_differentiable(program, at)
         return _derived(program, at, convention, isinstance(argnums, int))
 
-    return derive
+    return for_all_sizes(derive)
 
 
 def pullback(
@@ -100,7 +101,7 @@ def pullback(
         named = [x if isinstance(x, Space) else _Named(name, x) for name, x in zip(names, args)]
         return grad(paired, argnums, convention=convention)(*named)
 
-    return derive
+    return for_all_sizes(derive)
 
 
 class _Named(NamedTuple):
@@ -165,6 +166,10 @@ def push(fun: Callable[..., Any], x: Any, along: Callable[..., Any]) -> Formulas
     """
     check_callable("index.push", fun)
     check_callable("index.push", along)
+    return for_all_sizes(lambda x: _pushed_along(fun, x, along))(x)
+
+
+def _pushed_along(fun: Callable[..., Any], x: Any, along: Callable[..., Any]) -> Formulas:
     program = _traced("index.push", fun, (x,))
     _check_differentiable(program, (0,))
     aval = program.operands[-1].aval

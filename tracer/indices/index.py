@@ -15,6 +15,7 @@ import numpy as np
 
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.indices.sizes import Size
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.term import Bracket, IsZero
 
@@ -226,11 +227,11 @@ def _computed(compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 
 
 def _value(x: Any) -> Any:
-    return x.value if isinstance(x, Index) else x
+    return x.value if isinstance(x, Index) else int(x) if isinstance(x, Size) else x
 
 
 def _is_integer(x: Any) -> bool:
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return isinstance(x, (int, np.integer, Size)) and not isinstance(x, bool)
 
 
 def _as_index(x: Any) -> Index | None:

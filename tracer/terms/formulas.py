@@ -47,6 +47,7 @@ class Notation(NamedTuple):
     less_or_equal: str
     power: Any  # base, exponent -> text
     nabla: str
+    is_sized: bool = False  # print the sizes of sums, too
 
 
 def _indexed(name: str, indices: Sequence[str]) -> str:
@@ -124,6 +125,7 @@ class IndexNames:
         order = [v for v in dict.fromkeys(_variables_in_order(t)) if v >= rank]
         self._names, self._operands = {**dict(enumerate(free)), **dict(zip(order, bound))}, operands
         self.bound: list[str] = [self._names[v] for v in order]
+        self.bound_sizes: list[int] = [t.sizes[v] for v in order]
 
     def variable(self, v: Variable) -> str:
         return self._names[v]
@@ -171,9 +173,10 @@ def _product(t: Term, rank: int, operands: Operands, notation: Notation) -> str:
     below = powers([f for f in factors if f.use is Use.DIVIDED])
     number = [] if t.coefficient == 1 and above else [_number(t.coefficient)]
     if names.bound and above:
-        return notation.times.join(
-            [*number, notation.summed(names.bound) + notation.over(notation.times.join(above), below)]
-        )
+        bound = names.bound
+        if notation.is_sized:
+            bound = [f"{name}<{n}" for name, n in zip(bound, names.bound_sizes, strict=True)]
+        return notation.times.join([*number, notation.summed(bound) + notation.over(notation.times.join(above), below)])
     return notation.over(notation.times.join([*number, *above]), below)
 
 
@@ -192,7 +195,8 @@ def brackets_text(t: Term, names: IndexNames, notation: Notation) -> list[str]:
             found.append(_bracket(b, names, notation))
             continue
         left.remove(other)
-        index = next((x.index for x in (b, other) if x.index in accesses), b.index)
+        shorter = min(b.index, other.index, key=lambda a: abs(a.constant))
+        index = next((x.index for x in (b, other) if x.index in accesses), shorter)
         size = (b.index + other.index).constant + 1
         found.append(f"[0 {notation.less_or_equal} {names.index(index)} < {size}]")
     return found

@@ -1,0 +1,279 @@
+"""Programs of any size: costs and formulas as functions of sizes that are symbols.
+
+A program is traced for several values of its sizes, as types suffice for that. What is a number there, a cost or a
+number in the text of a formula, is interpolated by a polynomial in exact arithmetic, and compared with programs of
+other sizes: if these disagree, the degree is raised, and in the end it is an error, never a guess. So a polynomial is
+verified, not proved: a program that is another one from some size on, where a size is compared with a number, could
+agree at all sizes that are tried. The alternative, sizes as symbols in the algebra of indices, would make of every
+comparison of bounds a question that may have no answer.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice, permutations
+from typing import Any, Final, NamedTuple
+
+from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
+from tapeless.compile.jit import program_of
+from tapeless.compile.stages import ShapeDtypeStruct
+from tapeless.formulas import LATEX_SIZED, TEXT_SIZED, Formulas
+from tapeless.interpreters.analysis import sparse_cost
+from tapeless.interpreters.simplify import simplified
+from tapeless.spaces import Space
+from tapeless.tracer import pytree
+from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
+from tapeless.tracer.terms.polynomials import Point, Polynomial, interpolated
+from tapeless.tracer.types import aval_of
+
+DEGREE = 4  # the highest that is tried
+STARTS = 6, 18, 30, 42, 54  # sizes that programs are traced for, and upwards, in the same order
+BEYOND = ((5, 3, 4, 6, 7), (2, 7, 5, 3, 6), (7, 6, 2, 5, 3))  # what is added where a polynomial is compared
+ORDERS = 24  # of sizes that are tried: differences of sizes are to be positive
+
+
+class IndexCost(NamedTuple):
+    """Operations that a program counts, as a polynomial in its sizes.
+
+    formula: its text, such as `n*(2*m - 1)`.
+    """
+
+    polynomial: Polynomial
+
+    @property
+    def formula(self) -> str:
+        return str(self.polynomial)
+
+    def at(self, **sizes: int) -> int:
+        """Evaluate for some sizes. Raises: KeyError for a size that has no value."""
+        return int(self.polynomial.at(sizes))
+
+    def __str__(self) -> str:
+        return self.formula
+
+    __repr__ = __str__
+
+
+def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_written: bool = False) -> IndexCost:
+    """Count the operations of a function's bulk program for all sizes that are symbols; zeros cost nothing.
+
+    Args:
+      args: arguments of `fun`: arrays, their types (`tl.ShapeDtypeStruct`), or `Space`s, whose shapes may have sizes.
+      sizes: that `fun` reads, and no argument has.
+      as_written: count those of the program as it was traced, not simplified.
+    Returns: an `IndexCost`, with `.formula`, `.polynomial` and `.at(n=..)`.
+    Raises: ValueError if the operations are no polynomial of degree 4 or less; TypeError if `fun` cannot be called;
+      whatever tracing `fun` raises.
+    Source: Bernstein et al. 2020, section 6, for the costs of sums with brackets.
+
+    >>> from tapeless import index as ix
+    >>> n, m = ix.size("n"), ix.size("m")
+    >>> def f(x, g):
+    ...     return ix.build(n, lambda i: ix.sum(m, lambda j: g[j] * x[i + j]))
+    >>> cost(f, Space("x", (n + m - 1,)), Space("g", (m,))).formula
+    'n*(2*m - 1)'
+    """
+    check_callable("index.cost", fun, expected=FUNCTION_AND_ARGUMENTS)
+
+    def work() -> int:
+        given = pytree.tree_map(_typed, list(args))
+        program = program_of("index.cost", lambda *xs: fun(*xs), given, {})
+        jaxpr = program.jaxpr if as_written else simplified(program.jaxpr)
+        return sparse_cost.cost(jaxpr, program.consts).work
+
+    names = tuple(dict.fromkeys([*sizes_of(args), *names_of(sizes)]))
+    if not names or are_bound():
+        return IndexCost(Polynomial.of(work()))
+    found = _fitted("index.cost: the number of operations", names, lambda: ("", (work(),)))
+    return IndexCost(found.numbers[0])
+
+
+def _typed(x: Any) -> Any:
+    return ShapeDtypeStruct(x.aval.shape, x.dtype) if isinstance(x, Space) else x
+
+
+def sizes_of(args: Sequence[Any]) -> tuple[str, ...]:
+    """List the names of sizes that are symbols in arguments."""
+    spaces = [x for x in pytree.flatten(list(args))[0] if isinstance(x, Space)]
+    return tuple(dict.fromkeys([name for x in spaces for name in x.sizes]))
+
+
+# ---- fitting -----------------------------------------------------------------------------------------------------
+
+
+class _Fitted(NamedTuple):
+    """A text with numbers, `kept`, that are the same for all sizes but for these, and the numbers."""
+
+    kept: str
+    numbers: tuple[Polynomial, ...]
+
+
+Sample = tuple[str, tuple[int, ...]]
+
+
+def _fitted(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> _Fitted:
+    """Find what is evaluated where sizes have values, for all sizes."""
+    known = dict[Point, Sample]()
+
+    def at(point: Point) -> Sample:
+        if point not in known:
+            with with_sizes(dict(zip(names, point, strict=True))):
+                known[point] = evaluate()
+        return known[point]
+
+    start = _start(names, at)
+    beyond = [tuple(map(int.__add__, start, islice(more, len(names)))) for more in BEYOND]
+    for degree in range(DEGREE + 1):
+        found = _interpolated(names, start, degree, at)
+        wrong = found is None or [p for p in beyond if _value(found, names, p) != at(p)]
+        if found is not None and not wrong:
+            return found
+    values = "; ".join([f"{_said(names, p)}: {' '.join(map(str, at(p)[1])) or at(p)[0]}" for p in (start, beyond[0])])
+    raise ValueError(
+        f"{what} is no polynomial of degree {DEGREE} or less in {', '.join(names)}, as {values}.\n"
+        "  Give numbers in the place of sizes that numbers of the program are compared with."
+    )
+
+
+def _said(names: Sequence[str], point: Point) -> str:
+    return ", ".join([f"{name} = {n}" for name, n in zip(names, point, strict=True)])
+
+
+def _start(names: Sequence[str], at: Callable[[Point], Sample]) -> Point:
+    """Find sizes for which the program exists: those of differences are not to be negative."""
+    if len(names) > len(STARTS):
+        raise ValueError(f"there are {len(names)} sizes, {', '.join(names)}: at most {len(STARTS)} may be symbols.")
+    errors = list[Exception]()
+    for start in islice(permutations(STARTS[: len(names)]), ORDERS):
+        try:
+            at(start)
+        except (ValueError, IndexError) as error:
+            errors.append(error)
+        else:
+            return start
+    raise errors[0]
+
+
+def _interpolated(names: Sequence[str], start: Point, degree: int, at: Callable[[Point], Sample]) -> _Fitted | None:
+    """Interpolate each number; None if the text is not the same at all sizes."""
+    kept, first = at(start)
+    numbers = list[Polynomial]()
+    for k in range(len(first)):
+        values = list[Sample]()
+
+        def value(point: Point, k: int = k, values: list[Sample] = values) -> int:
+            values.append(at(point))
+            return values[-1][1][k] if values[-1][0] == kept else 0
+
+        numbers.append(interpolated(names, start, degree, value))
+        if any(text != kept for text, _ in values):
+            return None
+    return _Fitted(kept, tuple(numbers))
+
+
+def _value(found: _Fitted, names: Sequence[str], point: Point) -> Any:
+    values = dict(zip(names, point, strict=True))
+    return found.kept, tuple([p.at(values) for p in found.numbers])
+
+
+# ---- formulas ----------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\d.])")
+
+
+class SizedFormulas:
+    """Formulas for all sizes: derived from `Space`s whose shapes have sizes that are symbols.
+
+    They print with the sizes of their sums, `Σ[j<m]`, are simplified as others, and are formulas for numbers by
+    `.at(n=3)`; called with arrays they take the sizes from their shapes.
+    """
+
+    def __init__(self, derive: Callable[[], Formulas], spaces: Sequence[Any]) -> None:
+        self._derive: Final = derive
+        self._spaces: Final = tuple(spaces)
+        self.sizes: tuple[str, ...] = sizes_of(spaces)
+
+    def simplify(self) -> "SizedFormulas":
+        """Merge terms that are alike, as `Formulas.simplify`."""
+        return SizedFormulas(lambda: self._derive().simplify(), self._spaces)
+
+    def expand(self) -> "SizedFormulas":
+        """Write definitions that are sums of products into the products that read them."""
+        return SizedFormulas(lambda: self._derive().expand(), self._spaces)
+
+    def at(self, **sizes: int) -> Formulas:
+        """Derive the formulas for numbers. Raises: TypeError for a size without a value."""
+        with with_sizes(sizes):
+            return self._derive()
+
+    def text(self) -> str:
+        """Print as text. Raises: ValueError if the formulas are not the same for all sizes."""
+        return self._printed(lambda found: found.text(TEXT_SIZED))
+
+    def latex(self) -> str:
+        """Print as LaTeX. Raises: as `text`."""
+        return self._printed(lambda found: found.latex(LATEX_SIZED))
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def _printed(self, printed: Callable[[Formulas], str]) -> str:
+        def sample() -> Sample:
+            text = printed(self._derive())
+            return _NUMBER.sub("\0", text), tuple(map(int, _NUMBER.findall(text)))
+
+        found = _fitted("the text of the formulas", self.sizes, sample)
+        pieces = found.kept.split("\0")
+        numbers = [_placed(p, before, after) for p, before, after in zip(found.numbers, pieces, pieces[1:])]
+        return pieces[0] + "".join([n + after for n, after in zip(numbers, pieces[1:])])
+
+    def __call__(self, *args: Any, check: bool = True, **indices: Any) -> Any:
+        """Compute the arrays, as `Formulas` do. Raises: TypeError if shapes contradict each other or tell no size."""
+        return self.at(**self._found(args))(*args, check=check, **indices)
+
+    def _found(self, args: Sequence[Any]) -> dict[str, int]:
+        given = [(x, aval_of(arg).shape) for x, arg in zip(self._spaces, args) if isinstance(x, Space)]
+        axes = [(size, n) for x, shape in given for size, n in zip(x.shape, shape) if isinstance(size, Size)]
+        values = dict[str, int]()
+        for _ in self.sizes:
+            for size, n in axes:
+                values.update(_solution(size.polynomial, n, values))
+        missing = [name for name in self.sizes if name not in values]
+        if missing:
+            raise TypeError(f"the shapes do not tell the size {', '.join(missing)}: use .at({missing[0]}=..).")
+        return values
+
+
+def _solution(p: Polynomial, n: int, values: Mapping[str, int]) -> dict[str, int]:
+    """Solve p = n for the only size in it that has no value; nothing if it has several, or there is no such number."""
+    unknown = [name for name in p.names if name not in values]
+    if len(unknown) != 1:
+        return {}
+    at = [p.at({**values, unknown[0]: x}) for x in (0, 1, 2)]
+    slope = at[1] - at[0]
+    is_solved = slope and slope == at[2] - at[1] and (n - at[0]) % slope == 0
+    return {unknown[0]: int((n - at[0]) / slope)} if is_solved else {}
+
+
+def _placed(p: Polynomial, before: str, after: str) -> str:
+    """Write a polynomial in the place of a number, in parentheses where it is a sum that something binds closer to."""
+    is_factor = after[:1].isalpha()
+    text = str(p)
+    binds = before.endswith(("- ", "* ", "*", "-")) or after.startswith((" *", "*")) or is_factor
+    text = f"({text})" if binds and len(p.terms) > 1 and "(" not in text else text
+    return f"{text}*" if is_factor and not p.is_constant else text
+
+
+def for_all_sizes(derive: Callable[..., Formulas]) -> Callable[..., Any]:
+    """Make a derivation of formulas from arguments one for all sizes, where arguments have sizes that are symbols."""
+
+    def derived(*args: Any) -> Any:
+        if are_bound() or not sizes_of(args):
+            return derive(*args)
+        return SizedFormulas(lambda: derive(*args), args)
+
+    return derived

@@ -1,0 +1,140 @@
+"""Sizes as symbols: costs and formulas for all sizes, from types alone."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tapeless.tracer.indices.sizes import with_sizes
+from tests.messages import text_of
+
+n, m = ix.size("n"), ix.size("m")
+X, G, CT, V = ix.Space("x", (n + m - 1,)), ix.Space("g", (m,)), ix.Space("ct", (n,)), ix.Space("v", (n,))
+ONE = ix.Space("ct", ())
+
+
+def convolved(x, g):
+    return ix.build(n, lambda i: ix.sum(m, lambda j: g[j] * x[i + j]))
+
+
+def type_of(x):
+    return tl.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+def all_but_one(x):
+    return ix.sum(n, lambda i: (i != 2) * x[i])
+
+
+def adjoint(ct):
+    return tl.linear_transpose(all_but_one, type_of(V))(ct)[0]
+
+
+def trace_of_outer(x):
+    return ix.sum(n, lambda i: ix.build((n, n), lambda j, k: x[j] * x[k])[i, i])
+
+
+@pytest.mark.parametrize(
+    "f, args, formula",
+    [
+        (convolved, (X, G), "n*(2*m - 1)"),  # TL1
+        (lambda ct, g: tl.linear_transpose(lambda x: convolved(x, g), type_of(X))(ct)[0], (CT, G),
+         "2*m*n - m - n + 1"),  # TL2
+        (lambda ct, x: tl.linear_transpose(lambda g: convolved(x, g), type_of(G))(ct)[0], (CT, X), "m*(2*n - 1)"),
+        (all_but_one, (V,), "n - 2"),  # TL6
+        (adjoint, (ONE,), "0"),
+        (lambda ct, y: adjoint(ct) + y, (ONE, V), "n - 1"),
+        (trace_of_outer, (V,), "2*n - 1"),  # TL7
+        (tl.grad(trace_of_outer), (V,), "n"),
+        (lambda a, b: a @ b, (ix.Space("a", (n, m)), ix.Space("b", (m, n))), "n**2*(2*m - 1)"),
+        (lambda x: tnp.sin(x).sum() + 1, (ix.Space("x", (n, m)),), "2*m*n"),
+    ],
+)  # fmt: skip
+def test_costs(f, args, formula):
+    """As counted at sizes that nothing is interpolated at."""
+    found = ix.cost(f, *args, sizes=(n, m))
+    assert found.formula == str(found) == formula
+    for values in ({"n": 4, "m": 3}, {"n": 31, "m": 5}, {"n": 7, "m": 29}):
+        with with_sizes(values):
+            assert found.at(**values) == ix.cost(f, *args).at()
+
+
+def test_costs_as_written():
+    outer = lambda x: tnp.trace(x[:, None] * x)  # noqa: E731
+    assert ix.cost(outer, V, as_written=True).formula == "n**2 + n - 1"
+    assert ix.cost(outer, V).formula == "2*n - 1"
+
+
+def test_a_program_that_depends_on_its_size():
+    with pytest.raises(ValueError) as caught:
+        ix.cost(lambda x: tnp.sin(x) if x.shape[0] > 10 else x, V)
+    assert text_of(caught.value) == (
+        "index.cost: the number of operations is no polynomial of degree 4 or less in n, as n = 6: 0; n = 11: 11.\n"
+        "  Give numbers in the place of sizes that numbers of the program are compared with."
+    )
+
+
+def test_differences_of_sizes():
+    x, y = ix.Space("x", (n,)), ix.Space("y", (m,))
+    for a, b in ((x, y), (y, x)):
+        f = lambda a, b: a[: a.shape[0] - b.shape[0]] * 2 if a.shape > b.shape else tnp.zeros(-1)  # noqa: E731
+        assert ix.cost(f, a, b).formula == ("n - m" if a is x else "m - n")
+
+
+# ---- formulas ------------------------------------------------------------------------------------------------
+
+
+def test_gradients():
+    loss = lambda x, g: ix.sum(n, lambda i: convolved(x, g)[i])  # noqa: E731
+    in_g = ix.grad(loss, argnums=1)(X, G)
+    assert str(in_g) == in_g.text() == "Σ[j<n] x[a + j]"
+    assert in_g.latex() == "\\sum_{j<n} x_{a + j}"
+    in_x = ix.grad(loss)(X, G)
+    assert in_x.text() == "Σ[j<m] [0 <= a - j < n] * g[j]"
+    x, g = tnp.arange(6.0), tnp.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(in_x(x, g), np.convolve(np.ones(4), g), rtol=1e-6)
+    assert str(in_g.at(n=4, m=3)) == "Σ[j] x[a + j]"
+
+
+def test_simplified_gradients():
+    A, x = ix.Space("A", (n, n), symmetries="symmetric"), ix.Space("x", (n,))
+    assert repr(A) == "Space('A', float32[n,n], symmetric)"
+    g = ix.grad(lambda A, x: x @ A @ x, argnums=1)(A, x)
+    assert str(g) == "Σ[j<n] A[j,a] * x[j] + Σ[j<n] A[a,j] * x[j]"
+    assert str(g.simplify()) == "2 * Σ[j<n] A[a,j] * x[j]"
+    a = np.array([[2.0, 1], [1, 3]], np.float32)
+    np.testing.assert_allclose(g.simplify()(a, np.array([1.0, 2.0], np.float32)), [8, 14])
+    with pytest.raises(ValueError, match="no permutation of axes"):
+        ix.Space("A", (n, m), symmetries="symmetric")
+
+
+def test_numbers_that_grow_with_sizes():
+    mean = lambda x: ix.sum(n, lambda i: n * x[n - 1 - i] * x[i])  # noqa: E731
+    assert str(ix.grad(mean)(V).simplify()) == "2*n * v[n - 1 - a]"
+
+
+def test_tangents_with_a_free_index():
+    """TL4, for all sizes."""
+    pushed = ix.push(lambda x: convolved(x, tnp.ones(m)), X, along=lambda i: i == ix.free("k"))
+    assert str(pushed) == "[0 <= k - a < m]"
+
+
+def test_sizes_have_no_values_elsewhere():
+    with pytest.raises(TypeError) as caught:
+        range(n)
+    assert text_of(caught.value) == (
+        "the size n has no value here: it stands for any. Sizes are for index.Space, whose formulas are derived and "
+        "whose costs are counted for all sizes; elsewhere give a number."
+    )
+    with pytest.raises(TypeError):
+        ix.build(n, lambda i: i)
+    with pytest.raises(TypeError, match="is no name of Python"):
+        ix.size("2n")
+    assert n * (2 * m - 1) == 2 * n * m - n and n != m
+
+
+def test_jitted_functions_are_traced_for_each_size():
+    """Also those that no argument tells the size."""
+    jitted, y = tl.jit(lambda x: x * ix.sum(n, lambda i: x[i])), ix.Space("y", (40,))
+    found = [ix.cost(f, y, sizes=(n,)).formula for f in (jitted, lambda x: jitted(x))]
+    assert found == ["n + 39"] * 2
