@@ -13,7 +13,7 @@ if _typing.TYPE_CHECKING:
 else:
     ArrayLike = Array | _np.ndarray | _np.generic | bool | int | float | complex  # isinstance takes it
     DTypeLike = _np.dtype | type | str
-Key: _typing.TypeAlias = Array  # of random numbers: an array of dtype key<fry>, which `random.key` makes
+Key: _typing.TypeAlias = Array  # of random numbers: an array of a dtype of keys, which `random.key` makes
 
 __all__ = ["Array", "ArrayLike", "DTypeLike", "Key"]
 

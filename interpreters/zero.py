@@ -34,7 +34,7 @@ def instantiate(x: Any) -> Any:
     if x.aval.dtype == dtypes.float0 and core.is_evaluating():
         return np.zeros(x.aval.shape, dtypes.float0)
     if holds_keys(x.aval):  # among values that nobody reads
-        return random_wrap(instantiate(Zero(physical(x.aval))))
+        return random_wrap(instantiate(Zero(physical(x.aval))), x.aval.dtype.impl)
     scalar = np.zeros((), dtypes.float0) if x.aval.dtype == dtypes.float0 else constant(0, x.aval)
     return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 

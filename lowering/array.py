@@ -81,6 +81,10 @@ class DeviceArray(Array):
             return self._host().ctypes.data
         return compat.address(self.live())
 
+    def around(self, buf: Any) -> "DeviceArray":
+        """An array of the same class in another buffer."""
+        return DeviceArray(buf)
+
     def placed(self, aval: ShapedArray, device: Device) -> "DeviceArray":
         """Return the array on `device` with type `aval`, converted if the dtype differs; itself if nothing changes."""
         if self.aval.dtype != aval.dtype:
@@ -290,7 +294,7 @@ def duplicate(x: DeviceArray) -> DeviceArray:
     """An array equal to `x` in memory of its own, on the same device."""
     forking.check()
     device = x.device
-    return with_type(type(x)(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
+    return with_type(x.around(compat.duplicate(x.live(), device.list, device.sharding)), x.aval)
 
 
 _scalars: Recent[Any, DeviceArray] = Recent(256)

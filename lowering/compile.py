@@ -265,7 +265,7 @@ def _handler(aval: ShapedArray, device: Device) -> Any:
     if aval.dtype == dtypes.float0:
         travelled = aval.update(dtype=np.dtype(bool))
         return compat.result_handler(travelled, device.sharding).wrap(lambda _: np.zeros(aval.shape, dtypes.float0))
-    kind = KeyArray if holds_keys(aval) else DeviceArray
+    kind = partial(KeyArray, dtype=aval.dtype) if holds_keys(aval) else DeviceArray
     return compat.result_handler(physical(aval), device.sharding).wrap(kind)
 
 

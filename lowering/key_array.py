@@ -11,26 +11,33 @@ import numpy as np
 
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.devices import Device
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.types import ShapedArray, holds_keys, keys_of_words, physical
 
 
 class KeyArray(DeviceArray):
-    """Keys on a device. Its buffer is that of their words, uint32[..., 2]."""
+    """Keys on a device. Its buffer is that of their words, uint32[..., n]."""
 
     __slots__ = ()
 
-    def __init__(self, buf: Any) -> None:
+    def __init__(self, buf: Any, dtype: Any) -> None:
         self.buf: Any = buf
-        self.aval: ShapedArray = keys_of_words(buf.aval)
+        self.aval: ShapedArray = keys_of_words(buf.aval, dtype)
 
     @property
     def words(self) -> DeviceArray:
         """The words, in the same memory. Raises: RuntimeError if that was deleted or donated."""
         return DeviceArray(self.live())
 
+    def around(self, buf: Any) -> "KeyArray":
+        """Keys for the same generator, in another buffer."""
+        return KeyArray(buf, self.aval.dtype)
+
     def placed(self, aval: ShapedArray, device: Device) -> DeviceArray:
         """Itself on `device`. Raises: TypeError if `aval` is no type of keys."""
-        return self._host() if not holds_keys(aval) else KeyArray(self.words.placed(physical(aval), device).buf)
+        if not holds_keys(aval):
+            self._host()
+        return KeyArray(self.words.placed(physical(aval), device).buf, aval.dtype)
 
     def unsafe_buffer_pointer(self) -> int:
         """Address of the words on the device; valid for as long as the array is."""
@@ -46,7 +53,7 @@ class KeyArray(DeviceArray):
         self._host()
 
     def _rows(self) -> Iterator[DeviceArray]:
-        return (KeyArray(row.buf) for row in self.words._rows())
+        return (KeyArray(row.buf, self.aval.dtype) for row in self.words._rows())
 
     def __hash__(self) -> int:
         raise TypeError(f"an array is not hashable: {self.aval}. Use random.key_data(keys).tolist(), or id(keys).")
@@ -68,13 +75,13 @@ class KeyArray(DeviceArray):
         return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{np.asarray(self.words)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.words,)
+        return _unpickled, (self.words, self.aval.dtype)
 
 
 def wrapped(buf: Any, aval: ShapedArray) -> DeviceArray:
     """The array of type `aval` that a buffer holds."""
-    return KeyArray(buf) if holds_keys(aval) else DeviceArray(buf)
+    return KeyArray(buf, aval.dtype) if holds_keys(aval) else DeviceArray(buf)
 
 
-def _unpickled(words: DeviceArray) -> KeyArray:
-    return KeyArray(words.buf)
+def _unpickled(words: DeviceArray, dtype: Any = KEY) -> KeyArray:
+    return KeyArray(words.buf, dtype)

@@ -110,19 +110,28 @@ class WordWriter:
         return self._now.get(v, v) if self._now else v
 
 
-def moves(primitive: Primitive, **params_of_words: Callable[[Any], Any]) -> None:
-    """Register the rule of a primitive that moves words as keys, with changed params: `param=lambda value: ...`."""
+def moves(primitive: Primitive, **params_of_words: Callable[[Any, int], Any]) -> None:
+    """Register the rule of a primitive that moves words as keys, with changed params: `param=lambda value, n: ...`.
+
+    n is how many words a key takes.
+    """
 
     def rule(w: WordWriter, *words: Atom, **params: Any) -> Any:
-        changed = {name: of_words(params[name]) for name, of_words in params_of_words.items()}
+        n = words[0].aval.shape[-1]
+        changed = {name: of_words(params[name], n) for name, of_words in params_of_words.items()}
         return w.write(primitive, *words, **{**params, **changed})
 
     rules[primitive] = rule
 
 
-def and_then(item: int) -> Callable[[tuple[int, ...]], tuple[int, ...]]:
+def and_then(item: int) -> Callable[[tuple[int, ...], int], tuple[int, ...]]:
     """Make the function that appends `item`, for the axis of words, to a parameter with an item for each axis."""
-    return lambda items: (*items, item)
+    return lambda items, _: (*items, item)
+
+
+def and_words(items: tuple[int, ...], n: int) -> tuple[int, ...]:
+    """Append the number of words to a parameter with a size for each axis."""
+    return (*items, n)
 
 
 _programs = core.program_cache()

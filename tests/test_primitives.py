@@ -14,6 +14,7 @@ from tapeless.interpreters import jvp, transpose, vmap
 from tapeless.lowering import dispatch, emit
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.check import check
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 from tests.fuzzing import oracle
@@ -145,7 +146,7 @@ def test_keys_are_refused(row: Sample):
     """By name, before anything else is said of them."""
     avals = [aval_of(x) for x in row.args]
     for k, aval in enumerate(avals):
-        given = (*avals[:k], aval.update(dtype=dtypes.KEY, weak_type=False), *avals[k + 1 :])
+        given = (*avals[:k], aval.update(dtype=KEY, weak_type=False), *avals[k + 1 :])
         with pytest.raises(TypeError) as raised:
             row.primitive.type(given, dict(row.params))
         assert str(raised.value).startswith(f"{row.primitive} is not defined for keys of random numbers: ")

@@ -113,7 +113,8 @@ class Config:
     no_tracing, no_execution: whether tracing for `jit`, or running anything, is an error.
     log_compiles, explain_cache_misses: whether each compilation, or the reason why a function is traced again, is
       logged as a warning of the logger "tapeless".
-    default_prng_impl, threefry_partitionable: the generator of keys, and how it counts. There is one.
+    default_prng_impl: the generator of keys that are made without saying which, and of bare words: threefry2x32, rbg or
+      unsafe_rbg. threefry_partitionable: how threefry2x32 counts; there is one way.
     enable_custom_prng: whether `random.PRNGKey` makes keys, as `random.key` does, not bare words.
     legacy_prng_key: "allow", "warn" or "error", where bare words are used as a key.
     transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
@@ -150,7 +151,7 @@ class Config:
     traceback_filtering: Field[str] = Field(
         "auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False
     )
-    default_prng_impl: Field[str] = Field("threefry2x32", ("threefry2x32",))
+    default_prng_impl: Field[str] = Field("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg"))
     threefry_partitionable: Field[bool] = Field(True, (True,))
     enable_custom_prng: Field[bool] = Field(False, (False, True))
     legacy_prng_key: Field[str] = Field("allow", ("allow", "warn", "error"))

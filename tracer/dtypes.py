@@ -1,7 +1,7 @@
 """Element types, and which of them the operands of an operation meet in.
 
 The types are NumPy's booleans, integers, floats and complex numbers, those that ml_dtypes adds (bfloat16, fp8, fp4,
-int2, int4), `float0`, the type of the only tangent of an integer, and `key<fry>`, that of keys of random numbers.
+int2, int4), `float0`, the type of the only tangent of an integer, and those of keys of random numbers.
 
 Types meet in JAX's lattice: https://docs.jax.dev/en/latest/type_promotion.html. A weak type takes part in it as its
 kind alone, so that a number gives way to any array of its kind. Knowingly different: a 64-bit type is never truncated,
@@ -17,7 +17,7 @@ import numpy as np
 
 from tapeless.tracer.config import config
 from tapeless.tracer.errors import TypePromotionError
-from tapeless.tracer.extended_dtypes import KEY, KeyDType, extended, prng_key
+from tapeless.tracer.extended_dtypes import KEYS, KeyDType, extended, prng_key
 
 if TYPE_CHECKING:
     DTypeLike: TypeAlias = np.dtype[Any] | type[Any] | str
@@ -55,7 +55,7 @@ class _Kinds(dict[DType, str]):
 
 _KINDS = _Kinds({_named(name): kind for kind, names in _NAMES_OF_KIND.items() for name in names})
 _KINDS[float0] = "0"
-_KINDS[KEY] = "k"
+_KINDS.update(dict.fromkeys(KEYS.values(), "k"))
 _NAMES = {dtype: dtype.name for dtype in _KINDS} | {float0: "float0"}
 _BY_NAME: dict[str, DType] = {name: dtype for dtype, name in _NAMES.items()}
 
@@ -68,7 +68,7 @@ def kind(dtype: DType) -> str:
 
 
 def is_key(dtype: Any) -> bool:
-    """Tell whether `dtype` is that of keys."""
+    """Tell whether `dtype` is one of keys."""
     return type(dtype) is KeyDType
 
 
@@ -365,7 +365,7 @@ _CATEGORIES: dict[type, str] = {
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Tell whether values of one dtype can be cast to another under NumPy's rule `casting`."""
     given, wanted = canonical(from_), canonical(to)
-    return given == wanted if KEY in (given, wanted) else np.can_cast(given, wanted, casting)
+    return given == wanted if is_key(given) or is_key(wanted) else np.can_cast(given, wanted, casting)
 
 
 # ---- promotion
@@ -509,9 +509,10 @@ def _join_or_none(nodes: Iterable[DType | str]) -> DType | str | None:
 
 def _join(nodes: Collection[DType | str]) -> DType | str:
     joined = _join_or_none(nodes)
-    if joined is None and KEY in nodes:
-        others = " and ".join(name for name in map(_described_node, nodes) if name != KEY.name)
-        raise TypeError(f"{KEY.name} has no common dtype with {others}: keys go with keys alone.")
+    key = next((node for node in nodes if is_key(node)), None)
+    if joined is None and key is not None:
+        others = " and ".join(_described_node(node) for node in nodes if node != key)
+        raise TypeError(f"{key} has no common dtype with {others}: keys go with keys alone, of the same generator.")
     if joined is None:
         names = " and ".join(dict.fromkeys(map(_described_node, nodes)))
         raise TypeError(f"{names} have no common dtype: convert one to the dtype of another with astype.")

@@ -1,8 +1,8 @@
-"""Element types beyond NumPy's: the dtype of keys of random numbers, `key<fry>`.
+"""Element types beyond NumPy's: the dtypes of keys of random numbers, `key<fry>` and one for each other generator.
 
 An array of keys is an array like any other as far as its shape goes, but an element is no number: it stands in memory
-as two words of 32 bits, along one more axis, the last. Only `types.physical` says so. What moves elements takes keys;
-what computes with numbers refuses them. The names are those of JAX's extended dtypes.
+as two or four words of 32 bits, along one more axis, the last. Only `types.physical` says so. What moves elements takes
+keys; what computes with numbers refuses them. The names are those of JAX's extended dtypes.
 """
 
 from typing import Any, final
@@ -10,7 +10,6 @@ from typing import Any, final
 import numpy as np
 
 DType = np.dtype[Any]
-WORDS = 2  # of 32 bits that a key of threefry2x32 takes
 
 
 class extended(np.generic):
@@ -27,20 +26,35 @@ class ExtendedDType:
 
 @final
 class KeyDType:
-    """The dtype of keys for threefry2x32. `KEY` is the only instance."""
+    """The dtype of keys for one generator; `KEYS` holds the only instances.
 
-    __slots__ = ()
+    impl: the generator's name; tag: its abbreviation; words: how many of 32 bits a key takes.
+    """
 
-    name = "key<fry>"
+    __slots__ = ("impl", "itemsize", "name", "tag", "words")
+
     kind = "k"
     type = prng_key
-    itemsize = 4 * WORDS
+
+    def __init__(self, impl: str, tag: str, words: int) -> None:
+        self.impl: str = impl
+        self.tag: str = tag
+        self.words: int = words
+        self.name: str = f"key<{tag}>"
+        self.itemsize: int = 4 * words
 
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> str:
-        return "KEY"
+    def __reduce__(self) -> tuple[Any, ...]:
+        return key_dtype_of, (self.impl,)
 
 
-KEY: np.dtype[Any] = KeyDType()  # pyright: ignore[reportAssignmentType]  # it stands wherever a dtype of NumPy's does
+_GENERATORS = (("threefry2x32", "fry", 2), ("rbg", "rbg", 4), ("unsafe_rbg", "urbg", 4))
+KEYS: dict[str, Any] = {row[0]: KeyDType(*row) for row in _GENERATORS}  # they stand wherever dtypes of NumPy's do
+KEY: np.dtype[Any] = KEYS["threefry2x32"]
+
+
+def key_dtype_of(impl: str) -> np.dtype[Any]:
+    """The dtype of keys for the generator called `impl`."""
+    return KEYS[impl]

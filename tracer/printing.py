@@ -21,6 +21,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.scalar_text import expected_type, scalar_text
@@ -107,7 +108,7 @@ def element_text(value: Any, dtype: Any) -> str:
     if not dtypes.is_key(dtype):
         return scalar_text(value, dtype)
     words = np.asarray(_keys.random_unwrap(value) if isinstance(value, Array) else value)
-    return f"key({', '.join(map(str, words))})"
+    return f"{'key' if dtype is KEY else dtype}({', '.join(map(str, words))})"
 
 
 def typed_literal_text(literal: Any, types: Iterable[ShapedArray] = ()) -> str:

@@ -25,7 +25,7 @@ from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, 
 from tapeless.tracer.primitives.shape import iota
 from tapeless.tracer.primitives.sorting import sort, top_k
 from tapeless.tracer.primitives.special import erf, erf_inv
-from tapeless.tracer.prng_keys import children, encrypted, words_of
+from tapeless.tracer.prng_keys import children, one_key, random_bits
 from tapeless.tracer.random_arguments import (
     KeyLike,
     Shape,
@@ -49,16 +49,13 @@ def bits(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Arr
 
     Raises: TypeError if `key` is not one key or `dtype` not unsigned.
     """
-    words, sizes, dtype = request("bits", key, shape, dtype, "u")
-    return _bits(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("bits", key, shape, dtype, "u")
+    return _bits(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _bits(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    high, low = encrypted(words, tuple(shape))
-    if dtype.itemsize < 8:
-        return convert_element_type(high ^ low, dtype)
-    return convert_element_type(high, dtype) << 32 | convert_element_type(low, dtype)
+def _bits(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    return random_bits(key, tuple(shape), dtype)
 
 
 def uniform(
@@ -73,23 +70,23 @@ def uniform(
       minval, maxval: numbers or arrays that broadcast to `shape`.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request("uniform", key, shape, dtype, "f")
+    key, sizes, dtype = request("uniform", key, shape, dtype, "f")
     check_broadcast("uniform", sizes, minval=shape_of(minval), maxval=shape_of(maxval))
-    return _uniform(words, parameter(minval, dtype), parameter(maxval, dtype), shape=sizes, dtype=dtype)
+    return _uniform(key, parameter(minval, dtype), parameter(maxval, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _uniform(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
+def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
     low, high = convert_element_type(minval, dtype), convert_element_type(maxval, dtype)
-    return tnp.maximum(low, _unit(words, shape, dtype) * (high - low) + low)
+    return tnp.maximum(low, _unit(key, shape, dtype) * (high - low) + low)
 
 
-def _unit(words: Any, shape: Shape, dtype: Any) -> Array:
+def _unit(key: Any, shape: Shape, dtype: Any) -> Array:
     """Uniform on [0, 1), in multiples of the spacing below 2: bits as the mantissa of a number in [1, 2), less 1."""
     mantissa, width = dtypes.finfo(dtype).nmant, 8 * dtype.itemsize
     drawn = 8 if mantissa < 8 else width
     unsigned = _unsigned(width)
-    random = convert_element_type(_bits(words, shape=shape, dtype=_unsigned(drawn)), unsigned)
+    random = convert_element_type(_bits(key, shape=shape, dtype=_unsigned(drawn)), unsigned)
     number = random >> (drawn - mantissa) | exact(np.ones((), dtype).view(unsigned))
     return bitcast_convert_type(number, dtype) - 1
 
@@ -107,14 +104,14 @@ def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dt
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key, or a bound or `dtype` no integer; ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request("randint", key, shape, dtype, "iu")
+    key, sizes, dtype = request("randint", key, shape, dtype, "iu")
     low, high = (bound(name, x, dtype) for name, x in (("minval", minval), ("maxval", maxval)))
     check_broadcast("randint", sizes, minval=shape_of(low), maxval=shape_of(high))
-    return _randint(words, low, high, shape=sizes, dtype=dtype)
+    return _randint(key, low, high, shape=sizes, dtype=dtype)
 
 
 @compound
-def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
+def _randint(key: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) -> Array:
     """Draw minval + (random bits, twice the width of the dtype, modulo the number n of integers), nearly unbiased.
 
     With w bits, (high 2**w + low) mod n needs no wider type if 2**w = (2**(w/2))**2 is taken modulo n on the way.
@@ -127,7 +124,7 @@ def _randint(words: Any, minval: Any, maxval: Any, *, shape: Shape, dtype: Any) 
     n = convert_element_type(last - first, unsigned) + 1
     half = rem(exact(2 ** (4 * wide.itemsize), unsigned), n)
     n, power = tnp.broadcast_to(n, shape), tnp.broadcast_to(rem(half * half, n), shape)
-    high, low = (_bits(key, shape=shape, dtype=unsigned) for key in _two(children(words, (2,))))
+    high, low = (_bits(key, shape=shape, dtype=unsigned) for key in _two(children(key, (2,))))
     offset = rem(rem(high, n) * power + rem(low, n), n)
     return convert_element_type(first + convert_element_type(offset, wide), dtype)
 
@@ -161,29 +158,29 @@ def bernoulli(
     if out_sharding is not None:
         raise not_supported("bernoulli", "out_sharding", out_sharding)
     sizes = shape_of(p) if shape is None else shape
-    words, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f", "p")
+    key, sizes, dtype = request("bernoulli", key, sizes, aval_of(p).dtype, "f", "p")
     check_broadcast("bernoulli", sizes, p=shape_of(p))
-    return _bernoulli(words, parameter(p, dtype), shape=sizes, dtype=dtype, mode=sampling_mode("bernoulli", mode))
+    return _bernoulli(key, parameter(p, dtype), shape=sizes, dtype=dtype, mode=sampling_mode("bernoulli", mode))
 
 
 @compound
-def _bernoulli(words: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
+def _bernoulli(key: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
     if mode == "low":
-        return _unit(words, shape, dtype) < p
-    coarse, fine = _two(_unit(words, (2, *shape), dtype))
+        return _unit(key, shape, dtype) < p
+    coarse, fine = _two(_unit(key, (2, *shape), dtype))
     return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 
 def rademacher(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """-1 or 1, equally likely; a default integer if `dtype` is None. Raises: TypeError if `key` is not one key."""
-    words, sizes, by = request("rademacher", key, shape, None, "f")
+    key, sizes, by = request("rademacher", key, shape, None, "f")
     dtype = dtypes.canonical(int if dtype is None else dtype)
-    return _rademacher(words, shape=sizes, by=by, dtype=dtype)
+    return _rademacher(key, shape=sizes, by=by, dtype=dtype)
 
 
 @compound
-def _rademacher(words: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
-    return convert_element_type(tnp.where(_unit(words, shape, by) < 0.5, 1, -1), dtype)
+def _rademacher(key: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
+    return convert_element_type(tnp.where(_unit(key, shape, by) < 0.5, 1, -1), dtype)
 
 
 def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Array:
@@ -195,25 +192,25 @@ def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bo
       independent: permute every line along `axis` by itself.
     Raises: TypeError if `key` is not one key, or x a scalar but no integer; ValueError if `axis` is out of range.
     """
-    words = words_of("permutation", key)
+    key = one_key("permutation", key)
     parts = x if ndim(x) else iota(dtypes.default_dtype("i"), count_of("permutation", x))
     return _permutation(
-        words, parts, axis=canonical_axis(axis, ndim(parts), "permutation: axis"), independent=bool(independent)
+        key, parts, axis=canonical_axis(axis, ndim(parts), "permutation: axis"), independent=bool(independent)
     )
 
 
 @compound
-def _permutation(words: Any, x: Any, *, axis: int, independent: bool) -> Array:
+def _permutation(key: Any, x: Any, *, axis: int, independent: bool) -> Array:
     if independent or ndim(x) == 1:
-        return _shuffled(words, x, axis)
-    return tnp.take(x, _shuffled(words, iota(np.int32, shape_of(x)[axis]), 0), axis=axis)
+        return _shuffled(key, x, axis)
+    return tnp.take(x, _shuffled(key, iota(np.int32, shape_of(x)[axis]), 0), axis=axis)
 
 
-def _shuffled(words: Any, x: Any, axis: int) -> Any:
+def _shuffled(key: Any, x: Any, axis: int) -> Any:
     """x sorted by random numbers, as often as makes it improbable that two elements tie every time."""
     rounds = math.ceil(3 * math.log(math.prod(shape_of(x)) or 1) / math.log(2**32 - 1))
     for _ in range(rounds):
-        words, drawn = _two(children(words, (2,)))
+        key, drawn = _two(children(key, (2,)))
         x = sort((_bits(drawn, shape=shape_of(x), dtype=_unsigned(32)), x), dimension=axis)[1]
     return x
 
@@ -238,32 +235,32 @@ def choice(
       mode: that of `gumbel`, which draws with p and without replacement.
     Raises: TypeError if `key` is not one key; ValueError if p is not of shape [n], or there are too few parts.
     """
-    words, sizes, out = request("choice", key, shape, None, "i")
+    key, sizes, out = request("choice", key, shape, None, "i")
     axis = canonical_axis(axis, ndim(a), "choice: axis") if ndim(a) else 0
     count = shape_of(a)[axis] if ndim(a) else count_of("choice", a)
     check_population("choice", count, math.prod(sizes), replace)
     sample: dict[str, Any] = {"shape": sizes, "count": count, "replace": bool(replace), "dtype": out}
     if p is None:
-        positions = _choice(words, **sample)
+        positions = _choice(key, **sample)
     else:
-        positions = _weighted_choice(words, weights(p, count), mode=sampling_mode("choice", mode), **sample)
+        positions = _weighted_choice(key, weights(p, count), mode=sampling_mode("choice", mode), **sample)
     return tnp.take(a, positions, axis=axis) if ndim(a) else positions
 
 
 @compound
-def _choice(words: Any, *, shape: Shape, count: int, replace: bool, dtype: Any) -> Array:
+def _choice(key: Any, *, shape: Shape, count: int, replace: bool, dtype: Any) -> Array:
     if replace:
-        return _randint(words, tnp.zeros((), dtype), tnp.full((), count, dtype), shape=shape, dtype=dtype)
-    return _shuffled(words, iota(dtype, count), 0)[: math.prod(shape)].reshape(shape)
+        return _randint(key, tnp.zeros((), dtype), tnp.full((), count, dtype), shape=shape, dtype=dtype)
+    return _shuffled(key, iota(dtype, count), 0)[: math.prod(shape)].reshape(shape)
 
 
 @compound
-def _weighted_choice(words: Any, p: Any, *, shape: Shape, count: int, replace: bool, dtype: Any, mode: str) -> Array:
+def _weighted_choice(key: Any, p: Any, *, shape: Shape, count: int, replace: bool, dtype: Any, mode: str) -> Array:
     if not replace:
-        scores = _gumbel(words, shape=(count,), dtype=p.dtype, mode=mode) + tnp.log(p)
+        scores = _gumbel(key, shape=(count,), dtype=p.dtype, mode=mode) + tnp.log(p)
         return convert_element_type(top_k(scores, math.prod(shape))[1], dtype).reshape(shape)
     cumulative = tnp.cumsum(p)
-    draws = cumulative[-1] * (1 - _unit(words, shape, p.dtype))
+    draws = cumulative[-1] * (1 - _unit(key, shape, p.dtype))
     return convert_element_type(tnp.searchsorted(cumulative, draws), dtype)
 
 
@@ -290,7 +287,7 @@ def categorical(
     """
     axis = canonical_axis(axis, ndim(logits), "categorical: axis")
     batch = without(shape_of(logits), (axis,))
-    words, sizes, dtype = request(
+    key, sizes, dtype = request(
         "categorical", key, batch if shape is None else shape, aval_of(logits).dtype, "f", "logits"
     )
     check_broadcast("categorical", sizes, **{"logits without their axis": batch})
@@ -298,21 +295,21 @@ def categorical(
     check_population("categorical", count, draws, replace)
     settings: dict[str, Any] = {"axis": axis, "shape": sizes, "mode": sampling_mode("categorical", mode)}
     if replace:
-        return _categorical(words, parameter(logits, dtype), dtype=dtypes.default_dtype("i"), **settings)
-    return _distinct_categorical(words, parameter(logits, dtype), **settings)
+        return _categorical(key, parameter(logits, dtype), dtype=dtypes.default_dtype("i"), **settings)
+    return _distinct_categorical(key, parameter(logits, dtype), **settings)
 
 
 @compound
-def _categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str, dtype: Any) -> Array:
+def _categorical(key: Any, logits: Any, *, axis: int, shape: Shape, mode: str, dtype: Any) -> Array:
     draws = len(shape) - (logits.ndim - 1)
     whole = (*shape[: draws + axis], logits.shape[axis], *shape[draws + axis :])
-    noise = _gumbel(words, shape=whole, dtype=logits.dtype, mode=mode)
+    noise = _gumbel(key, shape=whole, dtype=logits.dtype, mode=mode)
     return convert_element_type(tnp.argmax(noise + logits, axis=draws + axis), dtype)
 
 
 @compound
-def _distinct_categorical(words: Any, logits: Any, *, axis: int, shape: Shape, mode: str) -> Array:
-    scores = logits + _gumbel(words, shape=logits.shape, dtype=logits.dtype, mode=mode)
+def _distinct_categorical(key: Any, logits: Any, *, axis: int, shape: Shape, mode: str) -> Array:
+    scores = logits + _gumbel(key, shape=logits.shape, dtype=logits.dtype, mode=mode)
     draws = math.prod(shape[: len(shape) - (logits.ndim - 1)])
     positions = top_k(tnp.moveaxis(scores, axis, -1), draws)[1]
     return tnp.moveaxis(positions, -1, 0).reshape(shape)
@@ -326,19 +323,19 @@ def normal(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> A
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point or complex.
     """
-    words, sizes, dtype = request("normal", key, shape, dtype, "fc")
-    return _normal(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("normal", key, shape, dtype, "fc")
+    return _normal(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _normal(words: Any, *, shape: Shape, dtype: Any) -> Array:
+def _normal(key: Any, *, shape: Shape, dtype: Any) -> Array:
     """The inverse of the distribution function, at numbers uniform on (-1, 1)."""
     if dtypes.is_complex(dtype):
         part = dtypes.real_part_dtype(dtype)
-        parts = (_normal(key, shape=shape, dtype=part) for key in _two(children(words, (2,))))
+        parts = (_normal(key, shape=shape, dtype=part) for key in _two(children(key, (2,))))
         return complex_of(*parts) / exact(np.sqrt(2), dtype)
     lowest = np.nextafter(np.array(-1, dtype), np.array(0, dtype), dtype=dtype)
-    return erf_inv(_uniform(words, lowest, exact(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
+    return erf_inv(_uniform(key, lowest, exact(1, dtype), shape=shape, dtype=dtype)) * _sqrt2(dtype)
 
 
 def truncated_normal(
@@ -353,16 +350,16 @@ def truncated_normal(
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     sizes = np.broadcast_shapes(shape_of(lower), shape_of(upper)) if shape is None else shape
-    words, sizes, dtype = request("truncated_normal", key, sizes, dtype, "f")
+    key, sizes, dtype = request("truncated_normal", key, sizes, dtype, "f")
     check_broadcast("truncated_normal", sizes, lower=shape_of(lower), upper=shape_of(upper))
-    return _truncated_normal(words, parameter(lower, dtype), parameter(upper, dtype), shape=sizes, dtype=dtype)
+    return _truncated_normal(key, parameter(lower, dtype), parameter(upper, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _truncated_normal(words: Any, lower: Any, upper: Any, *, shape: Shape, dtype: Any) -> Array:
+def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Shape, dtype: Any) -> Array:
     """The inverse of the distribution function; rounding must not carry it out of the open interval."""
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
-    u = _uniform(words, erf(lower / _sqrt2(dtype)), erf(upper / _sqrt2(dtype)), shape=shape, dtype=dtype)
+    u = _uniform(key, erf(lower / _sqrt2(dtype)), erf(upper / _sqrt2(dtype)), shape=shape, dtype=dtype)
     first = tnp.nextafter(stop_gradient(lower), exact(np.inf, dtype))
     last = tnp.nextafter(stop_gradient(upper), exact(-np.inf, dtype))
     return tnp.clip(_sqrt2(dtype) * erf_inv(u), first, last)
@@ -370,13 +367,13 @@ def _truncated_normal(words: Any, lower: Any, upper: Any, *, shape: Shape, dtype
 
 def exponential(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
-    words, sizes, dtype = request("exponential", key, shape, dtype, "f")
-    return _exponential(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("exponential", key, shape, dtype, "f")
+    return _exponential(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _exponential(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    return -tnp.log1p(-_unit(words, shape, dtype))
+def _exponential(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    return -tnp.log1p(-_unit(key, shape, dtype))
 
 
 def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
@@ -390,58 +387,58 @@ def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode
         as they should; "low" if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError for another mode.
     """
-    words, sizes, dtype = request("gumbel", key, shape, dtype, "f")
-    return _gumbel(words, shape=sizes, dtype=dtype, mode=sampling_mode("gumbel", mode))
+    key, sizes, dtype = request("gumbel", key, shape, dtype, "f")
+    return _gumbel(key, shape=sizes, dtype=dtype, mode=sampling_mode("gumbel", mode))
 
 
 @compound
-def _gumbel(words: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
+def _gumbel(key: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
     info = dtypes.finfo(dtype)
     if mode == "low":
-        return -tnp.log(-tnp.log(_from(info.tiny, words, shape, dtype)))
-    coarse, fine = _two(_unit(words, (2, *shape), dtype))
+        return -tnp.log(-tnp.log(_from(info.tiny, key, shape, dtype)))
+    coarse, fine = _two(_unit(key, (2, *shape), dtype))
     u = tnp.where(coarse >= 0.5, coarse, coarse + 2.0**-info.nmant * fine + exact(info.tiny, dtype))
     return -tnp.log(-tnp.log1p(-u))
 
 
 def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
-    words, sizes, dtype = request("laplace", key, shape, dtype, "f")
-    return _laplace(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("laplace", key, shape, dtype, "f")
+    return _laplace(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _laplace(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    u = _from(-1.0 + dtypes.finfo(dtype).epsneg, words, shape, dtype)
+def _laplace(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    u = _from(-1.0 + dtypes.finfo(dtype).epsneg, key, shape, dtype)
     return tnp.sign(u) * tnp.log1p(-tnp.abs(u))
 
 
 def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
-    words, sizes, dtype = request("logistic", key, shape, dtype, "f")
-    return _logistic(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("logistic", key, shape, dtype, "f")
+    return _logistic(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _logistic(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    u = _from(dtypes.finfo(dtype).tiny, words, shape, dtype)
+def _logistic(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    u = _from(dtypes.finfo(dtype).tiny, key, shape, dtype)
     return tnp.log(u) - tnp.log1p(-u)
 
 
 def cauchy(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
     """Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
-    words, sizes, dtype = request("cauchy", key, shape, dtype, "f")
-    return _cauchy(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("cauchy", key, shape, dtype, "f")
+    return _cauchy(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _cauchy(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.tan(exact(np.pi, dtype) * (_from(dtypes.finfo(dtype).eps, words, shape, dtype) - 0.5))
+def _cauchy(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    return tnp.tan(exact(np.pi, dtype) * (_from(dtypes.finfo(dtype).eps, key, shape, dtype) - 0.5))
 
 
-def _from(low: Any, words: Any, shape: Shape, dtype: Any) -> Array:
+def _from(low: Any, key: Any, shape: Shape, dtype: Any) -> Array:
     """Uniform from `low`, where a logarithm or a tangent is finite, up to 1."""
-    return _uniform(words, exact(low, dtype), exact(1, dtype), shape=shape, dtype=dtype)
+    return _uniform(key, exact(low, dtype), exact(1, dtype), shape=shape, dtype=dtype)
 
 
 # ---- parts of samplers --------------------------------------------------------------------------------------------

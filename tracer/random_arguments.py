@@ -15,7 +15,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import shape_of
-from tapeless.tracer.prng_keys import shape_of_result, words_of
+from tapeless.tracer.prng_keys import one_key, shape_of_result
 from tapeless.tracer.types import aval_of, is_arraylike
 
 KeyLike = ArrayLike  # one key, of either form
@@ -34,11 +34,11 @@ def request(
       what: whose dtype it is.
     Raises: TypeError if one is not what it should be, ValueError for a negative size.
     """
-    words, sizes = words_of(name, key), shape_of_result(name, shape)
+    key, sizes = one_key(name, key), shape_of_result(name, shape)
     dtype = dtypes.default_dtype(kinds[0]) if dtype is None else dtypes.canonical(dtype)
     if dtypes.kind(dtype) not in kinds or _has_no_mantissa(dtype):
         raise TypeError(f"{name}: {what} must be {_WHAT[kinds]}, not {dtype}.")
-    return words, sizes, dtype
+    return key, sizes, dtype
 
 
 def _has_no_mantissa(dtype: Any) -> bool:

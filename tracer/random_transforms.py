@@ -33,11 +33,11 @@ def request_with(
     Raises: TypeError if the key is not one key or the dtype not of `kinds`, ValueError if shapes do not broadcast.
     """
     shapes = {operand: shape_of(x) for operand, x in parameters.items()}
-    words, sizes, dtype = request(
+    key, sizes, dtype = request(
         name, key, np.broadcast_shapes(*shapes.values()) if shape is None else shape, dtype, kinds
     )
     check_broadcast(name, sizes, **shapes)
-    return words, sizes, dtype
+    return key, sizes, dtype
 
 
 def spread(x: Any, shape: Shape, dtype: Any) -> Array:
@@ -45,9 +45,9 @@ def spread(x: Any, shape: Shape, dtype: Any) -> Array:
     return tnp.broadcast_to(convert_element_type(parameter(x, dtype), dtype), tuple(shape))
 
 
-def two(words: Any) -> tuple[Any, Any]:
-    """The words of two keys that a key is split into."""
-    pair = children(words, (2,))
+def two(key: Any) -> tuple[Any, Any]:
+    """The two keys that a key is split into."""
+    pair = children(key, (2,))
     return pair[0], pair[1]
 
 
@@ -66,13 +66,13 @@ def lognormal(
       dtype: floating point; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("lognormal", key, shape, dtype, sigma=sigma)
-    return _lognormal(words, parameter(sigma, dtype), shape=sizes, dtype=dtype)
+    key, sizes, dtype = request_with("lognormal", key, shape, dtype, sigma=sigma)
+    return _lognormal(key, parameter(sigma, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _lognormal(words: Any, sigma: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.exp(normal(words, shape, dtype) * spread(sigma, shape, dtype))
+def _lognormal(key: Any, sigma: Any, *, shape: Shape, dtype: Any) -> Array:
+    return tnp.exp(normal(key, shape, dtype) * spread(sigma, shape, dtype))
 
 
 def maxwell(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
@@ -80,13 +80,13 @@ def maxwell(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> 
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point.
     """
-    words, sizes, dtype = request("maxwell", key, shape, dtype, "f")
-    return _maxwell(words, shape=sizes, dtype=dtype)
+    key, sizes, dtype = request("maxwell", key, shape, dtype, "f")
+    return _maxwell(key, shape=sizes, dtype=dtype)
 
 
 @compound
-def _maxwell(words: Any, *, shape: Shape, dtype: Any) -> Array:
-    x = normal(words, (*shape, 3), dtype)
+def _maxwell(key: Any, *, shape: Shape, dtype: Any) -> Array:
+    x = normal(key, (*shape, 3), dtype)
     return tnp.sqrt(tnp.sum(x * x, -1))
 
 
@@ -103,15 +103,15 @@ def double_sided_maxwell(
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
     pairs = np.broadcast_shapes(shape_of(loc), shape_of(scale))
-    words, sizes, dtype = request("double_sided_maxwell", key, shape, dtype, "f")
+    key, sizes, dtype = request("double_sided_maxwell", key, shape, dtype, "f")
     sizes = (*(sizes or pairs), *pairs)
     settings: dict[str, Any] = {"shape": sizes, "dtype": dtype}
-    return _double_sided_maxwell(words, parameter(loc, dtype), parameter(scale, dtype), **settings)
+    return _double_sided_maxwell(key, parameter(loc, dtype), parameter(scale, dtype), **settings)
 
 
 @compound
-def _double_sided_maxwell(words: Any, loc: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
-    for_length, for_sign = two(words)
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
+    for_length, for_sign = two(key)
     signed = rademacher(for_sign, shape, dtype) * maxwell(for_length, shape, dtype)
     return signed * spread(scale, shape, dtype) + spread(loc, shape, dtype)
 
@@ -126,14 +126,14 @@ def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DType
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     Source: Michael, Schucany & Haas 1976, "Generating random variates using transformations with multiple roots".
     """
-    words, sizes, dtype = request_with("wald", key, shape, dtype, mean=mean)
-    return _wald(words, parameter(mean, dtype), shape=sizes, dtype=dtype)
+    key, sizes, dtype = request_with("wald", key, shape, dtype, mean=mean)
+    return _wald(key, parameter(mean, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _wald(words: Any, mean: Any, *, shape: Shape, dtype: Any) -> Array:
+def _wald(key: Any, mean: Any, *, shape: Shape, dtype: Any) -> Array:
     mean = spread(mean, shape, dtype)
-    for_square, for_root = two(words)
+    for_square, for_root = two(key)
     y = integer_pow(normal(for_square, shape, dtype), 2)
     root = tnp.sqrt(4 * mean * y + mean * mean * integer_pow(y, 2))
     smaller = mean + mean * mean * y / 2 - mean / 2 * root
@@ -172,16 +172,16 @@ def multivariate_normal(
     batches = {"mean without its axis": shape_of(mean)[:-1], "cov without its axes": shape_of(cov)[:-2]}
     given = np.broadcast_shapes(*batches.values()) if shape is None else shape
     dtype = dtypes.result_type(aval_of(mean), aval_of(cov), 0.0)[0] if dtype is None else dtype
-    words, sizes, dtype = request("multivariate_normal", key, given, dtype, "f")
+    key, sizes, dtype = request("multivariate_normal", key, given, dtype, "f")
     check_broadcast("multivariate_normal", sizes, **batches)
     settings: dict[str, Any] = {"shape": sizes, "dtype": dtype, "method": method}
-    return _multivariate_normal(words, parameter(mean, dtype), parameter(cov, dtype), **settings)
+    return _multivariate_normal(key, parameter(mean, dtype), parameter(cov, dtype), **settings)
 
 
 @compound
-def _multivariate_normal(words: Any, mean: Any, cov: Any, *, shape: Shape, dtype: Any, method: str) -> Array:
+def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Shape, dtype: Any, method: str) -> Array:
     mean, cov = convert_element_type(mean, dtype), convert_element_type(cov, dtype)
-    z = normal(words, (*shape, shape_of(mean)[-1]), dtype)
+    z = normal(key, (*shape, shape_of(mean)[-1]), dtype)
     return mean + tnp.einsum("...ij,...j->...i", _root(cov, method), z)
 
 
@@ -208,13 +208,13 @@ def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeL
       shape: shape of the result; that of b if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("pareto", key, shape, dtype, b=b)
-    return _pareto(words, parameter(b, dtype), shape=sizes, dtype=dtype)
+    key, sizes, dtype = request_with("pareto", key, shape, dtype, b=b)
+    return _pareto(key, parameter(b, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _pareto(words: Any, b: Any, *, shape: Shape, dtype: Any) -> Array:
-    return tnp.exp(exponential(words, shape, dtype) / spread(b, shape, dtype))
+def _pareto(key: Any, b: Any, *, shape: Shape, dtype: Any) -> Array:
+    return tnp.exp(exponential(key, shape, dtype) / spread(b, shape, dtype))
 
 
 def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -226,13 +226,13 @@ def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: 
       shape: shape of the result; that of scale if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("rayleigh", key, shape, dtype, scale=scale)
-    return _rayleigh(words, parameter(scale, dtype), shape=sizes, dtype=dtype)
+    key, sizes, dtype = request_with("rayleigh", key, shape, dtype, scale=scale)
+    return _rayleigh(key, parameter(scale, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _rayleigh(words: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
-    return spread(scale, shape, dtype) * tnp.sqrt(tnp.log(uniform(words, shape, dtype)) * -2)
+def _rayleigh(key: Any, scale: Any, *, shape: Shape, dtype: Any) -> Array:
+    return spread(scale, shape, dtype) * tnp.sqrt(tnp.log(uniform(key, shape, dtype)) * -2)
 
 
 def triangular(
@@ -251,15 +251,15 @@ def triangular(
       shape: shape of the result; that of the three together if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("triangular", key, shape, dtype, left=left, mode=mode, right=right)
+    key, sizes, dtype = request_with("triangular", key, shape, dtype, left=left, mode=mode, right=right)
     places = [parameter(x, dtype) for x in (left, mode, right)]
-    return _triangular(words, *places, shape=sizes, dtype=dtype)
+    return _triangular(key, *places, shape=sizes, dtype=dtype)
 
 
 @compound
-def _triangular(words: Any, left: Any, mode: Any, right: Any, *, shape: Shape, dtype: Any) -> Array:
+def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Shape, dtype: Any) -> Array:
     left, mode, right = [spread(x, shape, dtype) for x in (left, mode, right)]
-    u, width = uniform(words, shape, dtype), right - left
+    u, width = uniform(key, shape, dtype), right - left
     rising = left + tnp.sqrt(u * width * (mode - left))
     return tnp.where(u < (mode - left) / width, rising, right - tnp.sqrt((1 - u) * width * (right - mode)))
 
@@ -275,14 +275,14 @@ def weibull_min(
       shape: shape of the result; that of both together if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("weibull_min", key, shape, dtype, scale=scale, concentration=concentration)
-    return _weibull_min(words, parameter(scale, dtype), parameter(concentration, dtype), shape=sizes, dtype=dtype)
+    key, sizes, dtype = request_with("weibull_min", key, shape, dtype, scale=scale, concentration=concentration)
+    return _weibull_min(key, parameter(scale, dtype), parameter(concentration, dtype), shape=sizes, dtype=dtype)
 
 
 @compound
-def _weibull_min(words: Any, scale: Any, concentration: Any, *, shape: Shape, dtype: Any) -> Array:
+def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Shape, dtype: Any) -> Array:
     power = 1 / spread(concentration, shape, dtype)
-    return (-tnp.log1p(-uniform(words, shape, dtype))) ** power * spread(scale, shape, dtype)
+    return (-tnp.log1p(-uniform(key, shape, dtype))) ** power * spread(scale, shape, dtype)
 
 
 def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -295,13 +295,13 @@ def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTy
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` no integer, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("geometric", key, shape, dtype, "iu", p=p)
+    key, sizes, dtype = request_with("geometric", key, shape, dtype, "iu", p=p)
     by, _ = dtypes.result_type(aval_of(p), 0.0)
-    return _geometric(words, parameter(p, by), shape=sizes, by=by, dtype=dtype)
+    return _geometric(key, parameter(p, by), shape=sizes, by=by, dtype=dtype)
 
 
 @compound
-def _geometric(words: Any, p: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
-    u = uniform(words, shape, by)
+def _geometric(key: Any, p: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
+    u = uniform(key, shape, by)
     u = tnp.where(u == 0, 1, u)
     return convert_element_type(tnp.floor(tnp.log(u) / tnp.log1p(-spread(p, shape, by))) + 1, dtype)

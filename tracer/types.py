@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.extended_dtypes import KEY, WORDS
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.incoming import Exact
 from tapeless.tracer.recency import bounded
 
@@ -112,20 +112,26 @@ def holds_keys(aval: ShapedArray) -> bool:
 def physical(aval: ShapedArray) -> ShapedArray:
     """Compute the physical type of `aval`: keys are words, along one axis more.
 
-    >>> physical(ShapedArray((3,), dtypes.KEY)), physical(ShapedArray((3,), "float32"))
+    >>> physical(ShapedArray((3,), KEY)), physical(ShapedArray((3,), "float32"))
     (ShapedArray(uint32[3,2]), ShapedArray(float32[3]))
     """
-    return aval.update(shape=(*aval.shape, WORDS), dtype=_WORD) if dtypes.is_key(aval.dtype) else aval
+    return aval.update(shape=(*aval.shape, words_in(aval)), dtype=_WORD) if dtypes.is_key(aval.dtype) else aval
 
 
-def keys_of_words(words: ShapedArray) -> ShapedArray:
-    """Compute the type of keys from the type of their words: the inverse of `physical`.
+def words_in(keys: ShapedArray) -> int:
+    """The number of words of a key of type `keys`."""
+    return keys.dtype.itemsize // _WORD.itemsize
 
-    Raises: TypeError if `words` is not uint32[..., 2].
+
+def keys_of_words(words: ShapedArray, dtype: Any = KEY) -> ShapedArray:
+    """Compute the type of keys of `dtype` from the type of their words: the inverse of `physical`.
+
+    Raises: TypeError if `words` is not uint32[..., n], where a key of `dtype` takes n words.
     """
-    if words.dtype != _WORD or words.shape[-1:] != (WORDS,):
-        raise TypeError(f"the words of a key are uint32[{WORDS}], those of keys uint32[..., {WORDS}], not {words}.")
-    return ShapedArray(words.shape[:-1], KEY)
+    n = dtype.words
+    if words.dtype != _WORD or words.shape[-1:] != (n,):
+        raise TypeError(f"the words of a {dtype} are uint32[{n}], those of several uint32[..., {n}], not {words}.")
+    return ShapedArray(words.shape[:-1], dtype)
 
 
 _WORD = np.dtype("uint32")

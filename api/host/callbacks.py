@@ -108,7 +108,7 @@ class _HostFunction:
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__wrapped__ = function
         self._who, self._in_tree = who, in_tree
-        self._keys = [holds_keys(aval_of(x)) for x in operands]
+        self._keys = [key_impl_of(x) for x in operands]
         leaves, self._out_tree = pytree.flatten(result_shape_dtypes)
         self._paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(result_shape_dtypes)]
         self.avals = [self._wanted(x, path) for x, path in zip(leaves, self._paths)]
@@ -170,7 +170,13 @@ def sent(x: Any) -> Any:
     return random_unwrap(x) if holds_keys(aval_of(x)) else x
 
 
-def received(x: np.ndarray[Any, Any], keys: bool) -> Any:
-    """A NumPy array as an array of ours; `keys` says that it holds the words of keys."""
+def key_impl_of(x: Any) -> str:
+    """The generator of keys, by name; of other arrays nothing."""
+    aval = aval_of(x)
+    return aval.dtype.impl if holds_keys(aval) else ""
+
+
+def received(x: np.ndarray[Any, Any], impl: str) -> Any:
+    """A NumPy array as an array of ours; `impl` says whose keys it holds the words of, if it does."""
     there = to_device(x, ShapedArray(x.shape, x.dtype), devices.devices("cpu")[0])
-    return random_wrap(there) if keys else there
+    return random_wrap(there, impl) if impl else there

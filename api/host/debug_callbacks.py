@@ -9,15 +9,15 @@ import importlib
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.arguments.checks import check_callable
-from tapeless.host.callbacks import received, sent
+from tapeless.host.callbacks import key_impl_of, received, sent
 from tapeless.tracer import pytree, source
 from tapeless.tracer.primitives import callback as primitives
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
+from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def debug_print(
@@ -171,16 +171,17 @@ def _formatted(who: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any
 def _bind(function: Callable[..., Any], name: str, args: Any, kwargs: Any, ordered: bool) -> None:
     leaves, tree = pytree.flatten((args, kwargs))
     arrays = [_is_array(x) for x in leaves]
-    observer = _Observer(function, name, tree, [_place(x) if yes else x for x, yes in zip(leaves, arrays)])
+    observer = _Observer(
+        function, name, tree, [_ArrayPlace(key_impl_of(x)) if yes else x for x, yes in zip(leaves, arrays)]
+    )
     operands = [sent(x) for x, yes in zip(leaves, arrays) if yes]
     primitives.debug_callback(observer, *operands, ordered=bool(ordered))
 
 
-_ARRAY, _KEYS = object(), object()  # in the place of arrays, which must not live as long as the program
+class _ArrayPlace(NamedTuple):
+    """A mark in the place of an array, which must not live as long as the program: the generator of keys, else ""."""
 
-
-def _place(x: Any) -> object:
-    return _KEYS if holds_keys(aval_of(x)) else _ARRAY
+    impl: str
 
 
 class _Observer:
@@ -192,7 +193,7 @@ class _Observer:
 
     def __call__(self, avals: Sequence[ShapedArray], *arrays: Any) -> list[Any]:
         given = iter(arrays)
-        leaves = [received(next(given), x is _KEYS) if x is _ARRAY or x is _KEYS else x for x in self._leaves]
+        leaves = [received(next(given), x.impl) if isinstance(x, _ArrayPlace) else x for x in self._leaves]
         args, kwargs = pytree.unflatten(self._tree, leaves)
         self.__wrapped__(*args, **kwargs)
         return []

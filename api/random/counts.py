@@ -45,39 +45,39 @@ def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTy
       dtype: an integer type; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` no integer, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("poisson", key, shape, dtype, "iu", lam=lam)
-    return _poisson(words, stop_gradient(spread(lam, sizes, np.dtype("float32"))), dtype=dtype)
+    key, sizes, dtype = request_with("poisson", key, shape, dtype, "iu", lam=lam)
+    return _poisson(key, stop_gradient(spread(lam, sizes, np.dtype("float32"))), dtype=dtype)
 
 
 @compound
-def _poisson(words: Any, lam: Any, *, dtype: Any) -> Array:
+def _poisson(key: Any, lam: Any, *, dtype: Any) -> Array:
     few = (lam < 10) | (lam != lam)
-    by_products = _products_of_uniforms(words, tnp.where(few, lam, 0), dtype)
-    by_rejection = convert_element_type(_transformed_rejection(words, tnp.where(few, 1e5, lam)), dtype)
+    by_products = _products_of_uniforms(key, tnp.where(few, lam, 0), dtype)
+    by_rejection = convert_element_type(_transformed_rejection(key, tnp.where(few, 1e5, lam)), dtype)
     return tnp.where(lam == 0, 0, tnp.where(few, by_products, by_rejection))
 
 
-def _products_of_uniforms(words: Any, lam: Any, dtype: Any) -> Array:
+def _products_of_uniforms(key: Any, lam: Any, dtype: Any) -> Array:
     """Count the uniform numbers whose product is still above exp(-lam), less one. Source: Knuth, TAOCP 3.4.1."""
 
     def goes_on(state: Any) -> Any:
         return tnp.any(state[1] > -lam)
 
     def draw(state: Any) -> Any:
-        k, logarithm, words = state
-        words, for_u = two(words)
+        k, logarithm, key = state
+        key, for_u = two(key)
         k = tnp.where(logarithm > -lam, k + 1, k)
-        return k, logarithm + tnp.log(uniform(for_u, lam.shape, lam.dtype)), words
+        return k, logarithm + tnp.log(uniform(for_u, lam.shape, lam.dtype)), key
 
-    return while_loop(goes_on, draw, (tnp.zeros(lam.shape, dtype), tnp.zeros_like(lam), words))[0] - 1
+    return while_loop(goes_on, draw, (tnp.zeros(lam.shape, dtype), tnp.zeros_like(lam), key))[0] - 1
 
 
-def _until_accepted(words: Any, like: Any, attempt: Callable[[Any, Any], tuple[Any, Any]]) -> Array:
+def _until_accepted(key: Any, like: Any, attempt: Callable[[Any, Any], tuple[Any, Any]]) -> Array:
     """Draw numbers k, accepted or not, from u uniform about 0 and v uniform on [0, 1), until all are accepted."""
 
     def draw(state: Any) -> Any:
-        found, accepted, words = state
-        keys = children(words, (3,))
+        found, accepted, key = state
+        keys = children(key, (3,))
         u, v = (
             uniform(keys[1], like.shape, like.dtype) - exact(0.5, like.dtype),
             uniform(keys[2], like.shape, like.dtype),
@@ -85,11 +85,11 @@ def _until_accepted(words: Any, like: Any, attempt: Callable[[Any, Any], tuple[A
         k, accept = attempt(u, v)
         return tnp.where(accept, k, found), accepted | accept, keys[0]
 
-    begin = tnp.full_like(like, -1), tnp.zeros(like.shape, bool), words
+    begin = tnp.full_like(like, -1), tnp.zeros(like.shape, bool), key
     return while_loop(lambda state: ~tnp.all(state[1]), draw, begin)[0]
 
 
-def _transformed_rejection(words: Any, lam: Any) -> Array:
+def _transformed_rejection(key: Any, lam: Any) -> Array:
     """Poisson numbers where at least 10 events are expected."""
     b = 0.931 + 2.53 * tnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
@@ -103,7 +103,7 @@ def _transformed_rejection(words: Any, lam: Any) -> Array:
         below = height <= -lam + k * tnp.log(lam) - lgamma(k + 1)
         return k, ((inner >= 0.07) & (v <= sure)) | (~refused & below)
 
-    return _until_accepted(words, lam, attempt)
+    return _until_accepted(key, lam, attempt)
 
 
 def binomial(
@@ -119,41 +119,41 @@ def binomial(
       dtype: floating point; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("binomial", key, shape, dtype, n=n, p=p)
+    key, sizes, dtype = request_with("binomial", key, shape, dtype, n=n, p=p)
     by, _ = dtypes.result_type(aval_of(p), 0.0)
-    return _binomial(words, stop_gradient(spread(n, sizes, by)), stop_gradient(spread(p, sizes, by)), dtype=dtype)
+    return _binomial(key, stop_gradient(spread(n, sizes, by)), stop_gradient(spread(p, sizes, by)), dtype=dtype)
 
 
 @compound
-def _binomial(words: Any, n: Any, p: Any, *, dtype: Any) -> Array:
+def _binomial(key: Any, n: Any, p: Any, *, dtype: Any) -> Array:
     rare = tnp.where(p < 0.5, p, 1 - p)
     wrong, unbounded = (n != n) | (n < 0) | (rare != rare) | (rare < 0), tnp.isinf(n)
     safe = tnp.where((rare != rare) | (rare < 0), exact(0.01, p.dtype), rare)
     few = (n != n) | (n < 0) | (n * safe <= 10)
     whole = tnp.floor(n)
-    by_gaps = _sums_of_gaps(words, tnp.where(few, whole, 0), safe)
-    by_rejection = _binomial_rejection(words, tnp.where(few, 1e4, whole), tnp.where(few, 0.5, safe))
+    by_gaps = _sums_of_gaps(key, tnp.where(few, whole, 0), safe)
+    by_rejection = _binomial_rejection(key, tnp.where(few, 1e4, whole), tnp.where(few, 0.5, safe))
     found = tnp.where(few, by_gaps, by_rejection)
     found = tnp.where(wrong, np.nan, tnp.where(unbounded, np.inf, found))
     mirrored = ~((p < 0.5) | (n != n) | (n < 0) | (rare != rare) | unbounded)
     return convert_element_type(tnp.where(mirrored, whole - found, found), dtype)
 
 
-def _sums_of_gaps(words: Any, n: Any, p: Any) -> Array:
+def _sums_of_gaps(key: Any, n: Any, p: Any) -> Array:
     """Count the gaps between successes, which are geometric, that fit into n trials."""
     scale = tnp.log1p(-p)
 
     def draw(state: Any) -> Any:
-        k, total, words = state
-        for_u, words = two(words)
+        k, total, key = state
+        for_u, key = two(key)
         gap = tnp.ceil(tnp.log(uniform(for_u, n.shape, n.dtype)) / scale)
-        return tnp.where(total <= n, k + 1, k), total + gap, words
+        return tnp.where(total <= n, k + 1, k), total + gap, key
 
-    begin = tnp.zeros_like(n), tnp.zeros_like(n), words
+    begin = tnp.zeros_like(n), tnp.zeros_like(n), key
     return while_loop(lambda state: tnp.any(state[1] <= n), draw, begin)[0] - 1
 
 
-def _binomial_rejection(words: Any, n: Any, p: Any) -> Array:
+def _binomial_rejection(key: Any, n: Any, p: Any) -> Array:
     """Binomial numbers where at least 10 successes are expected, and p is at most 1/2."""
     deviation = tnp.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
@@ -176,7 +176,7 @@ def _binomial_rejection(words: Any, n: Any, p: Any) -> Array:
         )
         return k, ((inner >= 0.07) & (v <= sure)) | (~((k < 0) | (k > n)) & (height <= bound))
 
-    return _until_accepted(words, n, attempt)
+    return _until_accepted(key, n, attempt)
 
 
 def _beyond_stirling(k: Any) -> Array:
@@ -209,7 +209,7 @@ def multinomial(
     """
     if not ndim(p):
         raise ValueError("multinomial: p must have an axis for the outcomes, not be a scalar.")
-    words, sizes, dtype = request("multinomial", key, shape_of(p) if shape is None else shape, dtype, "f")
+    key, sizes, dtype = request("multinomial", key, shape_of(p) if shape is None else shape, dtype, "f")
     check_broadcast("multinomial", sizes, p=shape_of(p))
     check_broadcast("multinomial", sizes[:-1], n=shape_of(n))
     by, _ = dtypes.result_type(aval_of(n), aval_of(p), 0.0)
@@ -218,10 +218,10 @@ def multinomial(
     shares = tnp.clip(rates / tnp.where(left == 0, 1, left), 0, 1)
 
     def draw(remaining: Any, outcome: Any) -> Any:
-        share, words = outcome
-        count = binomial(words, remaining, share, dtype=by)
+        share, key = outcome
+        count = binomial(key, remaining, share, dtype=by)
         return remaining - count, count
 
-    keys = children(words, (shares.shape[0],))
+    keys = children(key, (shares.shape[0],))
     counts = scan(draw, stop_gradient(spread(parameter(n, by), sizes[:-1], by)), (shares, keys), unroll=unroll)[1]
     return convert_element_type(tnp.moveaxis(counts, 0, -1), dtype)

@@ -37,8 +37,8 @@ def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLi
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     Source: Marsaglia & Tsang 2000, "A simple method for generating gamma variables".
     """
-    words, sizes, dtype = request_with("gamma", key, shape, dtype, a=a)
-    return _gamma(spread(a, sizes, dtype), words)
+    key, sizes, dtype = request_with("gamma", key, shape, dtype, a=a)
+    return _gamma(spread(a, sizes, dtype), key)
 
 
 def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -51,13 +51,13 @@ def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTyp
       dtype: floating point; of the default width if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("loggamma", key, shape, dtype, a=a)
-    return _loggamma(spread(a, sizes, dtype), words)
+    key, sizes, dtype = request_with("loggamma", key, shape, dtype, a=a)
+    return _loggamma(spread(a, sizes, dtype), key)
 
 
 @custom_jvp
-def _gamma(a: Any, words: Any) -> Array:
-    return _sample(words, a, logarithm=False)
+def _gamma(a: Any, key: Any) -> Array:
+    return _sample(key, a, logarithm=False)
 
 
 @_gamma.defjvp
@@ -67,8 +67,8 @@ def _gamma_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @custom_jvp
-def _loggamma(a: Any, words: Any) -> Array:
-    return _sample(words, a, logarithm=True)
+def _loggamma(a: Any, key: Any) -> Array:
+    return _sample(key, a, logarithm=True)
 
 
 @_loggamma.defjvp
@@ -79,26 +79,26 @@ def _loggamma_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @compound
-def _sample(words: Any, a: Any, *, logarithm: bool) -> Array:
-    def one(words: Any, a: Any) -> Array:
-        return _one(words, a, logarithm)
+def _sample(key: Any, a: Any, *, logarithm: bool) -> Array:
+    def one(key: Any, a: Any) -> Array:
+        return _one(key, a, logarithm)
 
-    keys = children(words, (math.prod(a.shape),))
+    keys = children(key, (math.prod(a.shape),))
     return vmap(one)(keys, a.reshape(-1)).reshape(a.shape) if a.size else a
 
 
-def _one(words: Any, a: Any, logarithm: bool) -> Array:
+def _one(key: Any, a: Any, logarithm: bool) -> Array:
     """One number: d v of shape a + 1 if a < 1, times the a-th root of a uniform number."""
     d = tnp.where(a >= 1, a, a + 1) - exact(1 / 3, a.dtype)
-    words, for_root = two(words)
-    v = _accepted(words, d)
+    key, for_root = two(key)
+    v = _accepted(key, d)
     if logarithm:
         exponent = -exponential(for_root, (), a.dtype)
         return tnp.log(d) + tnp.log(v) + tnp.where((a >= 1) | (exponent == 0), 0, exponent * (1 / a))
     return d * v * tnp.where(a >= 1, 1, (1 - uniform(for_root, (), a.dtype)) ** (1 / a))
 
 
-def _accepted(words: Any, d: Any) -> Array:
+def _accepted(key: Any, d: Any) -> Array:
     """The cube of 1 + c x, for normal x, accepted as often as makes d times it a gamma number of shape d + 1/3."""
     dtype = d.dtype
     zero, one = exact(0, dtype), exact(1, dtype)
@@ -115,11 +115,11 @@ def _accepted(words: Any, d: Any) -> Array:
         return keys[0], x * x, v * v * v, uniform(keys[2], (), dtype)
 
     def positive(state: Any) -> Any:
-        words, for_x = two(state[0])
+        key, for_x = two(state[0])
         x = normal(for_x, (), dtype)
-        return words, x, 1 + x * c
+        return key, x, 1 + x * c
 
-    return while_loop(rejected, draw, (words, zero, one, exact(2, dtype)))[2]
+    return while_loop(rejected, draw, (key, zero, one, exact(2, dtype)))[2]
 
 
 # ---- functions of gamma numbers ------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, d
       shape: shape of the result; that of a and b together if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("beta", key, shape, dtype, a=a, b=b)
-    for_a, for_b = two(words)
+    key, sizes, dtype = request_with("beta", key, shape, dtype, a=a, b=b)
+    for_a, for_b = two(key)
     log_a, log_b = loggamma(for_a, spread(a, sizes, dtype)), loggamma(for_b, spread(b, sizes, dtype))
     most = tnp.maximum(log_a, log_b)
     share_a, share_b = tnp.exp(log_a - most), tnp.exp(log_b - most)
@@ -156,9 +156,9 @@ def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype:
     if not ndim(alpha):
         raise ValueError("dirichlet: alpha must have an axis for the numbers of a vector, not be a scalar.")
     batch, n = shape_of(alpha)[:-1], shape_of(alpha)[-1]
-    words, sizes, dtype = request("dirichlet", key, batch if shape is None else shape, dtype, "f")
+    key, sizes, dtype = request("dirichlet", key, batch if shape is None else shape, dtype, "f")
     check_broadcast("dirichlet", sizes, **{"alpha without its last axis": batch})
-    return softmax(loggamma(words, spread(alpha, (*sizes, n), dtype)), -1)
+    return softmax(loggamma(key, spread(alpha, (*sizes, n), dtype)), -1)
 
 
 def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
@@ -170,8 +170,8 @@ def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DT
       shape: shape of the result; that of df if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("chisquare", key, shape, dtype, df=df)
-    return tnp.exp(loggamma(words, spread(df, sizes, dtype) / 2)) * 2
+    key, sizes, dtype = request_with("chisquare", key, shape, dtype, df=df)
+    return tnp.exp(loggamma(key, spread(df, sizes, dtype) / 2)) * 2
 
 
 def f(
@@ -185,8 +185,8 @@ def f(
       shape: shape of the result; that of both together if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("f", key, shape, dtype, dfnum=dfnum, dfden=dfden)
-    for_den, for_num = two(words)
+    key, sizes, dtype = request_with("f", key, shape, dtype, dfnum=dfnum, dfden=dfden)
+    for_den, for_num = two(key)
     above, below = spread(dfnum, sizes, dtype), spread(dfden, sizes, dtype)
     return (chisquare(for_num, above, None, dtype) / above) / (chisquare(for_den, below, None, dtype) / below)
 
@@ -200,8 +200,8 @@ def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike 
       shape: shape of the result; that of df if None.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("t", key, shape, dtype, df=df)
-    for_normal, for_gamma = two(words)
+    key, sizes, dtype = request_with("t", key, shape, dtype, df=df)
+    for_normal, for_gamma = two(key)
     half = spread(df, sizes, dtype) / 2
     return normal(for_normal, sizes, dtype) * tnp.sqrt(half / gamma(for_gamma, half))
 
@@ -215,8 +215,8 @@ def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTy
       shape: shape of the result.
     Raises: TypeError if `key` is not one key or `dtype` not floating point, ValueError if shapes do not broadcast.
     """
-    words, sizes, dtype = request_with("generalized_normal", key, shape, dtype, p=p)
-    for_length, for_sign = two(words)
+    key, sizes, dtype = request_with("generalized_normal", key, shape, dtype, p=p)
+    for_length, for_sign = two(key)
     inverse = 1 / spread(p, (), dtype) if not ndim(p) else 1 / spread(p, sizes, dtype)
     return rademacher(for_sign, sizes, dtype) * gamma(for_length, inverse, sizes, dtype) ** inverse
 
@@ -233,8 +233,8 @@ def ball(key: KeyLike, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike
     Raises: TypeError if `key` is not one key, `d` no integer or `dtype` not floating point.
     Source: Barthe et al. 2005, "A probabilistic approach to the geometry of the l_p^n ball".
     """
-    words, sizes, dtype = request("ball", key, shape, dtype, "f")
-    for_direction, for_length = two(words)
+    key, sizes, dtype = request("ball", key, shape, dtype, "f")
+    for_direction, for_length = two(key)
     g = generalized_normal(for_direction, p, (*sizes, count_of("ball", d)), dtype)
     power = parameter(p, dtype)
     total = tnp.sum(tnp.abs(g) ** power, -1) + exponential(for_length, sizes, dtype)

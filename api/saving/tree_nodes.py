@@ -3,7 +3,7 @@
     ["tuple", n]  ["list", n]  ["dict", keys]  ["OrderedDict", keys]  ["deque", n, maxlen]  ["None"]
     ["class", "module:name", names]      a named tuple or a registered class, and the names of its children
     ["array", name, dtype, shape, crc32, weak]   an array of the file; weak says that its dtype gives way
-    ["key", name, "fry", shape, crc32]           keys of random numbers, by their words
+    ["key", name, "fry", shape, crc32]           keys of random numbers, by their words; or "rbg", "urbg"
     ["bool", true]  ["int", 5]  ["float", "0x1.8p+0"]  ["complex", "0x0p+0", "0x1p+0"]  ["str", "text"]
 
 The children of a node follow it. Keys of dicts are written as scalars are; integers of more than 53 bits as hexadecimal

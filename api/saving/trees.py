@@ -23,7 +23,7 @@ from tapeless.saving.stored_elements import Elements, restored, stored, stored_s
 from tapeless.saving.tree_nodes import Node, TreePart, shown
 from tapeless.tracer import dtypes, prng_keys, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, keys_of_words
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, physical
 
 _FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"
 _KIND = "tapeless.kind"
@@ -94,7 +94,7 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
         )
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
-        return ["key", name, "fry", x.shape, crc]
+        return ["key", name, x.aval.dtype.tag, x.shape, crc]
     values = np.asarray(x)
     try:
         dtype = dtypes.canonical(values.dtype)
@@ -190,7 +190,7 @@ class _LeafReader:
         if (self._on_device or kind == "key") and zlib.crc32(raw.data) != node[4]:
             refuse(self._path, f"{node[1]!r} is damaged: the checksum of its elements differs")
         if kind == "key":
-            return KeyArray(_put(raw.view(_WORDS).reshape(found.shape), False).buf)
+            return KeyArray(_put(raw.view(_WORDS).reshape(found.shape), False).buf, aval.dtype)
         try:
             host = restored(raw, aval.dtype, aval.shape)
         except ValueError as error:
@@ -206,8 +206,9 @@ def _type_of(path: Path, header: FileHeader, node: Node) -> ShapedArray:
     """The type of an array, or of keys. Raises: ValueError if the header has another than the tree says."""
     kind, name, dtype_name, shape = node[:4]
     found, given = header.arrays[name], tuple(shape)
-    if kind == "key" and dtype_name == "fry" and (found.tag, found.shape) == (tag_of(_WORDS), (*given, 2)):
-        return keys_of_words(ShapedArray(found.shape, _WORDS))
+    keys = dtypes.of_name(f"key<{dtype_name}>") if kind == "key" else None
+    if keys is not None and (found.tag, found.shape) == (tag_of(_WORDS), physical(ShapedArray(given, keys)).shape):
+        return ShapedArray(given, keys)
     dtype = _dtype_named(dtype_name) if kind == "array" else None
     if dtype is not None and (found.tag, found.shape) == (tag_of(dtype), stored_shape(dtype, given)):
         return ShapedArray(given, dtype, node[5])

@@ -9,9 +9,9 @@ from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import aval_of
 
 
-def _random_wrap_vmap(size: int, args: Any, dims: Any) -> Any:
-    """The two words of a key stay together, in the last axis."""
-    return random_wrap_p.bind(vmap.to_front(args[0], dims[0])), [0]
+def _random_wrap_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    """The words of a key stay together, in the last axis."""
+    return random_wrap_p.bind(vmap.to_front(args[0], dims[0]), **params), [0]
 
 
 def _rng_bit_generator_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:

@@ -11,7 +11,6 @@ from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import extreme
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
@@ -363,12 +362,13 @@ def _broadcast_words(w: WordWriter, words: Sequence[Atom]) -> list[Atom]:
 
 
 def _select_words(w: WordWriter, which: Atom, *cases: Atom) -> Any:
-    """Select keys by selecting both of their words; single keys are broadcast to the predicate's shape."""
+    """Select keys by selecting all of their words; single keys are broadcast to the predicate's shape."""
     shape = which.aval.shape
     if not shape:
         return w.write(e.select_n_p, which, *_broadcast_words(w, cases))
-    spread = [w.spread(x, (*shape, WORDS), range(len(shape) + 1 - x.aval.ndim, len(shape) + 1)) for x in cases]
-    return w.write(e.select_n_p, w.spread(which, (*shape, WORDS), range(len(shape))), *spread)
+    of_words = (*shape, cases[0].aval.shape[-1])
+    spread = [w.spread(x, of_words, range(len(shape) + 1 - x.aval.ndim, len(shape) + 1)) for x in cases]
+    return w.write(e.select_n_p, w.spread(which, of_words, range(len(shape))), *spread)
 
 
 def _compare_words(compare: Primitive, reduce: Primitive) -> Any:

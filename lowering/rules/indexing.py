@@ -14,7 +14,6 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.physical import WordWriter
 from tapeless.lowering.rules.reduction import Operation, extreme, operation, reduce
 from tapeless.tracer import dtypes
-from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.jaxpr import Atom, Literal
 from tapeless.tracer.primitives import indexing as i
 from tapeless.tracer.primitives.dimension_numbers import DimensionNumbers, window_sizes
@@ -273,7 +272,7 @@ _FIRST = Literal(np.zeros((), np.int32))  # where windows begin along the axis o
 
 
 def _slice_words(w: WordWriter, x: Atom, *starts: Atom, slice_sizes: tuple[int, ...]) -> Any:
-    return w.write(i.dynamic_slice_p, x, *starts, _FIRST, slice_sizes=(*slice_sizes, WORDS))
+    return w.write(i.dynamic_slice_p, x, *starts, _FIRST, slice_sizes=(*slice_sizes, x.aval.shape[-1]))
 
 
 def _update_words(w: WordWriter, x: Atom, update: Atom, *starts: Atom) -> Any:
@@ -286,7 +285,7 @@ def _gather_words(
     """Gather words: every window has one more axis, the last."""
     last = len(dimension_numbers.offset_dims) + indices.aval.ndim - 1
     d = dimension_numbers._replace(offset_dims=(*dimension_numbers.offset_dims, last))
-    return w.write(i.gather_p, x, indices, dimension_numbers=d, slice_sizes=(*slice_sizes, WORDS), **params)
+    return w.write(i.gather_p, x, indices, dimension_numbers=d, slice_sizes=(*slice_sizes, x.aval.shape[-1]), **params)
 
 
 def _scatter_words(

@@ -82,19 +82,19 @@ emit.rules[rng_bit_generator_p] = _rng_bit_generator
 
 # What is left of these in memory is nothing: keys are their words.
 for _primitive in (random_wrap_p, random_unwrap_p):
-    emit.rules[_primitive] = lambda f, outs, x: [x]
-    physical.rules[_primitive] = lambda w, x: [x]
+    emit.rules[_primitive] = lambda f, outs, x, **_: [x]
+    physical.rules[_primitive] = lambda w, x, **_: [x]
 
 
-def _wrap(words: Any) -> tuple[KeyArray]:
+def _wrap(words: Any, **params: Any) -> tuple[KeyArray]:
     """The keys, in the memory of the words."""
-    random_wrap_p.type((aval_of(words),), {})
-    return (KeyArray(dispatch.buffer_on(words, dispatch.device_of((words,)))),)
+    (keys,) = random_wrap_p.type((aval_of(words),), params)
+    return (KeyArray(dispatch.buffer_on(words, dispatch.device_of((words,))), keys.dtype),)
 
 
-def _unwrap(keys: Any) -> tuple[DeviceArray]:
+def _unwrap(keys: Any, **params: Any) -> tuple[DeviceArray]:
     """The words, in the same memory."""
-    random_unwrap_p.type((aval_of(keys),), {})
+    random_unwrap_p.type((aval_of(keys),), params)
     return (keys.words,)
 
 

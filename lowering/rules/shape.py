@@ -5,8 +5,7 @@ from typing import Any
 
 from tapeless.lowering import emit, hlo, physical
 from tapeless.lowering.hlo import Function, Value
-from tapeless.lowering.physical import WordWriter, and_then
-from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.lowering.physical import WordWriter, and_then, and_words
 from tapeless.tracer.jaxpr import Atom
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.types import ShapedArray
@@ -86,13 +85,14 @@ emit.rules[s.split_p] = _split
 
 
 def _broadcast_words(w: WordWriter, x: Atom, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    return w.write(s.broadcast_in_dim_p, x, shape=(*shape, WORDS), dims=(*dims, len(shape)))
+    return w.write(s.broadcast_in_dim_p, x, shape=(*shape, x.aval.shape[-1]), dims=(*dims, len(shape)))
 
 
 def _pad_words(w: WordWriter, x: Atom, value: Atom, *, padding_config: Any) -> Any:
     """Pad keys one word after the other, for a pad takes one scalar."""
     padded = [
-        w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0] for k in range(WORDS)
+        w.write(s.pad_p, *[_word(w, y, k) for y in (x, value)], padding_config=padding_config)[0]
+        for k in range(x.aval.shape[-1])
     ]
     shape = (*padded[0].aval.shape, 1)
     return w.write(
@@ -109,9 +109,9 @@ def _word(w: WordWriter, x: Atom, k: int) -> Atom:
 
 physical.rules[s.broadcast_in_dim_p] = _broadcast_words
 physical.rules[s.pad_p] = _pad_words
-physical.moves(s.reshape_p, shape=and_then(WORDS))
-physical.moves(s.transpose_p, permutation=lambda axes: (*axes, len(axes)))
-physical.moves(s.slice_p, start_indices=and_then(0), limit_indices=and_then(WORDS), strides=and_then(1))
+physical.moves(s.reshape_p, shape=and_words)
+physical.moves(s.transpose_p, permutation=lambda axes, _: (*axes, len(axes)))
+physical.moves(s.slice_p, start_indices=and_then(0), limit_indices=and_words, strides=and_then(1))
 physical.moves(s.rev_p)
 physical.moves(s.concatenate_p)
 physical.moves(s.split_p)

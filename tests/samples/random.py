@@ -13,6 +13,7 @@ from tapeless.tracer.primitives.random import (
 )
 from tests.samples.sample import RECORD, Sample, keys
 
+_FRY = {"impl": "threefry2x32"}
 _KEY = tuple(np.array(word, np.uint32) for word in (0x13198A2E, 0x03707344))
 _ROTATIONS = [13, 15, 26, 6, 17, 29, 16, 24]
 
@@ -75,19 +76,22 @@ ROWS = [
     Sample(
         random_wrap_p,
         (words(3, 2),),
-        lambda words: words.view(RECORD)[..., 0],
+        lambda words, impl: words.view(RECORD)[..., 0],
+        _FRY,
         bad=(
-            ((words(2, 3),), {}, TypeError),
-            ((words(2).astype(np.int32),), {}, TypeError),
-            ((words(1)[0],), {}, TypeError),
-            ((keys(2),), {}, TypeError),
+            ((words(2, 3),), _FRY, TypeError),
+            ((words(2, 2),), {"impl": "rbg"}, TypeError),
+            ((words(2).astype(np.int32),), _FRY, TypeError),
+            ((words(1)[0],), _FRY, TypeError),
+            ((keys(2),), _FRY, TypeError),
         ),
     ),
-    Sample(random_wrap_p, (words(0, 2),), lambda words: words.view(RECORD)[..., 0], label="empty"),
+    Sample(random_wrap_p, (words(0, 2),), lambda words, impl: words.view(RECORD)[..., 0], _FRY, label="empty"),
     Sample(
         random_unwrap_p,
         (keys(3),),
-        lambda keys: np.asarray(keys).view(np.uint32).reshape(-1, 2),
-        bad=(((words(3, 2),), {}, TypeError),),
+        lambda keys, spends: np.asarray(keys).view(np.uint32).reshape(-1, 2),
+        {"spends": False},
+        bad=(((words(3, 2),), {"spends": False}, TypeError),),
     ),
 ]

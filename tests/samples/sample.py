@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.extended_dtypes import KEY, WORDS
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.primitives.random import random_unwrap, random_wrap
 from tapeless.tracer.types import ShapedArray
 
@@ -40,6 +40,7 @@ def f32(*shape: int, seed: int = 0, low: float = -1.0, high: float = 1.0) -> Any
 # ---- keys of random numbers, of which NumPy knows nothing: records of two words, which it moves as it moves anything
 
 
+WORDS = 2
 RECORD = np.dtype([(f"word{i}", np.uint32) for i in range(WORDS)])
 
 

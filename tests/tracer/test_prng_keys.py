@@ -86,15 +86,17 @@ def test_wrapping_words():
     key = random.key(8)
     assert words(random.wrap_key_data(random.key_data(key))) == words(key)
     assert random.wrap_key_data(np.zeros((4, 2), np.uint32), dtype=key.dtype).shape == (4,)
-    with pytest.raises(TypeError, match="dtype must be key<fry>, the dtype of keys, not 'uint32'"):
+    with pytest.raises(TypeError, match="dtype must be key<fry>, or that of other keys, not 'uint32'"):
         random.wrap_key_data(random.key_data(key), dtype="uint32")
     with pytest.raises(ValueError, match="give impl or dtype, not both"):
         random.wrap_key_data(random.key_data(key), impl="threefry2x32", dtype=key.dtype)
 
 
 def test_clone_is_the_same_key():
-    for key in (random.key(8), random.PRNGKey(8)):
-        assert random.clone(key) is key
+    key, old = random.key(8), random.PRNGKey(8)
+    assert random.clone(old) is old
+    assert words(random.clone(key)) == words(key)
+    assert random.clone(key).unsafe_buffer_pointer() == key.unsafe_buffer_pointer()
 
 
 def test_generator():
@@ -133,7 +135,11 @@ REFUSED = [
     (lambda: random.key(ONE), TypeError, "key: the seed must be an integer, not key<fry>[]."),
     (lambda: random.PRNGKey("a"), TypeError, "PRNGKey: the seed must be an integer, not 'a'."),
     (lambda: random.key(2**64), OverflowError, "does not fit int64"),
-    (lambda: random.key(0, impl="rbg"), ValueError, "key: the generator is threefry2x32; there is no 'rbg'."),
+    (
+        lambda: random.key(0, impl="r"),
+        ValueError,
+        "key: the generators are threefry2x32, rbg, unsafe_rbg; there is no 'r'.",
+    ),
     (lambda: random.split(0), TypeError, "split: 0 is not a key. Make one with random.key(seed)."),
     (lambda: random.split(np.zeros(2)), TypeError, "split: a key's words are uint32[2], not float64[2]."),
     (lambda: random.split(np.zeros(3, np.uint32)), TypeError, "split: a key's words are uint32[2], not uint32[3]."),

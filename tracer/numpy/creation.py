@@ -12,7 +12,6 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.dtypes import DTypeLike
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.extended_dtypes import WORDS
 from tapeless.tracer.incoming import exact, incoming_number, narrowed
 from tapeless.tracer.numpy.arithmetic import power
 from tapeless.tracer.numpy.promotion import (
@@ -236,7 +235,11 @@ def full_like(
 
 def _zeros_like(a: Any, dtype: Any, shape: Shape | None) -> Array:
     like, size = _like(a, dtype, shape)
-    return _zero_keys(size) if dtypes.is_key(like.dtype) else _of_type(like, _filled(converted(0, like.dtype), size))
+    return (
+        _zero_keys(size, like.dtype)
+        if dtypes.is_key(like.dtype)
+        else _of_type(like, _filled(converted(0, like.dtype), size))
+    )
 
 
 def _like(a: Any, dtype: Any, shape: Shape | None) -> tuple[ShapedArray, tuple[int, ...]]:
@@ -257,12 +260,12 @@ def _constant(name: str, shape: Shape, value: int, dtype: Any) -> Array:
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
     size = _shape(name, shape)
     if dtypes.is_key(dtype) and not value:
-        return _zero_keys(size)
+        return _zero_keys(size, dtype)
     return _filled(constant(value, ShapedArray((), dtype)), size)
 
 
-def _zero_keys(shape: tuple[int, ...]) -> Array:
-    return random_wrap(_constant("zeros", (*shape, WORDS), 0, np.uint32))
+def _zero_keys(shape: tuple[int, ...], dtype: Any) -> Array:
+    return random_wrap(_constant("zeros", (*shape, dtype.words), 0, np.uint32), dtype.impl)
 
 
 def _filled(value: Any, shape: tuple[int, ...]) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.extended_dtypes import WORDS
+from tapeless.tracer.extended_dtypes import KEY
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.parsing.tokens import Reader, Token, read_element_type
@@ -18,15 +18,15 @@ from tapeless.tracer.types import ShapedArray
 def sees_literal(reader: Reader) -> bool:
     """Tell whether a literal is next: a number, a truth value, a key."""
     token = reader.next
-    is_key = token.text == "key" and reader.ahead().text == "("
-    return token.kind == "number" or token.text in ("True", "False") or is_key
+    return token.kind == "number" or token.text in ("True", "False") or _sees_key(reader)
 
 
 def read_literal(reader: Reader, types: Iterable[ShapedArray] = ()) -> Literal:
     """Read a literal; if no type is behind it, it has the one to be expected among these."""
     token = reader.next
-    if token.text == "key":
-        return Literal(_key(reader))
+    if _sees_key(reader):
+        dtype = _key_dtype(token)
+        return Literal(random_wrap(exact(_words(reader), np.uint32), dtype.impl))
     reader.take()
     aval = _type_behind(reader, token) or expected_type(token.text, types)
     value = _element(reader, token, aval)
@@ -36,7 +36,7 @@ def read_literal(reader: Reader, types: Iterable[ShapedArray] = ()) -> Literal:
 def skip_literal(reader: Reader) -> None:
     """Read over a literal, whose type is not known yet."""
     token = reader.next
-    if token.text == "key":
+    if _sees_key(reader):
         _words(reader)
     else:
         reader.take()
@@ -50,12 +50,18 @@ def _type_behind(reader: Reader, token: Token) -> ShapedArray | None:
     return read_element_type(reader)
 
 
-def _key(reader: Reader) -> Any:
-    return random_wrap(exact(_words(reader), np.uint32))
+def _sees_key(reader: Reader) -> bool:
+    return _key_dtype(reader.next) is not None and reader.ahead().text == "("
+
+
+def _key_dtype(token: Token) -> Any:
+    """The dtype of the keys that `key(` or `key<rbg>(` begins; None if it begins none."""
+    found = KEY if token.text == "key" else dtypes.of_short_name(token.text)
+    return found if dtypes.is_key(found) else None
 
 
 def _words(reader: Reader) -> list[int]:
-    reader.expect("key", "a key")
+    n = _key_dtype(reader.take()).words
     reader.expect("(", "a key")
     words: list[int] = []
     while not reader.took(")"):
@@ -63,8 +69,8 @@ def _words(reader: Reader) -> list[int]:
             reader.expect(",", "a key")
         token = reader.next
         words.append(reader.integer("a word of a key"))
-        if not 0 <= words[-1] < 2**32 or len(words) > WORDS:
-            reader.fail(f"a key is {WORDS} words of 32 bits", token)
+        if not 0 <= words[-1] < 2**32 or len(words) > n:
+            reader.fail(f"a key is {n} words of 32 bits", token)
     return words
 
 
@@ -81,7 +87,8 @@ def read_elements(reader: Reader, aval: ShapedArray) -> Any:
     found: list[Any] = []
     _nested(reader, aval, 0, found)
     if dtypes.is_key(aval.dtype):
-        return random_wrap(exact(found, np.uint32).reshape(*aval.shape, WORDS))
+        dtype: Any = aval.dtype
+        return random_wrap(exact(found, np.uint32).reshape(*aval.shape, dtype.words), dtype.impl)
     if len(found) != aval.size:
         reader.fail(f"{len(found)} elements are here, and {aval.size} belong to {aval}", opening)
     values = np.empty(aval.shape, aval.dtype)
@@ -91,8 +98,7 @@ def read_elements(reader: Reader, aval: ShapedArray) -> Any:
 
 def _nested(reader: Reader, aval: ShapedArray, axis: int, found: list[Any]) -> None:
     if axis == aval.ndim:
-        is_key = dtypes.is_key(aval.dtype)
-        found.append(_words(reader) if is_key else _element(reader, _number(reader), aval))
+        found.append(_key_words(reader, aval) if dtypes.is_key(aval.dtype) else _element(reader, _number(reader), aval))
         return
     opening = reader.expect("[", f"axis {axis} of {aval}")
     count = 0
@@ -104,6 +110,12 @@ def _nested(reader: Reader, aval: ShapedArray, axis: int, found: list[Any]) -> N
         count += 1
     if count != aval.shape[axis]:
         reader.fail(f"{count} entries are here, and axis {axis} of {aval} has {aval.shape[axis]}", opening)
+
+
+def _key_words(reader: Reader, aval: ShapedArray) -> list[int]:
+    if _key_dtype(reader.next) is not aval.dtype:
+        reader.fail(f"a {aval.dtype} belongs here, and there is {reader.shown(reader.next)}")
+    return _words(reader)
 
 
 def _number(reader: Reader) -> Token:

@@ -19,7 +19,7 @@ _KINDS = {
     "object": r"<[A-Za-z_][^<>\n]*>",
     # a variable `j` of a term may have a number before it, and a digit behind it
     "number": rf"0x[0-9a-f]+|\(-?{_PART}[+-]{_PART}j\)|-?{_PART}j(?!\w)|-?{_DIGITS}|-?(?:inf|nan)(?!\w)",
-    "name": r"key<fry>|[^\W\d][\w\u0307]*",
+    "name": r"key<\w+>|[^\W\d][\w\u0307]*",
     "mark": r"\+=|>=|\S",
 }
 _PATTERN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))

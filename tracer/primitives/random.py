@@ -14,7 +14,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
-from tapeless.tracer.extended_dtypes import KEY
+from tapeless.tracer.extended_dtypes import KEYS
 from tapeless.tracer.primitives.kinds import joint_type
 from tapeless.tracer.primitives.shape import static_shape
 from tapeless.tracer.types import ShapedArray, keys_of_words, physical
@@ -101,26 +101,35 @@ rng_bit_generator_p: Final = Primitive("rng_bit_generator", _rng_bit_generator_t
 # ---- keys ----------------------------------------------------------------------------------------------------
 
 
-def random_wrap(words: ArrayLike) -> Array:
-    """The keys, [...], whose words are `words`, uint32[..., 2].
+def random_wrap(words: ArrayLike, impl: str = "threefry2x32") -> Array:
+    """The keys for the generator `impl`, [...], whose words are `words`, uint32[..., n].
 
     Raises: TypeError naming its type if `words` is anything else.
     """
-    return random_wrap_p.bind(words)[0]
+    return random_wrap_p.bind(words, impl=impl)[0]
 
 
-random_wrap_p: Final = Primitive("random_wrap", lambda words: (keys_of_words(words),), takes_keys=True)
+def _random_wrap_type(words: ShapedArray, *, impl: str) -> tuple[ShapedArray, ...]:
+    return (keys_of_words(words, KEYS[impl]),)
 
 
-def random_unwrap(keys: ArrayLike) -> Array:
-    """The words of keys, uint32[..., 2]. Raises: TypeError naming its type if `keys` holds anything else."""
-    return random_unwrap_p.bind(keys)[0]
+random_wrap_p: Final = Primitive("random_wrap", _random_wrap_type, takes_keys=True)
 
 
-def _random_unwrap_type(keys: ShapedArray) -> tuple[ShapedArray, ...]:
+def random_unwrap(keys: ArrayLike, *, spends: bool = False) -> Array:
+    """The words of keys, uint32[..., n].
+
+    Args:
+      spends: whether numbers or other keys are made of them, for which a key serves once: see `tracer.key_reuse`.
+    Raises: TypeError naming its type if `keys` holds anything else.
+    """
+    return random_unwrap_p.bind(keys, spends=spends)[0]
+
+
+def _random_unwrap_type(keys: ShapedArray, *, spends: bool) -> tuple[ShapedArray, ...]:
     words = physical(keys)
     if words is keys:
-        raise TypeError(f"random_unwrap takes keys, {KEY.name}, not {keys}. Make one with random.key(seed).")
+        raise TypeError(f"random_unwrap takes keys, not {keys}. Make one with random.key(seed).")
     return (words,)
 
 

@@ -122,8 +122,11 @@ def test_derivatives(name: str):
 
 def test_the_dtype_of_keys():
     assert random.key_dtype() == random.key(0).dtype
-    with pytest.raises(ValueError, match="key_dtype: the generator is threefry2x32"):
-        random.key_dtype("rbg")
+    assert random.key_dtype("rbg") == random.key(0, impl="rbg").dtype
+    with pytest.raises(
+        ValueError, match="key_dtype: the generators are threefry2x32, rbg, unsafe_rbg; there is no 'x'"
+    ):
+        random.key_dtype("x")
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
