@@ -203,4 +203,4 @@ def test_wrapping_names_the_generator():
     with raises(
         TypeError, "key<rbg> has no common dtype with key<fry>: keys go with keys alone, of the same generator."
     ):
-        tnp.concatenate([rbg[None], fry[None]])
+        tnp.result_type(rbg, fry)
