@@ -14,7 +14,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         ),
         _PROCESSES: "make_array_from_process_local_data thread_guard",
         "softmax has one derivative, the accurate one": "softmax_custom_jvp",
-        "how keys are used is not analysed yet": "debug_key_reuse",
         "nothing tells how an array was collected": "array_garbage_collection_guard",
         "sums of 16 bits are not checked": "allow_f16_reductions",
         "there is no conversion to TensorFlow": "jax2tf_associative_scan_reductions",
@@ -39,7 +38,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     "jax.errors": {
         "there are no symbolic dimensions yet": "InconclusiveDimensionOperation",
         "nothing raises it": "JaxprTypeError",
-        "how keys are used is not analysed yet": "KeyReuseError",
     },
     "jax.core": {
         "internal to JAX": "ParamDict Value eval_context",

@@ -8,6 +8,7 @@ rule here. A `ProgramPolicy` sees the whole program, and chooses among its equat
 Source: Radul et al. 2023, section 5; policies as in JAX.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -15,8 +16,9 @@ from tapeless.tracer import passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_carried, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p
+from tapeless.tracer.primitives.random import random_unwrap_p
 from tapeless.tracer.rules import Rules, Table
 from tapeless.tracer.types import ShapedArray
 
@@ -95,10 +97,26 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
     fresh: dict[Any, Any] = {v: Var(v.aval) for v in [*plan.saved, *[v for eqn in plan.again for v in eqn.outvars]]}
     # The residuals are the first inputs.
     bound: dict[Any, Any] = {r: fresh.get(v, v) for r, v in zip(linear.invars, plan.wanted)}
-    eqns = [*[_renamed(eqn, fresh) for eqn in plan.again], *[_renamed(eqn, bound) for eqn in linear.eqns]]
+    eqns = [
+        *[_renamed(_spending_nothing(eqn), fresh) for eqn in plan.again],
+        *[_renamed(eqn, bound) for eqn in linear.eqns],
+    ]
     inputs = [*[fresh[v] for v in plan.saved], *[v for v in linear.invars if v.linear]]
     new_linear = Jaxpr(inputs, eqns, [bound.get(v, v) for v in linear.outvars], linear.name)
     return checked(new_primal), checked(new_linear), len(plan.saved)
+
+
+def _spending_nothing(eqn: Equation) -> Equation:
+    """An equation that computes again what keys of random numbers were spent for: see `tracer.key_reuse`."""
+    if eqn.primitive is random_unwrap_p:
+        return eqn.replace(params={"spends": False})
+    params = map_carried(_program_spending_nothing, eqn)
+    return eqn if params is eqn.params else eqn.replace(params=params)
+
+
+def _program_spending_nothing(jaxpr: Jaxpr) -> Jaxpr:
+    eqns = [_spending_nothing(eqn) for eqn in jaxpr.eqns]
+    return jaxpr if all(map(operator.is_, eqns, jaxpr.eqns)) else jaxpr.replace(eqns=eqns)
 
 
 def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:

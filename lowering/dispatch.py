@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from tapeless.lowering import array, devices, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, to_device
 from tapeless.lowering.compile import Executable, compile_module
-from tapeless.lowering.key_array import wrapped
+from tapeless.lowering.key_array import KeyArray, run_followed, wrapped
 from tapeless.tracer import core
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
@@ -108,6 +108,12 @@ class EagerEvaluator:
         """Compute one primitive; its program is compiled for every combination of types and params once."""
         if config.no_execution:
             raise execution_error(str(primitive))
+        if primitive.takes_keys and config.debug_key_reuse and _are_followed(args, params):
+            program = _program(primitive, [*map(aval_of, args)], params)
+            return tuple(run_followed(program, args, lambda: self._evaluated(primitive, args, params)))
+        return self._evaluated(primitive, args, params)
+
+    def _evaluated(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         rule = inline.get(primitive)
         if rule is not None:
             return rule(*args, **params)
@@ -130,16 +136,27 @@ class EagerEvaluator:
         found = self._functions.get(key) or self._functions.recall(key)
         if found is None:
             found = self._functions.enter(key, _compile_function(f, avals, params, device))
-        outs = found.run([*found.consts, *bufs])
-        if found.checked is not None:
-            consts = map(wrapped, found.consts, found.checked.in_avals)
-            nonfinite.check_program(found.checked, outs, [*consts, *args])
+        outs = self._watched(found, args, bufs) if found.watched else found.run([*found.consts, *bufs])
         return outs[0] if found.single else tuple(outs)
+
+    def _watched(self, f: "_CompiledFunction", args: tuple[Any, ...], bufs: list[Any]) -> Sequence[Any]:
+        """Run a function whose keys, or results, are watched."""
+        assert f.watched is not None
+        given = [*map(wrapped, f.consts, f.watched.in_avals), *args]
+        outs = run_followed(f.watched, given, lambda: f.run([*f.consts, *bufs]))
+        if nonfinite.are_watched():
+            nonfinite.check_program(f.watched, outs, given)
+        return outs
 
     def place(self, x: Array, device: Any) -> Array:
         """Put an array on a device, by copy unless it is there; a traced one stays."""
         found = devices.of_placement("device", device)
         return x if isinstance(x, Tracer) else array.device_put(x, found)
+
+
+def _are_followed(args: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Tell whether there are keys among operands to be followed; a custom function follows them as it computes."""
+    return any(isinstance(x, KeyArray) for x in args) and params.get("jaxpr", args) is not None
 
 
 def execution_error(what: str) -> RuntimeError:
@@ -148,12 +165,12 @@ def execution_error(what: str) -> RuntimeError:
 
 
 class _CompiledFunction(NamedTuple):
-    """A compiled function of arrays; is its result one array; the program, if its results must be finite."""
+    """A compiled function of arrays; is its result one array; the program, if its keys or results are watched."""
 
     run: Callable[[list[Any]], list[DeviceArray]]
     consts: list[Any]
     single: bool
-    checked: Jaxpr | None
+    watched: Jaxpr | None
 
 
 def _program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Jaxpr:
@@ -174,9 +191,8 @@ def _compile_function(f: Callable[..., Any], avals: Any, params: dict[str, Any],
 
     jaxpr, consts = trace_to_jaxpr(flat, avals, function=f)
     run = executable(jaxpr, device).call
-    return _CompiledFunction(
-        run, [buffer_on(c, device) for c in consts], single, jaxpr if nonfinite.are_watched() else None
-    )
+    watched = jaxpr if nonfinite.are_watched() or config.debug_key_reuse else None
+    return _CompiledFunction(run, [buffer_on(c, device) for c in consts], single, watched)
 
 
 _aval, _buf = attrgetter("aval"), attrgetter("buf")

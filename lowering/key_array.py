@@ -4,25 +4,46 @@ Keys are no numbers: nothing converts them to NumPy, to Python or to another lib
 by `random.key_data`, which shares the memory.
 """
 
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from tapeless.lowering.array import DeviceArray
 from tapeless.lowering.devices import Device
+from tapeless.tracer import source
+from tapeless.tracer.config import config
 from tapeless.tracer.extended_dtypes import KEY
+from tapeless.tracer.jaxpr import Jaxpr
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.types import ShapedArray, holds_keys, keys_of_words, physical
+
+if TYPE_CHECKING:
+    from tapeless.tracer import key_reuse
+else:
+    key_reuse = LateModule("tapeless.tracer.key_reuse")
 
 
 class KeyArray(DeviceArray):
     """Keys on a device. Its buffer is that of their words, uint32[..., n]."""
 
-    __slots__ = ()
+    __slots__ = ("_key_objects",)
 
-    def __init__(self, buf: Any, dtype: Any) -> None:
+    def __init__(self, buf: Any, dtype: Any, key_objects: Any = None) -> None:
         self.buf: Any = buf
         self.aval: ShapedArray = keys_of_words(buf.aval, dtype)
+        self._key_objects = key_objects
+
+    @property
+    def key_objects(self) -> Any:
+        """The keys as objects that know where they were used, see `tracer.key_reuse`; made when they are asked for."""
+        if self._key_objects is None:
+            self._key_objects = key_reuse.new_keys(self.aval.shape)
+        return self._key_objects
+
+    @key_objects.setter
+    def key_objects(self, keys: Any) -> None:
+        self._key_objects = keys
 
     @property
     def words(self) -> DeviceArray:
@@ -31,13 +52,13 @@ class KeyArray(DeviceArray):
 
     def around(self, buf: Any) -> "KeyArray":
         """Keys for the same generator, in another buffer."""
-        return KeyArray(buf, self.aval.dtype)
+        return KeyArray(buf, self.aval.dtype, self.key_objects if config.debug_key_reuse else None)
 
     def placed(self, aval: ShapedArray, device: Device) -> DeviceArray:
         """Itself on `device`. Raises: TypeError if `aval` is no type of keys."""
         if not holds_keys(aval):
             self._host()
-        return KeyArray(self.words.placed(physical(aval), device).buf, aval.dtype)
+        return self.around(self.words.placed(physical(aval), device).buf)
 
     def unsafe_buffer_pointer(self) -> int:
         """Address of the words on the device; valid for as long as the array is."""
@@ -53,7 +74,9 @@ class KeyArray(DeviceArray):
         self._host()
 
     def _rows(self) -> Iterator[DeviceArray]:
-        return (KeyArray(row.buf, self.aval.dtype) for row in self.words._rows())
+        objects = self.key_objects if config.debug_key_reuse else None
+        for i, row in enumerate(self.words._rows()):
+            yield KeyArray(row.buf, self.aval.dtype, None if objects is None else objects[i, ...])
 
     def __hash__(self) -> int:
         raise TypeError(f"an array is not hashable: {self.aval}. Use random.key_data(keys).tolist(), or id(keys).")
@@ -81,6 +104,25 @@ class KeyArray(DeviceArray):
 def wrapped(buf: Any, aval: ShapedArray) -> DeviceArray:
     """The array of type `aval` that a buffer holds."""
     return KeyArray(buf, aval.dtype) if holds_keys(aval) else DeviceArray(buf)
+
+
+def run_followed(jaxpr: Jaxpr, args: Sequence[Any], run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    """Run a program, and follow the keys in it if `config.debug_key_reuse` says so.
+
+    Args:
+      run: computes the results of `jaxpr` for `args`.
+    Raises: KeyReuseError before anything is run, naming both lines, if it would use a key twice.
+    """
+    if not config.debug_key_reuse:
+        return run()
+    reader = key_reuse.KeyReader(source.describe_here())
+    found = reader.read(jaxpr, [key_reuse.known(x, v.aval) for x, v in zip(args, jaxpr.invars)])
+    results = run()
+    reader.settle()
+    for x, keys in zip(results, found):
+        if isinstance(x, KeyArray):
+            x.key_objects = keys
+    return results
 
 
 def _unpickled(words: DeviceArray, dtype: Any = KEY) -> KeyArray:

@@ -35,6 +35,11 @@ def check_program(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]
     """Raises: FloatingPointError naming the equation of `jaxpr` that first gave what is bad in its results `outs`."""
     if not found_in(outs):
         return
+    with config.scope(debug_key_reuse=False):  # keys were followed when the program was run
+        _run_by_equations(jaxpr, args)
+
+
+def _run_by_equations(jaxpr: Jaxpr, args: Sequence[Any]) -> None:
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
         operands = [env[v] if isinstance(v, Var) else v.value for v in eqn.invars]

@@ -115,6 +115,7 @@ class Config:
       logged as a warning of the logger "tapeless".
     default_prng_impl: the generator of keys that are made without saying which, and of bare words: threefry2x32, rbg or
       unsafe_rbg. threefry_partitionable: how threefry2x32 counts; there is one way.
+    debug_key_reuse: whether using a random key twice is an error that names both lines.
     enable_custom_prng: whether `random.PRNGKey` makes keys, as `random.key` does, not bare words.
     legacy_prng_key: "allow", "warn" or "error", where bare words are used as a key.
     transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
@@ -153,6 +154,7 @@ class Config:
     )
     default_prng_impl: Field[str] = Field("threefry2x32", ("threefry2x32", "rbg", "unsafe_rbg"))
     threefry_partitionable: Field[bool] = Field(True, (True,))
+    debug_key_reuse: Field[bool] = Field(False, (False, True))
     enable_custom_prng: Field[bool] = Field(False, (False, True))
     legacy_prng_key: Field[str] = Field("allow", ("allow", "warn", "error"))
     transfer_guard_host_to_device: Field[str] = Field("allow", _LEVELS, keyed=False)

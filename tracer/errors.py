@@ -6,6 +6,7 @@
         TracerIntegerConversionError  ... as an index or a count (`range(n)`)
         TracerArrayConversionError    ... as a NumPy array (`np.asarray(x)`)
         NonConcreteBooleanIndexError  ... as a mask in an index (`x[x > 0]`); also an IndexError
+      KeyReuseError                   a random key was used twice, which config.debug_key_reuse looks for
       LinearityError                  a function that must be linear is not; also a NotImplementedError
     ValueError
       TypePromotionError              an implicit change of dtypes, which config.numpy_dtype_promotion forbids
@@ -47,6 +48,10 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
     """A traced mask was used as an index: the shape of what it chooses is not known."""
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice: only with `config.debug_key_reuse`."""
 
 
 class LinearityError(TypeError, NotImplementedError):

@@ -36,6 +36,20 @@ def debug_infs(new_val: bool = True) -> Scope:
     return config.scope(debug_infs=new_val)
 
 
+def debug_key_reuse(new_val: bool = True) -> Scope:
+    """Make it an error to use a random key twice, in a with block or a decorated function.
+
+    Drawing numbers and `random.split` use a key up, `random.fold_in` does not; bare words are not followed. Programs
+    are, through `jit`, `scan`, `cond`, `vmap` and the like. Raises: there, KeyReuseError naming both lines.
+
+    >>> import tapeless as tl
+    >>> with debug_key_reuse(True):
+    ...     key, subkey = tl.random.split(tl.random.key(0))
+    ...     x, y = tl.random.normal(key), tl.random.normal(subkey)
+    """
+    return config.scope(debug_key_reuse=new_val)
+
+
 def enable_checks(new_val: bool = True) -> Scope:
     """Type-check every program that is built, in a with block or a decorated function."""
     return config.scope(check_programs=new_val)
@@ -75,8 +89,8 @@ def explain_cache_misses(new_val: bool = True) -> Scope:
 
 
 def default_prng_impl(new_val: str) -> Scope:
-    """Choose the generator of random numbers, in a with block or a decorated function: "threefry2x32" is the only one.
-    Raises: ValueError for another, when the block begins."""
+    """Choose the generator of random numbers, in a with block or a decorated function: "threefry2x32", "rbg" or
+    "unsafe_rbg". Raises: ValueError for another, when the block begins."""
     return config.scope(default_prng_impl=new_val)
 
 

@@ -8,7 +8,7 @@ combination is traced and compiled. The stages are there to be used one by one: 
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -28,10 +28,16 @@ from tapeless.tracer.config import config
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.incoming import incoming_number
 from tapeless.tracer.jaxpr import ClosedJaxpr, eval_jaxpr
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.primitives import call
 from tapeless.tracer.references import Ref, values_of
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
+
+if TYPE_CHECKING:
+    from tapeless.tracer import key_reuse
+else:
+    key_reuse = LateModule("tapeless.tracer.key_reuse")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -327,6 +333,8 @@ class Jitted(Generic[P, R]):
                 lambda: leaks.checked(lambda: self._trace(statics, leaves, tree)),
                 Traced.signature,
             )
+            if config.debug_key_reuse:
+                key_reuse.check(found.jaxpr.jaxpr)
             own = any(isinstance(c, Tracer) for c in found.jaxpr.consts)
             if not own and (found.references is None or found.references.are_global):
                 remember(self._programs.traces, self._key(statics, leaves, tree.snapshot(), None), found)
@@ -415,7 +423,8 @@ def _are_lent(leaves: Sequence[Any]) -> bool:
 
 def _is_plain(args: Sequence[Any]) -> bool:
     """Tell whether calls with such arguments may be handed to the executable without further checks."""
-    return all(isinstance(x, DeviceArray) for x in args) and devices.only_one() and not nonfinite.are_watched()
+    watched = nonfinite.are_watched() or config.debug_key_reuse
+    return not watched and all(isinstance(x, DeviceArray) for x in args) and devices.only_one()
 
 
 # ---- types of arguments --------------------------------------------------------------------------------------

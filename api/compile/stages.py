@@ -12,8 +12,9 @@ from tapeless.compile.references import ProgramReferences
 from tapeless.lowering import compat, devices, dispatch, emit, nonfinite
 from tapeless.lowering.array import DeviceArray, duplicate
 from tapeless.lowering.compile import Executable, MemoryAnalysis, check_distinct, check_live, note_donation
-from tapeless.lowering.key_array import wrapped
+from tapeless.lowering.key_array import run_followed, wrapped
 from tapeless.tracer import dtypes, pytree, weak_int_overflow
+from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.types import ShapedArray
@@ -57,6 +58,7 @@ class CompiledCall:
         self._jaxpr, self._device, self._tree = jaxpr, executable.device, signature.out_tree
         self._call = self._call_donating if donated else executable.call
         self.consts: Final = list(consts)
+        self._followed: ClosedJaxpr | None = None  # the program as it was traced, if its keys are followed
         self._single = signature.out_tree is pytree.LEAF
 
     @classmethod
@@ -67,7 +69,9 @@ class CompiledCall:
         donated = () if nonfinite.are_watched() else tuple(len(consts) + i for i in traced.donated)
         executable = dispatch.executable(jaxpr, device, donated, traced.options)
         bufs = [dispatch.buffer_on(c, device) for c in consts]
-        return cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)
+        call = cls(traced.type, executable, bufs, donated, jaxpr, traced.options, traced.references)
+        call._followed = traced.jaxpr if config.debug_key_reuse else None
+        return call
 
     def saveable(self) -> Executable:
         """The executable, compiled once more if it was found in the cache on disk."""
@@ -90,10 +94,16 @@ class CompiledCall:
         refs = self.references
         inputs = leaves if refs is None else refs.inputs(leaves)
         arrays = [x if isinstance(x, DeviceArray) else self._put(x) for x in inputs]
-        outs = self._call([*self.consts, *[x.buf for x in arrays]])
+        outs = self._run(arrays)
         if nonfinite.are_watched():
             self._check_finite(outs, arrays)
         return pytree.unflatten(self._tree.snapshot(), outs if refs is None else refs.results(leaves, outs))
+
+    def _run(self, arrays: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
+        bufs = [*self.consts, *[x.buf for x in arrays]]
+        if self._followed is None:
+            return self._call(bufs)
+        return run_followed(self._followed.jaxpr, [*self._followed.consts, *arrays], lambda: self._call(bufs))
 
     def _check_finite(self, outs: Sequence[DeviceArray], arrays: Sequence[DeviceArray]) -> None:
         if self._jaxpr is not None:

@@ -22,7 +22,7 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import convert_element_type, stop_gradient
 from tapeless.tracer.primitives.operands import ndim, shape_of
 from tapeless.tracer.primitives.special import lgamma
-from tapeless.tracer.prng_keys import children
+from tapeless.tracer.prng_keys import children, clone
 from tapeless.tracer.random import uniform
 from tapeless.tracer.random_arguments import KeyLike, Shape, check_broadcast, parameter, request
 from tapeless.tracer.random_transforms import request_with, spread, two
@@ -53,7 +53,7 @@ def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTy
 def _poisson(key: Any, lam: Any, *, dtype: Any) -> Array:
     few = (lam < 10) | (lam != lam)
     by_products = _products_of_uniforms(key, tnp.where(few, lam, 0), dtype)
-    by_rejection = convert_element_type(_transformed_rejection(key, tnp.where(few, 1e5, lam)), dtype)
+    by_rejection = convert_element_type(_transformed_rejection(clone(key), tnp.where(few, 1e5, lam)), dtype)
     return tnp.where(lam == 0, 0, tnp.where(few, by_products, by_rejection))
 
 
@@ -132,7 +132,7 @@ def _binomial(key: Any, n: Any, p: Any, *, dtype: Any) -> Array:
     few = (n != n) | (n < 0) | (n * safe <= 10)
     whole = tnp.floor(n)
     by_gaps = _sums_of_gaps(key, tnp.where(few, whole, 0), safe)
-    by_rejection = _binomial_rejection(key, tnp.where(few, 1e4, whole), tnp.where(few, 0.5, safe))
+    by_rejection = _binomial_rejection(clone(key), tnp.where(few, 1e4, whole), tnp.where(few, 0.5, safe))
     found = tnp.where(few, by_gaps, by_rejection)
     found = tnp.where(wrong, np.nan, tnp.where(unbounded, np.inf, found))
     mirrored = ~((p < 0.5) | (n != n) | (n < 0) | (rare != rare) | unbounded)

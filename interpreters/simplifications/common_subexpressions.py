@@ -12,9 +12,11 @@ import numpy as np
 from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.array import Array
+from tapeless.tracer.config import config
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
+from tapeless.tracer.primitives.random import random_unwrap_p
 
 FENCES = frozenset((name_p, move_p, materialize_p, optimization_barrier_p))
 
@@ -24,12 +26,17 @@ def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
     w, found = Writer(jaxpr), dict[Any, Equation]()
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
-        if eqn.primitive in rows and not (eqn.linear or eqn.primitive in FENCES or effects(eqn)):
+        if eqn.primitive in rows and not (eqn.linear or eqn.primitive in FENCES or effects(eqn) or _spends_a_key(eqn)):
             first = found.setdefault(_key(now), now)
             if first is not now and w.replace(eqn, first.outvars):
                 continue
         w.keep(now)
     return w.finish()
+
+
+def _spends_a_key(eqn: Equation) -> bool:
+    """Tell whether an equation and its like would be two uses of a key, which are looked for."""
+    return eqn.primitive is random_unwrap_p and config.debug_key_reuse
 
 
 def _key(eqn: Equation) -> Any:

@@ -1,0 +1,286 @@
+"""Finding keys of random numbers that are used twice: `config.debug_key_reuse`.
+
+A program is read, not run: each key in it is an object, and a variable of keys is a NumPy array of such objects, which
+what moves keys moves as it would move the keys. Drawing numbers from a key, and splitting it, spend it; `fold_in` and
+`key_data` do not; `clone` makes another key. A loop is read as two steps, the second on the keys that the first hands
+on; of branches, each on its own, one may be taken. A linear half that computes primal values again spends nothing.
+Left out: which keys a traced index chooses. Such a key counts as used only if all that it may be are used, and using it
+uses none of them.
+Source: the analysis follows `jax.experimental.key_reuse`, which knows a key by its variable.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tapeless.tracer import dtypes
+from tapeless.tracer.errors import KeyReuseError
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, carried
+from tapeless.tracer.primitives import checkpoint as c
+from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives import shape as s
+from tapeless.tracer.primitives.control_flow import cond_p, scan_p, while_p
+from tapeless.tracer.primitives.indexing import dynamic_slice_p
+from tapeless.tracer.primitives.random import random_unwrap_p
+from tapeless.tracer.rules import Rules
+from tapeless.tracer.source import Source
+from tapeless.tracer.types import ShapedArray, holds_keys
+
+Known = np.ndarray[Any, Any] | None  # the key objects of a value that holds keys; an integer that is known; else None
+Values = Sequence[Known]
+
+rules: Final = Rules(
+    "key use",
+    "rule(reader, eqn, *keys) -> key objects of the results, each None if it holds no keys; or None, for no answer",
+    absent="the keys that it gives may be any of those that it is given",
+)
+
+
+class KeyObject:
+    """One key: where it was used, and the keys of which it is one, if it was chosen by a traced index."""
+
+    __slots__ = ("among", "used_at")
+
+    def __init__(self, among: tuple["KeyObject", ...] = ()) -> None:
+        self.among: Final = among
+        self.used_at: str = ""
+
+
+def new_keys(shape: tuple[int, ...], among: Iterable[KeyObject] = ()) -> np.ndarray[Any, Any]:
+    """Make the objects of keys that nobody has used, of a shape; each may be one of the keys `among`."""
+    found, options = np.empty(shape, object), tuple(among)
+    for i in np.ndindex(shape):
+        found[i] = KeyObject(options)
+    return found
+
+
+def check(jaxpr: Jaxpr) -> None:
+    """Raise KeyReuseError naming both lines if a program uses a key twice."""
+    KeyReader().read(jaxpr, [_new(v.aval) for v in jaxpr.invars])
+
+
+class KeyReader:
+    """A reading of programs: where each key was used so far.
+
+    here: the line that runs the program, in the place of the program's own lines, beside uses before it.
+    """
+
+    def __init__(self, here: str = "") -> None:
+        self._used: dict[KeyObject, str] = {}
+        self._here = here
+
+    def read(self, jaxpr: Jaxpr, given: Values) -> list[Known]:
+        """The key objects of the results, from those of the inputs. Raises: KeyReuseError naming both lines."""
+        env: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
+
+        def of(v: Any) -> Known:
+            return known(v.value, v.aval) if isinstance(v, Literal) else env.get(v)
+
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.takes_keys:
+                env.update(zip(eqn.outvars, self._read_equation(eqn, [*map(of, eqn.invars)]), strict=True))
+        return [*map(of, jaxpr.outvars)]
+
+    def spend(self, keys: np.ndarray[Any, Any], place: str) -> None:
+        """Note that keys are used. Raises: KeyReuseError if one of them was before."""
+        for key in keys.flat:
+            first = self._where_used(key)
+            if first:
+                raise _error(first, self._here if key.used_at and self._here else place)
+            self._used[key] = place
+
+    def branch(self, jaxpr: Jaxpr, given: Values) -> tuple[list[Known], dict[KeyObject, str]]:
+        """Read one of several programs of which one is run: its results, and the uses after it."""
+        before = self._used
+        self._used = dict(before)
+        found = self.read(jaxpr, given)
+        after, self._used = self._used, before
+        return found, after
+
+    def note(self, uses: dict[KeyObject, str]) -> None:
+        """Add uses to those that are known."""
+        self._used.update(uses)
+
+    def settle(self) -> None:
+        """Keep the uses with the keys: the program was run."""
+        for key, place in self._used.items():
+            key.used_at = self._here or place
+
+    def _where_used(self, key: KeyObject) -> str:
+        found = self._used.get(key) or key.used_at
+        if found or not key.among:
+            return found
+        uses = [self._where_used(option) for option in key.among]
+        return uses[0] if all(uses) else ""
+
+    def _read_equation(self, eqn: Equation, keys: Values) -> Values:
+        rule = rules.get(eqn.primitive) or (_call if eqn.primitive.carries_programs else None)
+        found = rule(self, eqn, *keys) if rule is not None else None
+        return _chosen(eqn, keys) if found is None else found
+
+
+def _new(aval: ShapedArray, among: Iterable[KeyObject] = ()) -> Known:
+    return new_keys(aval.shape, among) if holds_keys(aval) else None
+
+
+def _chosen(eqn: Equation, keys: Values) -> Values:
+    """The results of an equation that chooses among keys, or makes some."""
+    if not any(holds_keys(v.aval) for v in eqn.outvars):
+        return [None] * len(eqn.outvars)
+    options = [key for each in keys if _are_keys(each) for key in each.flat]
+    return [_new(v.aval, options) for v in eqn.outvars]
+
+
+def known(x: Any, aval: ShapedArray) -> Known:
+    """Read off what is known of a value: the objects of keys, or an integer that may be an index."""
+    if holds_keys(aval):
+        return x.key_objects
+    return np.asarray(x) if not aval.shape and dtypes.is_integer(aval.dtype) else None
+
+
+def _are_keys(x: Any) -> bool:
+    return x is not None and x.dtype == object
+
+
+def _keys_only(values: Values) -> list[Known]:
+    """Values without the integers: those of a loop's carry change."""
+    return [x if _are_keys(x) else None for x in values]
+
+
+def _place(source: Source | None) -> str:
+    return source.describe() if source else "a line that is not known"
+
+
+def _error(first: str, second: str) -> KeyReuseError:
+    again = f"and at\n    {second}" if first != second else "which is run again, or draws from one key several times"
+    return KeyReuseError(
+        f"a random key is used twice, and the same numbers are drawn: at\n    {first},\n  {again}.\n"
+        "  Use every key once: key, subkey = random.split(key). If it is meant, say so: random.clone(key)."
+    )
+
+
+# ---- what uses keys ------------------------------------------------------------------------------------------
+
+
+def _unwrap(reader: KeyReader, eqn: Equation, keys: Any) -> Values:
+    if eqn.params["spends"]:
+        reader.spend(keys, _place(eqn.source))
+    return (None,)
+
+
+rules[random_unwrap_p] = _unwrap
+
+
+# ---- what moves keys -----------------------------------------------------------------------------------------
+
+
+def _moves(primitive: Any, move: Callable[..., Any]) -> None:
+    """Enter a primitive with one result, which `move(*keys, **params)` computes of NumPy arrays."""
+
+    def rule(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
+        return (move(*keys, **eqn.params),) if holds_keys(eqn.outvars[0].aval) else (None,)
+
+    rules[primitive] = rule
+
+
+def _broadcast(x: Any, *, shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    sizes = [x.shape[dims.index(d)] if d in dims else 1 for d in range(len(shape))]
+    return np.broadcast_to(x.reshape(sizes), shape)
+
+
+def _slice(x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    return x[tuple(map(slice, start_indices, limit_indices, strides))]
+
+
+def _split(reader: KeyReader, eqn: Equation, x: Any) -> Values:
+    if not _are_keys(x):
+        return [None] * len(eqn.outvars)
+    return np.split(x, np.cumsum(eqn.params["sizes"])[:-1], eqn.params["axis"])
+
+
+def _dynamic_slice(reader: KeyReader, eqn: Equation, x: Any, *starts: Any) -> Values | None:
+    if not _are_keys(x) or any(i is None for i in starts):
+        return None
+    sizes = eqn.params["slice_sizes"]
+    places = [min(max(int(i), 0), n - size) for i, n, size in zip(starts, x.shape, sizes, strict=True)]
+    return (x[tuple(slice(place, place + size) for place, size in zip(places, sizes))],)
+
+
+_moves(s.broadcast_in_dim_p, _broadcast)
+_moves(s.reshape_p, lambda x, shape: x.reshape(shape))
+_moves(s.transpose_p, lambda x, permutation: x.transpose(permutation))
+_moves(s.rev_p, lambda x, dimensions: np.flip(x, dimensions))
+_moves(s.concatenate_p, lambda *xs, dimension: np.concatenate(xs, dimension))
+_moves(s.slice_p, _slice)
+rules[s.split_p] = _split
+rules[dynamic_slice_p] = _dynamic_slice
+for _p in (c.name_p, c.move_p, c.materialize_p, e.copy_p, e.stop_gradient_p):
+    _moves(_p, lambda x, **_: x)
+rules[c.optimization_barrier_p] = lambda reader, eqn, *keys: keys
+
+
+# ---- what carries programs -----------------------------------------------------------------------------------
+
+
+def _call(reader: KeyReader, eqn: Equation, *keys: Any) -> Values | None:
+    """Read the program that an equation calls; not one that is linear, or has other inputs than the equation."""
+    program = next(iter(carried(eqn)), None)
+    if program is None or len(program.invars) != len(keys) or any(v.linear for v in program.invars):
+        return None
+    return reader.read(program, keys)
+
+
+def _cond(reader: KeyReader, eqn: Equation, index: Any, *keys: Any) -> Values:
+    readings = [reader.branch(branch, keys) for branch in eqn.params["branches"]]
+    for _, uses in readings:
+        reader.note(uses)
+    return [_one_of(results) for results in zip(*[found for found, _ in readings], strict=True)]
+
+
+def _one_of(results: Sequence[Any]) -> Known:
+    """The keys of which one of several arrays holds each."""
+    if not _are_keys(results[0]) or all(np.array_equal(x, results[0]) for x in results):
+        return results[0] if _are_keys(results[0]) else None
+    found = np.empty(results[0].shape, object)
+    for i in np.ndindex(found.shape):
+        found[i] = KeyObject(tuple(x[i] for x in results))
+    return found
+
+
+def _while(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
+    n, m = eqn.params["n_condition"], eqn.params["n_condition"] + eqn.params["n_body"]
+    carry = _keys_only(keys[m:])
+    for _ in range(2):
+        reader.read(eqn.params["condition"], [*keys[:n], *carry])
+        carry = _keys_only(reader.read(eqn.params["body"], [*keys[n:m], *carry]))
+    reader.read(eqn.params["condition"], [*keys[:n], *carry])
+    return carry
+
+
+def _scan(reader: KeyReader, eqn: Equation, *keys: Any) -> Values:
+    """Read every step if keys go in or come out with the steps, else two, which are as good as all."""
+    n, reverse = eqn.params["n_consts"], eqn.params["reverse"]
+    m, stacked = n + eqn.params["n_carry"], eqn.outvars[eqn.params["n_carry"] :]
+    xs, carry = _keys_only(keys[m:]), _keys_only(keys[n:m])
+    by_step = any(x is not None for x in xs) or any(holds_keys(v.aval) for v in stacked)
+    steps = range(eqn.params["length"] if by_step else min(2, eqn.params["length"]))
+    found: list[Values] = []
+    for i in steps[::-1] if reverse else steps:
+        element = [None if x is None else x[i, ...] for x in xs]
+        outs = reader.read(eqn.params["jaxpr"], [*keys[:n], *carry, *element])
+        carry = _keys_only(outs[: m - n])
+        found.append(outs[m - n :])
+    in_order = found[::-1] if reverse else found
+    return [*carry, *[_stacked([ys[k] for ys in in_order], v.aval) for k, v in enumerate(stacked)]]
+
+
+def _stacked(steps: list[Any], aval: ShapedArray) -> Known:
+    if not holds_keys(aval):
+        return None
+    return np.stack(steps) if steps else new_keys(aval.shape)
+
+
+rules[cond_p] = _cond
+rules[while_p] = _while
+rules[scan_p] = _scan
