@@ -10,7 +10,7 @@ from tapeless.tracer.flags import merge_lists, where_false
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, physical
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of, physical
 
 
 @final
@@ -34,7 +34,7 @@ def instantiate(x: Any) -> Any:
     if x.aval.dtype == dtypes.float0 and core.is_evaluating():
         return np.zeros(x.aval.shape, dtypes.float0)
     if holds_keys(x.aval):  # among values that nobody reads
-        return random_wrap(instantiate(Zero(physical(x.aval))), x.aval.dtype.impl)
+        return random_wrap(instantiate(Zero(physical(x.aval))), key_dtype_of(x.aval).impl)
     scalar = np.zeros((), dtypes.float0) if x.aval.dtype == dtypes.float0 else constant(0, x.aval)
     return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 

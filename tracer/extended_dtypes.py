@@ -47,7 +47,7 @@ class KeyDType:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return key_dtype_of, (self.impl,)
+        return dtype_for, (self.impl,)
 
 
 _GENERATORS = (("threefry2x32", "fry", 2), ("rbg", "rbg", 4), ("unsafe_rbg", "urbg", 4))
@@ -55,6 +55,6 @@ KEYS: dict[str, Any] = {row[0]: KeyDType(*row) for row in _GENERATORS}  # they s
 KEY: np.dtype[Any] = KEYS["threefry2x32"]
 
 
-def key_dtype_of(impl: str) -> np.dtype[Any]:
+def dtype_for(impl: str) -> np.dtype[Any]:
     """The dtype of keys for the generator called `impl`."""
     return KEYS[impl]

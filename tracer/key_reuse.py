@@ -128,7 +128,7 @@ def _chosen(eqn: Equation, keys: Values) -> Values:
     """The results of an equation that chooses among keys, or makes some."""
     if not any(holds_keys(v.aval) for v in eqn.outvars):
         return [None] * len(eqn.outvars)
-    options = [key for each in keys if _are_keys(each) for key in each.flat]
+    options = [key for each in keys if each is not None and _are_keys(each) for key in each.flat]
     return [_new(v.aval, options) for v in eqn.outvars]
 
 

@@ -83,7 +83,7 @@ def key_dtype(impl: str | None = None) -> Any:
 def clone(key: Array) -> Array:
     """The same keys: says that a second use of them is meant. Raises: TypeError if these are none."""
     words = _words("clone", key)
-    return random_wrap(words, key.dtype.impl) if _holds_keys(key) else key
+    return random_wrap(words, key_impl(key)) if _holds_keys(key) else key
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:

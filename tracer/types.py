@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
-from tapeless.tracer.extended_dtypes import KEY
+from tapeless.tracer.extended_dtypes import KEY, KeyDType
 from tapeless.tracer.incoming import Exact
 from tapeless.tracer.recency import bounded
 
@@ -115,12 +115,15 @@ def physical(aval: ShapedArray) -> ShapedArray:
     >>> physical(ShapedArray((3,), KEY)), physical(ShapedArray((3,), "float32"))
     (ShapedArray(uint32[3,2]), ShapedArray(float32[3]))
     """
-    return aval.update(shape=(*aval.shape, words_in(aval)), dtype=_WORD) if dtypes.is_key(aval.dtype) else aval
+    return (
+        aval.update(shape=(*aval.shape, key_dtype_of(aval).words), dtype=_WORD) if dtypes.is_key(aval.dtype) else aval
+    )
 
 
-def words_in(keys: ShapedArray) -> int:
-    """The number of words of a key of type `keys`."""
-    return keys.dtype.itemsize // _WORD.itemsize
+def key_dtype_of(keys: ShapedArray) -> KeyDType:
+    """The dtype of keys, with what it says of their generator."""
+    dtype: Any = keys.dtype
+    return dtype
 
 
 def keys_of_words(words: ShapedArray, dtype: Any = KEY) -> ShapedArray:

@@ -13,7 +13,7 @@ from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.primitives import callback as primitives
 from tapeless.tracer.primitives.random import random_unwrap, random_wrap
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of
 
 __all__ = ["effects_barrier", "io_callback", "pure_callback"]
 
@@ -173,7 +173,7 @@ def sent(x: Any) -> Any:
 def key_impl_of(x: Any) -> str:
     """The generator of keys, by name; of other arrays nothing."""
     aval = aval_of(x)
-    return aval.dtype.impl if holds_keys(aval) else ""
+    return key_dtype_of(aval).impl if holds_keys(aval) else ""
 
 
 def received(x: np.ndarray[Any, Any], impl: str) -> Any:

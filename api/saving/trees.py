@@ -23,7 +23,7 @@ from tapeless.saving.stored_elements import Elements, restored, stored, stored_s
 from tapeless.saving.tree_nodes import Node, TreePart, shown
 from tapeless.tracer import dtypes, prng_keys, pytree
 from tapeless.tracer.array import Array
-from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, physical
+from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of, physical
 
 _FORMAT, _TREE, _CHECKSUM, _VERSION = "tapeless.format", "tapeless.tree", "tapeless.crc32", "1"
 _KIND = "tapeless.kind"
@@ -94,7 +94,7 @@ def _array_node(part: TreePart, arrays: dict[str, tuple[str, Elements]]) -> Node
         )
     if isinstance(x, Array) and holds_keys(x.aval):
         name, crc = _enter(arrays, part, np.asarray(prng_keys.key_data(x)))
-        return ["key", name, x.aval.dtype.tag, x.shape, crc]
+        return ["key", name, key_dtype_of(x.aval).tag, x.shape, crc]
     values = np.asarray(x)
     try:
         dtype = dtypes.canonical(values.dtype)
