@@ -92,6 +92,7 @@ __version__ = "0.1.0"  # as in pyproject.toml; reading the package's metadata wo
 __all__ = [
     "Array",
     "Device",
+    "Opaque",
     "Ref",
     "ShapeDtypeStruct",
     "ad",
@@ -274,6 +275,7 @@ if _typing.TYPE_CHECKING:  # what few programs use is loaded when it is used
     from tapeless.host.processes import host_count, host_id, host_ids
     from tapeless.jax_shim import as_jax
     from tapeless.loading import load
+    from tapeless.opaque import Opaque
     from tapeless.program_parsing import parse_jaxpr, program_text
     from tapeless.saving.trees import save
     from tapeless.tracer.numpy.dynamic_windows import ds
@@ -304,6 +306,7 @@ else:
         "jax_shim": "as_jax",
         "differentiate.residuals": "print_saved_residuals saved_residuals",
         "compile.profile": "profile",
+        "opaque": "Opaque",
         "loading": "load",
         "saving.trees": "save",
         "tracer.numpy.dynamic_windows": "ds",

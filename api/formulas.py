@@ -9,14 +9,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
-from tapeless.interpreters.let_form import Computed, Definition, LetForm, evaluated, multiplied_out, simplified
-from tapeless.interpreters.numpy_source import computed_source
+from tapeless.constant_names import constant_names
+from tapeless.interpreters.let_form import (
+    Computed,
+    Definition,
+    LetForm,
+    bound,
+    evaluated,
+    multiplied_out,
+    simplified,
+    uses,
+)
+from tapeless.interpreters.numpy_source import computed_source, opaque_source
+from tapeless.interpreters.raise_terms import raised
+from tapeless.opaque import applied
 from tapeless.spaces import check_symmetries, symmetry_text
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray
+from tapeless.tracer.primitives.opaque import derivative_name, opaque_p
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.formulas import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
 from tapeless.tracer.terms.matrix_products import matrix_text
 from tapeless.tracer.terms.numpy_source import sum_source
@@ -25,6 +40,16 @@ from tapeless.tracer.terms.term import Term
 from tapeless.tracer.types import ShapedArray, aval_of
 
 TEXT_SIZED, LATEX_SIZED = TEXT._replace(is_sized=True), LATEX._replace(is_sized=True)
+
+
+class ValueName(str):
+    """A name of a result that is no derivative."""
+
+    __slots__ = ()
+
+
+def _is_value(name: str | None) -> bool:
+    return isinstance(name, ValueName)
 
 
 class Input(NamedTuple):
@@ -70,9 +95,10 @@ class Formulas:
     form: LetForm
     inputs: tuple[Input, ...]
     defined: tuple[str, ...]  # names of definitions
-    results: tuple[str | None, ...]  # names of what is differentiated with respect to
+    results: tuple[str | None, ...]  # names of what is differentiated with respect to, and of values
     avals: tuple[ShapedArray, ...]
-    is_single: bool
+    arguments: pytree.PyTreeDef  # of the tuple of arguments
+    tree: pytree.PyTreeDef  # of the results
     assumptions: tuple[str, ...] = ()
 
     @classmethod
@@ -82,11 +108,20 @@ class Formulas:
         inputs: Sequence[Input],
         results: Sequence[str | None],
         avals: Sequence[ShapedArray],
-        is_single: bool,
+        arguments: pytree.PyTreeDef | None = None,
+        tree: pytree.PyTreeDef | None = None,
     ) -> "Formulas":
-        """Name the definitions of a let form."""
-        names = tuple(_definition_names([o.name for o in inputs], len(form.definitions)))
-        return cls(form, tuple(inputs), names, tuple(results), tuple(avals), is_single)
+        """Name the definitions of a let form. Of one result, and of arguments that are arrays, no trees are needed."""
+        given = [o for o in inputs if o.value is None and o.size is None]
+        arguments = pytree.structure(tuple([0] * len(given))) if arguments is None else arguments
+        tree = pytree.structure(0) if tree is None else tree
+        names = _definition_names(inputs, form)
+        return cls(form, tuple(inputs), names, tuple(results), tuple(avals), arguments, tree)
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether there is one result, and it has no name."""
+        return pytree.treedef_is_leaf(self.tree)
 
     # ---- simplified
 
@@ -106,8 +141,47 @@ class Formulas:
         return self._with(multiplied_out(self.form))
 
     def _with(self, form: LetForm, **changes: Any) -> "Formulas":
-        names = tuple(_definition_names([o.name for o in self.inputs], len(form.definitions)))
-        return replace(self, form=form, defined=names, **changes)
+        inputs = changes.get("inputs", self.inputs)
+        return replace(self, form=form, defined=_definition_names(inputs, form), **changes)
+
+    # ---- functions that are not known
+
+    def instantiate(self, **functions: Callable[..., Any]) -> "Formulas":
+        """Put functions in the place of opaque ones: formulas of what they compute, and of their derivatives.
+
+        Args:
+          functions: by the names of opaque ones, of the same arguments and results; they may read arrays of outside.
+        Raises: TypeError for a name that no opaque function in the formulas has, if one is no function, or if it gives
+          another shape.
+        """
+        known = {c.params["function"] for c in self._opaque}
+        if unknown := functions.keys() - known:
+            said, there = ", ".join(sorted(unknown)), ", ".join(sorted(known)) or "none"
+            raise TypeError(f"instantiate: no function is called {said}; there are {there}.")
+        for f in functions.values():
+            check_callable("instantiate", f)
+
+        def apply(c: Computed, operands: Sequence[Any]) -> Any:
+            f = functions.get(c.params["function"]) if c.primitive is opaque_p else None
+            return bound(c, operands) if f is None else applied(f, operands, c.params)
+
+        def program(*values: Any) -> Any:
+            return evaluated(self.form, values, self.avals, apply)
+
+        taken = [o.name for o in self.inputs]
+        jaxpr, consts = trace_to_jaxpr(program, list(self.form.inputs), what="instantiate")
+        constants = list[Input]()
+        for f in functions.values():
+            taken += [o.name for o in constants]
+            constants = constants or [
+                Input(name, aval_of(x), value=x) for name, x in zip(constant_names(f, consts, taken), consts)
+            ]
+        return self._with(raised(jaxpr, {}), inputs=(*constants, *self.inputs))
+
+    @property
+    def _opaque(self) -> list[Computed]:
+        found = [d.value for d in self.form.definitions]
+        return [c for c in found if isinstance(c, Computed) and c.primitive is opaque_p]
 
     # ---- printed
 
@@ -122,7 +196,7 @@ class Formulas:
     def terms(self) -> Any:
         """The terms: a tuple, or one for each argument if there are several."""
         found = [tuple([FormulaTerm(t, x.shape, self.operands) for t in r]) for r, x in self._sums]
-        return found[0] if self.is_single else tuple(found)
+        return pytree.unflatten(self.tree, found)
 
     @property
     def _sums(self) -> list[tuple[tuple[Term, ...], ShapedArray]]:
@@ -148,14 +222,28 @@ class Formulas:
     __repr__ = __str__
 
     def _lines(self, notation: Notation) -> Iterator[str]:
-        operands = self.operands
-        for name, d in zip(self.defined, self.form.definitions, strict=True):
-            yield _definition_text(name, d, operands, notation)
+        operands, n = self.operands, len(self.inputs)
+        applied_once = self._applied_once
+        for k, (name, d) in enumerate(zip(self.defined, self.form.definitions, strict=True), n):
+            if k not in applied_once:
+                yield _definition_text(name, d, operands, notation)
+            else:  # stands where it is read
+                text, names = _computed_text(d.value, operands, notation), operands.names
+                operands = operands._replace(names=(*names[:k], text, *names[k + 1 :]))
         for name, (terms, aval) in zip(self.results, self._sums, strict=True):
             if self.is_single:
                 yield formula(terms, aval.shape, operands, notation)
             else:
-                yield equation(f"{notation.nabla}{name}", terms, aval.shape, operands, notation)
+                written = str(name) if _is_value(name) else f"{notation.nabla}{name}"
+                yield equation(written, terms, aval.shape, operands, notation)
+
+    @property
+    def _applied_once(self) -> frozenset[int]:
+        """Find applications of opaque functions that one product reads."""
+        counts, n = uses(self.form), len(self.inputs)
+        found = {k for k, d in enumerate(self.form.definitions, n) if d.value in self._opaque and counts[k] == 1}
+        read = {k for d in self.form.definitions if isinstance(d.value, Computed) for k in d.value.operands}
+        return frozenset(found - read)
 
     # ---- as source for NumPy
 
@@ -165,13 +253,14 @@ class Formulas:
         Raises: NotImplementedError naming a function that NumPy does not have.
         """
         operands = self.operands
-        names = [f"gradient_{name}" if name else "derivative" for name in self.results]
-        if taken := {"np", "range", *names} & {*operands.names}:
+        names = [_source_name(name) for name in self.results]
+        functions = list(dict.fromkeys(opaque_source(c.params) for c in self._opaque))
+        if taken := {"np", "range", *names, *functions} & {*operands.names}:
             raise ValueError(
                 f"numpy: the source has names of its own, {', '.join(sorted(taken))}: call the array another."
             )
         arguments = [o.name for o in self.inputs if o.value is None and o.size is None]
-        others = [o.name for o in self.inputs if o.value is not None or o.size is not None]
+        others = [*[o.name for o in self.inputs if o.value is not None or o.size is not None], *functions]
         lines = list[str]()
         for name, d in zip(self.defined, self.form.definitions, strict=True):
             if isinstance(d.value, Computed):
@@ -181,7 +270,8 @@ class Formulas:
         for name, (terms, aval) in zip(names, self._sums, strict=True):
             lines.append(self._assignment(name, terms, aval))
         head = ", ".join([*arguments, *(["*", *others] if others else [])])
-        body = "".join([f"    {line}\n" for line in [*lines, f"return {', '.join(names)}"]])
+        returned = pytree.unflatten(self.tree, map(_Name, names))
+        body = "".join([f"    {line}\n" for line in [*lines, f"return {returned!r}"]])
         return f"import numpy as np\n\n\ndef {'gradient' if self.results[0] else 'derivative'}({head}):\n{body}"
 
     def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> str:
@@ -203,7 +293,7 @@ class Formulas:
             if isinstance(d.value, Computed):
                 raise NotImplementedError(f"einsum: {d.value.primitive.name} is no sum of products: use numpy().")
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
-        names = [*self.defined, *[f"gradient_{name}" if name else "derivative" for name in self.results]]
+        names = [*self.defined, *map(_source_name, self.results)]
         for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
             text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands)
             if "np.broadcast_to" in text:
@@ -220,7 +310,7 @@ class Formulas:
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
         if len(sums) < len(self.form.definitions):
             raise NotImplementedError("matrix: a definition is no sum of products: use text().")
-        names = [*self.defined, *[f"∇{name}" if name else "derivative" for name in self.results]]
+        names = [*self.defined, *["derivative" if x is None else x if _is_value(x) else f"∇{x}" for x in self.results]]
         for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
             text = matrix_text(terms, aval.shape, operands)
             if text is None:
@@ -234,23 +324,25 @@ class Formulas:
         """Compute the arrays.
 
         Args:
-          args: arrays of the shapes that the formulas were derived for, one for each argument of the function.
+          args: arrays of the shapes that the formulas were derived for, or trees of them, one for each argument.
           check: compare arrays with the symmetries that are declared of their spaces.
           indices: values of free indices.
         Raises: TypeError for a wrong number of arguments or another shape, ValueError naming array and symmetry if the
           array does not have it, IndexError for a free index outside of its axis.
         """
         expected = [o for o in self.inputs if o.value is None and o.size is None]
-        if len(args) != len(expected):
+        n = len(pytree.treedef_children(self.arguments))
+        if len(args) != n:
             names = ", ".join([o.name for o in expected])
             raise TypeError(f"this formula is of ({names}), not of {len(args)} arguments.")
-        given = {o.name: _checked(o, x, check) for o, x in zip(expected, args)}
+        leaves = pytree.flatten_up_to(self.arguments, args, "formula", ("derived for", "given"))
+        given = {o.name: _checked(o, x, check) for o, x in zip(expected, leaves)}
         for o in self.inputs:
             if o.size is not None:
                 given[o.name] = _index(o, indices)
         values = [o.value if o.value is not None else given[o.name] for o in self.inputs]
         found = evaluated(self.form, values, self.avals)
-        return found[0] if self.is_single else tuple(found)
+        return pytree.unflatten(self.tree, found)
 
     def compile(self, *, check: bool = True, **bound: Any) -> Callable[..., Any]:
         """Compile, with arrays for some arguments: a function of the others, in order.
@@ -269,27 +361,51 @@ class Formulas:
         held = {o.name: _checked(o, bound[o.name], check) for o in expected if o.name in bound}
 
         def run(*args: Any, **indices: Any) -> Any:
-            rest = iter(args)
+            rest = iter(pytree.leaves(args))
             values = [held[o.name] if o.name in held else next(rest) for o in expected]
-            return self(*values, check=False, **indices)
+            return self(*pytree.unflatten(self.arguments, values), check=False, **indices)
 
         return jit(run)
 
 
-def _definition_names(taken: Sequence[str], n: int) -> Iterator[str]:
-    names = (f"y{k or ''}" for k in range(n + len(taken) + 1))
-    free = [name for name in names if name not in taken]
-    return iter(free[:n])
+class _Name(str):
+    """A name, written without quotes in trees."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _source_name(result: str | None) -> str:
+    return "derivative" if result is None else result if _is_value(result) else f"gradient_{result}"
+
+
+def _definition_names(inputs: Sequence[Input], form: LetForm) -> tuple[str, ...]:
+    """Name definitions y, y1, .., those that cotangents depend on l1, l2, .."""
+    taken = [o.name for o in inputs]
+    most = len(form.definitions) + len(taken) + 1
+    primal = (name for k in range(most) if (name := f"y{k or ''}") not in taken)
+    linear = (name for k in range(1, most + 1) if (name := f"l{k}") not in taken)
+    return tuple([next(linear if d.is_linear else primal) for d in form.definitions])
 
 
 def _definition_text(name: str, d: Definition, operands: Operands, notation: Notation) -> str:
     if not isinstance(d.value, Computed):
         return equation(name, d.value, d.aval.shape, operands, notation)
-    written = latex_name if notation is LATEX else str
-    given = [str(x.value) if isinstance(x, Literal) else written(operands.names[x]) for x in d.value.operands]
-    given += [f"{key}={value}" for key, value in d.value.params.items()]
-    text = f"{written(d.value.primitive.name)}({', '.join(given)})"
-    return f"{written(name)} = {text}" + (f"[{d.value.result}]" if d.value.result else "")
+    written = latex_name if notation.nabla == LATEX.nabla else str
+    return f"{written(name)} = {_computed_text(d.value, operands, notation)}"
+
+
+def _computed_text(c: Any, operands: Operands, notation: Notation) -> str:
+    """Write an application of a primitive, or of an opaque function."""
+    is_latex = notation.nabla == LATEX.nabla
+    written: Callable[[str], str] = latex_name if is_latex else str
+    given = [str(x.value) if isinstance(x, Literal) else written(operands.names[int(x)]) for x in c.operands]
+    if c.primitive is opaque_p:
+        name, ranks, orders = written(c.params["function"]), c.params["ranks"], c.params["orders"]
+        return f"{derivative_name(name, ranks, orders, is_latex=is_latex)}({', '.join(given)})"
+    given += [f"{key}={value}" for key, value in c.params.items()]
+    text = f"{written(c.primitive.name)}({', '.join(given)})"
+    return text + (f"[{c.result}]" if c.result else "")
 
 
 def _checked(o: Input, x: Any, check: bool) -> Any:

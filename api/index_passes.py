@@ -154,7 +154,7 @@ def show(program: ClosedJaxpr | Jaxpr, form: str = "text") -> str:
     inputs[: len(values)] = [o._replace(value=x, aval=aval_of(x)) for o, x in zip(inputs, values)]
     found = raised(jaxpr, {})
     each = [
-        Formulas.of(used_definitions(found._replace(results=(terms,))), inputs, (None,), (aval,), True)
+        Formulas.of(used_definitions(found._replace(results=(terms,))), inputs, (None,), (aval,))
         for terms, aval in zip(found.results, jaxpr.out_avals)
     ]
     return "\n\n".join([getattr(formulas, form)() for formulas in each])

@@ -2,13 +2,12 @@
 
 Search terms: symbolic differentiation, Wirtinger derivative, variational derivative. A function is traced and
 differentiated as always; what its equations compute is composed to sums of products of the named arguments
-(interpreters/raise_terms.py). Source: Li & Damle 2024. Left out: functions that are not known yet, periodic and
-symmetric ranges of indices.
+(interpreters/raise_terms.py). Source: Li & Damle 2024.
 """
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import update_wrapper
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +16,14 @@ from tapeless.arguments.checks import check_callable
 from tapeless.arguments.names import leaf_names
 from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
+from tapeless.constant_names import constant_names
 from tapeless.differentiate.autodiff import jvp, vjp
-from tapeless.formulas import Formulas, Input
+from tapeless.formulas import Formulas, Input, ValueName
 from tapeless.interpreters.let_form import conjugated
 from tapeless.interpreters.raise_terms import raised, with_squared_moduli
 from tapeless.spaces import Space
 from tapeless.symbolic_sizes import for_all_sizes
-from tapeless.tracer import dtypes
-from tapeless.tracer.array import Array
-from tapeless.tracer.core import Tracer
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.jaxpr import eval_jaxpr
 from tapeless.tracer.numpy import conj, real
 from tapeless.tracer.numpy import sum as sum_of
@@ -39,15 +37,23 @@ ONE = (term((), (), (), (), 1),)
 
 
 def grad(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, convention: str = "hermitian"
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    convention: str = "hermitian",
+    value: bool = False,
+    lets: bool = False,
 ) -> Callable[..., Formulas]:
     """Make a function of arguments, or their types, that derives the gradient of `fun` as a formula.
 
     Args:
-      fun: arrays -> a real scalar, or a complex one, of which the real part is meant.
+      fun: arrays, or trees of them -> a real scalar, or a complex one, of which the real part is meant.
       argnums: the argument, or the arguments, to differentiate with respect to.
       convention: "hermitian" is 2 ∂f/∂conj(z), the direction of ascent; "bilinear" its conjugate, which `tl.grad` has.
-    Returns: a function of the arguments of `fun`, each an array, a `ShapeDtypeStruct` or a `Space`, giving `Formulas`.
+      value: derive the value, too: a pair of value and gradient.
+      lets: give each step of reverse mode a name, so that nothing is computed twice, instead of composing them.
+    Returns: a function of the arguments of `fun`, each a tree of arrays, `ShapeDtypeStruct`s or `Space`s, giving
+      `Formulas`.
     Raises: TypeError if `fun` is no function, ValueError for another convention; when called, TypeError if an argument
       is none of these, if the result is no scalar, or if an argument to differentiate with respect to is integer.
 
@@ -59,47 +65,53 @@ def grad(
     2 * Σ[j] A[a,j] * x[j]
     """
     check_callable("index.grad", fun)
-    if convention not in CONVENTIONS:
-        raise ValueError(f"index.grad: convention={convention!r} is none of {CONVENTIONS}.")
+    check_convention("index.grad", convention)
 
     def derive(*args: Any) -> Formulas:
         program = _traced("index.grad", fun, args)
         _check_scalar(fun, program)
-        at = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        at = tuple([range(len(args))[k] for k in at])
-        if len(set(at)) < len(at):
-            raise ValueError(f"index.grad: argnums={argnums} has an argument twice.")
-        _check_differentiable(program, at)
-        return _derived(program, at, convention, isinstance(argnums, int))
+        return _derived(program, argnums, convention, program.jaxpr.out_avals if value else (), lets)
 
     return for_all_sizes(derive)
 
 
 def pullback(
-    fun: Callable[..., Any], argnums: int | Sequence[int] = 0, *, convention: str = "hermitian"
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    convention: str = "hermitian",
+    value: bool = False,
+    lets: bool = False,
 ) -> Callable[..., Formulas]:
     """Make a function of arguments and a cotangent that derives, as a formula, what `fun` pulls the cotangent back to.
 
     Args:
-      fun: arrays -> an array.
-      argnums, convention: as of `grad`.
-    Returns: a function of the arguments of `fun` and then the cotangent, each an array, a type or a `Space`.
-    Raises: what `grad` raises.
+      fun: arrays, or trees of them -> an array, or a tree.
+      argnums, convention, value, lets: as of `grad`.
+    Returns: a function of the arguments of `fun` and then the cotangent, each a tree of arrays, types or `Space`s.
+    Raises: what `grad` raises; TypeError if the cotangent is not like the result.
     """
     check_callable("index.pullback", fun)
+    check_convention("index.pullback", convention)
 
     def paired(*args: Any) -> Any:
-        k, y = args[-1], fun(*args[:-1])
-        if aval_of(k).shape != aval_of(y).shape:
-            raise TypeError(f"index.pullback: the cotangent is {aval_of(k)}, the result {aval_of(y)}.")
-        return real(sum_of((k if convention == "bilinear" else conj(k)) * y))
+        result = fun(*args[:-1])
+        ys, tree = pytree.flatten(result)
+        ks = pytree.flatten_up_to(tree, args[-1], "index.pullback", ("the result", "the cotangent"))
+        for k, y in zip(ks, ys, strict=True):
+            if aval_of(k).shape != aval_of(y).shape:
+                raise TypeError(f"index.pullback: the cotangent is {aval_of(k)}, the result {aval_of(y)}.")
+        parts = [real(sum_of((k if convention == "bilinear" else conj(k)) * y)) for k, y in zip(ks, ys)]
+        return sum(parts[1:], parts[0]), result
 
     def derive(*args: Any) -> Formulas:
         if not args:
             raise TypeError("index.pullback: expected the arguments of the function and a cotangent.")
-        names = [*leaf_names(fun, args[:-1], {}), "k"]
-        named = [x if isinstance(x, Space) else _Named(name, x) for name, x in zip(names, args)]
-        return grad(paired, argnums, convention=convention)(*named)
+        names = [*leaf_names(fun, args[:-1], {}), *_names("k", args[-1])]
+        leaves, tree = pytree.flatten(args, _is_leaf)
+        named = [x if isinstance(x, Space) else _Named(name, x) for name, x in zip(names, leaves, strict=True)]
+        program = _traced("index.pullback", paired, pytree.unflatten(tree, named))
+        return _derived(program, argnums, convention, program.jaxpr.out_avals[1:] if value else (), lets)
 
     return for_all_sizes(derive)
 
@@ -109,6 +121,20 @@ class _Named(NamedTuple):
 
     name: str
     given: Any
+
+
+def _is_leaf(x: Any) -> bool:
+    return isinstance(x, (Space, _Named, ShapeDtypeStruct))
+
+
+def _names(name: str, tree: Any) -> list[str]:
+    return [f"{name}{pytree.keystr(path)}" for path, _ in pytree.leaves_with_path(tree, _is_leaf)]
+
+
+def check_convention(who: str, convention: str) -> None:
+    """Raises: ValueError if there is no such convention."""
+    if convention not in CONVENTIONS:
+        raise ValueError(f"{who}: convention={convention!r} is none of {CONVENTIONS}.")
 
 
 # ---- tangents with a free index ------------------------------------------------------------------------------
@@ -208,7 +234,7 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
     scalar = ShapedArray((), np.dtype(np.int32))
     form = raised(jaxpr, {0: (term(out, box, (), (), 1),)}, [scalar] * len(sizes))
     operands = (*program.operands, *[Input(name, scalar, size=size) for name, size in sizes.items()])
-    return Formulas.of(form, operands, (None,), jaxpr.out_avals, True)
+    return Formulas.of(form, operands, (None,), jaxpr.out_avals)
 
 
 def _position(at: Any, size: int) -> int:
@@ -227,31 +253,60 @@ def _position(at: Any, size: int) -> int:
 
 
 class _Program(NamedTuple):
-    """A traced function: operands are the constants that it met, then its arguments."""
+    """A traced function: operands are the constants that it met, then the leaves of its arguments."""
 
     jaxpr: Any
     operands: tuple[Input, ...]
+    arguments: pytree.PyTreeDef
+    results: pytree.PyTreeDef
 
     def __call__(self, *values: Any) -> Any:
-        return eval_jaxpr(self.jaxpr, values)[0]
+        return self.all(*values)[0]
+
+    @property
+    def value(self) -> pytree.PyTreeDef:
+        """Return the structure of the value: the result, or what stands behind the scalar that is differentiated."""
+        return self.results if pytree.treedef_is_leaf(self.results) else pytree.treedef_children(self.results)[1]
+
+    def all(self, *values: Any) -> Any:
+        """Compute all results."""
+        return eval_jaxpr(self.jaxpr, values)
 
 
 def _traced(who: str, fun: Callable[..., Any], args: Sequence[Any]) -> _Program:
     """Trace a function, and name its constants and arguments."""
-    spaces = [x.given if isinstance(x, _Named) else x for x in args]
+    leaves, tree = pytree.flatten(tuple(args), _is_leaf)
+    spaces = [x.given if isinstance(x, _Named) else x for x in leaves]
     avals = [_type_of(who, x) for x in spaces]
-    names = [x.name if isinstance(x, (Space, _Named)) else name for x, name in zip(args, leaf_names(fun, args, {}))]
+    own = [name for k, x in enumerate(args) for name in _names(_heads(fun, args)[k], x)]
+    names = [_as_name(x.name if isinstance(x, (Space, _Named)) else name) for x, name in zip(leaves, own, strict=True)]
     names = [name if name.isidentifier() else f"x{k}" for k, name in enumerate(names)]
     if len(set(names)) < len(names):
         raise ValueError(f"{who}: two arguments have the same name: {', '.join(names)}.")
-    closed = program_of(who, fun, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals], {})
-    if len(closed.out_avals) != 1:
-        raise TypeError(f"{who}: the function returns {len(closed.out_avals)} arrays, not one.")
+    results = list[pytree.PyTreeDef]()
+
+    def noted(*args: Any) -> Any:
+        result = fun(*args)
+        results.append(pytree.structure(result))
+        return result
+
+    structs = pytree.unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
+    closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
     given = [Input(n, a, x.symmetries if isinstance(x, Space) else ()) for n, a, x in zip(names, avals, spaces)]
     constants = [
-        Input(name, aval_of(x), value=x) for name, x in zip(_constant_names(fun, closed.consts, names), closed.consts)
+        Input(name, aval_of(x), value=x) for name, x in zip(constant_names(fun, closed.consts, names), closed.consts)
     ]
-    return _Program(with_squared_moduli(closed.jaxpr), (*constants, *given))
+    return _Program(with_squared_moduli(closed.jaxpr), (*constants, *given), tree, results[-1])
+
+
+def _heads(fun: Any, args: Sequence[Any]) -> list[str]:
+    """Name arguments as the parameters of a function."""
+    return leaf_names(fun, tuple([0] * len(args)), {})
+
+
+def _as_name(path: str) -> str:
+    """Write a path, `w['bias']`, as a name, `w_bias`."""
+    return re.sub(r"\W+", "_", path).strip("_")
 
 
 def _type_of(who: str, x: Any) -> ShapedArray:
@@ -265,9 +320,12 @@ def _type_of(who: str, x: Any) -> ShapedArray:
 
 
 def _check_scalar(fun: Any, program: _Program) -> None:
-    (out,) = program.jaxpr.out_avals
-    if out.shape or not dtypes.is_inexact(out.dtype):
-        raise TypeError(f"index.grad: the result of {getattr(fun, '__name__', fun)} is {out}, not a scalar of numbers.")
+    outs = program.jaxpr.out_avals
+    if len(outs) != 1 or outs[0].shape or not dtypes.is_inexact(outs[0].dtype):
+        said = ", ".join(map(str, outs))
+        raise TypeError(
+            f"index.grad: the result of {getattr(fun, '__name__', fun)} is {said}, not a scalar of numbers."
+        )
 
 
 def _check_differentiable(program: _Program, at: Sequence[int]) -> None:
@@ -277,76 +335,52 @@ def _check_differentiable(program: _Program, at: Sequence[int]) -> None:
             raise TypeError(f"{arguments[k].name}, {arguments[k].aval}, has no derivative: convert it to float.")
 
 
-def _derived(program: _Program, at: Sequence[int], convention: str, is_single: bool) -> Formulas:
+def _derived(
+    program: _Program,
+    argnums: int | Sequence[int],
+    convention: str,
+    values: Sequence[ShapedArray],
+    lets: bool,
+) -> Formulas:
+    """Derive the gradient of the first result of a program, and the last results, of these types, as values."""
+    trees = pytree.treedef_children(program.arguments)
+    at = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    at = tuple([range(len(trees))[k] for k in at])
+    if len(set(at)) < len(at):
+        raise ValueError(f"index.grad: argnums={argnums} has an argument twice.")
+    starts = np.cumsum([0, *[t.num_leaves for t in trees]])
+    leaves = [leaf for k in at for leaf in range(starts[k], starts[k + 1])]
+    _check_differentiable(program, leaves)
     n = sum(o.value is not None for o in program.operands)
-    places = [n + k for k in at]
-    (out,) = program.jaxpr.out_avals
+    places = [n + k for k in leaves]
 
-    def gradients(ct: Any, *inputs: Any) -> Sequence[Any]:
-        def value(*given: Any) -> Any:
+    def derived(ct: Any, *inputs: Any) -> Sequence[Any]:
+        def scalar(*given: Any) -> Any:
             new = dict(zip(places, given))
             found = program(*[new.get(k, x) for k, x in enumerate(inputs)])
-            return real(found) if dtypes.is_complex(out.dtype) else found
+            return real(found) if dtypes.is_complex(aval_of(found).dtype) else found
 
-        return vjp(value, *[inputs[k] for k in places])[1](ct)
+        found = program.all(*inputs)
+        return [*found[len(found) - len(values) :], *vjp(scalar, *[inputs[k] for k in places])[1](ct)]
 
-    one = ShapedArray((), dtypes.real_part_dtype(out.dtype))
-    jaxpr, _ = trace_to_jaxpr(gradients, [one, *[o.aval for o in program.operands]], what="index.grad")
-    form = raised(jaxpr, {0: ONE})
+    one = ShapedArray((), dtypes.real_part_dtype(program.jaxpr.out_avals[0].dtype))
+    jaxpr, _ = trace_to_jaxpr(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
+    form = raised(jaxpr, {0: ONE}, lets=lets)
     if convention == "hermitian":
         results = [
-            conjugated(terms, form.real) if dtypes.is_complex(aval.dtype) else terms
-            for terms, aval in zip(form.results, jaxpr.out_avals)
+            conjugated(terms, form.real) if dtypes.is_complex(aval.dtype) and k >= len(values) else terms
+            for k, (terms, aval) in enumerate(zip(form.results, jaxpr.out_avals))
         ]
         form = form._replace(results=tuple(results))
-    names = tuple([program.operands[k].name for k in places])
-    return Formulas.of(form, program.operands, names, jaxpr.out_avals, is_single)
-
-
-# ---- names of constants --------------------------------------------------------------------------------------
-
-
-def _constant_names(fun: Any, constants: Sequence[Any], taken: Sequence[str]) -> Iterator[str]:
-    """Name constants as the variables that hold them, of the function's closure or module; else A, B, ..."""
-    known = dict(_variables(fun))
-    letters = (f"{letter}{n or ''}" for n in range(len(constants) + 1) for letter in "ABCDEFGHKLMNPQRSTUVWXYZ")
-    used = set(taken)
-    for x in constants:
-        own = next((name for name, value in known.items() if name not in used and _is_same(x, value)), None)
-        name = own or next(letter for letter in letters if letter not in used and letter not in known)
-        used.add(name)
-        yield name
-
-
-def _variables(fun: Any) -> Iterator[tuple[str, Any]]:
-    code = getattr(inspect.unwrap(fun), "__code__", None)
-    if code is None:
-        return
-    function = inspect.unwrap(fun)
-    for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # a variable without a value yet
-            continue
-    for name in _globals_read(code):
-        if name in function.__globals__:
-            yield name, function.__globals__[name]
-
-
-def _globals_read(code: CodeType) -> Iterator[str]:
-    """List names that a function, or one inside of it, may read from its module."""
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _globals_read(inner)
-
-
-def _is_same(x: Any, value: Any) -> bool:
-    if x is value:
-        return True
-    if isinstance(value, Tracer) or isinstance(x, Tracer) or not isinstance(value, (np.ndarray, Array)):
-        return False
-    aval = aval_of(value)
-    if aval.shape != x.shape or dtypes.kind(aval.dtype) != dtypes.kind(x.dtype):
-        return False
-    return bool(np.array_equal(np.asarray(x), np.asarray(value).astype(x.dtype)))
+    names = [
+        *[ValueName("value" if len(values) == 1 else f"value{k}") for k in range(len(values))],
+        *[program.operands[k].name for k in places],
+    ]
+    own = [trees[k] for k in at]
+    tree = own[0] if isinstance(argnums, int) else pytree.treedef_tuple(own)
+    if values:
+        result = (
+            program.results if pytree.treedef_is_leaf(program.results) else pytree.treedef_children(program.results)[1]
+        )
+        tree = pytree.treedef_tuple([result, tree])
+    return Formulas.of(form, program.operands, names, jaxpr.out_avals, program.arguments, tree)

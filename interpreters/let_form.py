@@ -4,7 +4,8 @@ Search terms: let form, A-normal form, common subexpression. Operands are number
 over those before it. Source: Li & Damle 2024.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
+from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import composed, explicit, merged, solved
 from tapeless.tracer.terms.symmetries import Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
@@ -31,10 +33,11 @@ class Computed(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """An operand that is computed of those before it."""
+    """An operand that is computed of those before it; `is_linear`: in a cotangent."""
 
     aval: ShapedArray
     value: Sum | Computed
+    is_linear: bool = False
 
 
 class LetForm(NamedTuple):
@@ -65,8 +68,35 @@ def used_definitions(form: LetForm) -> LetForm:
             used.add(k)
             todo |= operands_of(form.definitions[k - n].value)
     new = {k: n + i for i, k in enumerate(sorted(used))} | {k: k for k in range(n)}
-    definitions = [Definition(d.aval, renumbered(d.value, new)) for k, d in enumerate(form.definitions, n) if k in used]
+    definitions = [d._replace(value=renumbered(d.value, new)) for k, d in enumerate(form.definitions, n) if k in used]
     return LetForm(form.inputs, tuple(definitions), tuple([_renumbered(terms, new) for terms in form.results]))
+
+
+def uses(form: LetForm) -> Counter[int]:
+    """Count the places where each operand is read."""
+    found = Counter[int]()
+    for value in (*[d.value for d in form.definitions], *form.results):
+        if isinstance(value, Computed):
+            found.update([k for k in value.operands if isinstance(k, int)])
+        else:
+            found.update([f.operand for t in value for f in t.factors])
+            found.update([k for t in value for k in looked_up(t)])
+    return found
+
+
+def with_written_results(form: LetForm) -> LetForm:
+    """Write a definition into the result that it is, if nothing else reads it."""
+    n, counts = len(form.inputs), uses(form)
+
+    def written(terms: Sum) -> Sum:
+        k = terms[0].factors[0].operand if len(terms) == 1 and len(terms[0].factors) == 1 else -1
+        d = form.definitions[k - n] if k >= n and counts[k] == 1 else None
+        if d is None or isinstance(d.value, Computed):
+            return terms
+        i = variables(d.aval.shape)
+        return d.value if terms[0] is term(i, d.aval.shape, [Read(k, i)]) else terms
+
+    return used_definitions(form._replace(results=tuple(map(written, form.results))))
 
 
 def operands_of(value: Sum | Computed) -> set[int]:
@@ -105,7 +135,7 @@ def multiplied_out(form: LetForm) -> LetForm:
         found = merged([x for t in terms for x in _expanded(t, done, real)])
         if _is_plain(found):
             done[k] = found
-    definitions = [Definition(d.aval, done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
+    definitions = [d._replace(value=done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
     results = [merged([x for t in terms for x in _expanded(t, done, real)]) for terms in form.results]
     return used_definitions(LetForm(form.inputs, tuple(definitions), tuple(results)))
 
@@ -199,16 +229,29 @@ def _conjugate(t: Term, real: frozenset[int]) -> Term:
 # ---- evaluation ----------------------------------------------------------------------------------------------
 
 
-def evaluated(form: LetForm, inputs: Sequence[Any], shapes: Sequence[ShapedArray]) -> list[Any]:
-    """Evaluate the results, of these types up to the width of numbers, under the current trace."""
-    values = list(inputs)
+Apply = Callable[[Computed, Sequence[Any]], Any]
+
+
+def evaluated(
+    form: LetForm, inputs: Sequence[Any], shapes: Sequence[ShapedArray], apply: Apply | None = None
+) -> list[Any]:
+    """Evaluate the results, of these types up to the width of numbers, under the current trace.
+
+    Args:
+      apply: definition by a primitive, operands -> its value; it binds the primitive if None.
+    """
+    values, compute = list(inputs), apply or bound
     for d in form.definitions:
-        values.append(_computed(d.value, values) if isinstance(d.value, Computed) else _summed(d.value, d.aval, values))
+        if isinstance(d.value, Computed):
+            operands = [values[k] if isinstance(k, int) else k.value for k in d.value.operands]
+            values.append(compute(d.value, operands))
+        else:
+            values.append(_summed(d.value, d.aval, values))
     return [_summed(terms, aval, values) for terms, aval in zip(form.results, shapes, strict=True)]
 
 
-def _computed(c: Computed, values: Sequence[Any]) -> Any:
-    operands = [values[k] if isinstance(k, int) else k.value for k in c.operands]
+def bound(c: Computed, operands: Sequence[Any]) -> Any:
+    """Apply the primitive of a definition."""
     return c.primitive.bind(*operands, **c.params)[c.result]
 
 

@@ -9,6 +9,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives import bits, reduction
 from tapeless.tracer.primitives import elementwise as e
+from tapeless.tracer.primitives.opaque import opaque_p, source_name
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.numpy_source import number_source
@@ -28,6 +29,11 @@ def computed_source(c: Computed, names: Sequence[str]) -> str:
         )
     given = [number_source(x.value) if isinstance(x, Literal) else names[x] for x in c.operands]
     return functions[c.primitive](given, c.params)
+
+
+def opaque_source(params: Mapping[str, Any]) -> str:
+    """Name the parameter of source that is a derivative of a function that is not known."""
+    return source_name(params["function"], params["ranks"], params["orders"])
 
 
 def _call(name: str, *primitives: Primitive) -> None:
@@ -73,3 +79,4 @@ functions[e.rsqrt_p] = lambda given, params: f"1 / np.sqrt({given[0]})"
 functions[e.logistic_p] = lambda given, params: f"1 / (1 + np.exp(-{given[0]}))"
 functions[e.convert_element_type_p] = lambda given, params: _converted(given[0], params["dtype"])
 functions[broadcast_in_dim_p] = _broadcast
+functions[opaque_p] = lambda given, params: f"{opaque_source(params)}({', '.join(given)})"

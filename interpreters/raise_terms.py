@@ -19,6 +19,7 @@ from tapeless.interpreters.let_form import (
     LetForm,
     exact_number,
     used_definitions,
+    with_written_results,
     without_conjugates,
 )
 from tapeless.interpreters.rows import index_row
@@ -40,24 +41,28 @@ from tapeless.tracer.types import ShapedArray
 MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
 
 
-def raised(jaxpr: Jaxpr, given: Mapping[int, Sum], symbols: Sequence[ShapedArray] = ()) -> LetForm:
+def raised(
+    jaxpr: Jaxpr, given: Mapping[int, Sum], symbols: Sequence[ShapedArray] = (), *, lets: bool = False
+) -> LetForm:
     """Write a program as sums of terms.
 
     Args:
       given: inputs that are sums themselves, by position: cotangents and tangents. What depends on them is composed;
         the other inputs are the operands.
       symbols: types of operands after these, scalars that the sums have as symbols.
+      lets: give every value that is more than moved or scaled a definition, so that nothing is computed twice.
     """
     inputs = [v for k, v in enumerate(jaxpr.invars) if k not in given]
     avals = [*[v.aval for v in inputs], *symbols]
-    raising = _Raising(list(avals))
+    raising = _Raising(list(avals), lets)
     for k, v in enumerate(inputs):
         raising.values[v] = (_read(k, v.aval.shape),)
     for k, terms in given.items():
         raising.values[jaxpr.invars[k]] = terms
         raising.linear.add(jaxpr.invars[k])
     raising.program(jaxpr)
-    return used_definitions(LetForm(tuple(avals), tuple(raising.definitions), tuple(map(raising.value, jaxpr.outvars))))
+    form = LetForm(tuple(avals), tuple(raising.definitions), tuple(map(raising.value, jaxpr.outvars)))
+    return with_written_results(used_definitions(form)) if lets else used_definitions(form)
 
 
 # ---- one program ---------------------------------------------------------------------------------------------
@@ -66,7 +71,8 @@ def raised(jaxpr: Jaxpr, given: Mapping[int, Sum], symbols: Sequence[ShapedArray
 class _Raising:
     """Values of a program as sums, while it is being read."""
 
-    def __init__(self, avals: list[ShapedArray]) -> None:
+    def __init__(self, avals: list[ShapedArray], lets: bool) -> None:
+        self._lets = lets
         self.values = dict[Var, Sum]()  # over operands
         self.linear = set[Var]()  # what depends on sums that are given
         self.definitions = list[Definition]()
@@ -135,6 +141,8 @@ class _Raising:
         found = self._sum(eqn, terms, self._factor if products else self._operand_value)
         if len(found) > MOST_TERMS or any(len(t.factors) > MOST_FACTORS for t in found):
             found = (_read(self._new(Definition(v.aval, found)), v.aval.shape),)
+        if self._lets and (len(found) > 1 or any(len(t.factors) > 1 for t in found)):
+            found = (_read(self._new(Definition(v.aval, found, v in self.linear)), v.aval.shape),)
         self.values[v] = found
         if len(found) > 1 and v not in self.linear:
             short = self._sum(eqn, terms, self._factor)

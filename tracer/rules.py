@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tapeless.tracer import primitives
 from tapeless.tracer.late_imports import interrupted
-from tapeless.tracer.primitives import FREQUENT, RARE
+from tapeless.tracer.primitives import FREQUENT, RARE, UNKNOWN
 
 Entry = TypeVar("Entry")
 _awaited: dict[str, list[str]] = {}  # families of primitives, and the modules of their rules that are to be imported
@@ -21,7 +21,7 @@ def fill(package: str) -> None:
     """Import a package's rules, which are by family; those of rare families when they are looked up."""
     for family in FREQUENT:
         import_module(f"{package}.{family}")
-    for family in RARE:
+    for family in (*RARE, *UNKNOWN):
         _awaited.setdefault(f"{primitives.__name__}.{family}", []).append(f"{package}.{family}")
 
 

@@ -6,7 +6,7 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tests.symbolic.checks import check, random
+from tests.symbolic.checks import check, gradient, random, run_source
 
 
 @pytest.fixture(autouse=True)
@@ -146,3 +146,72 @@ def test_errors_of_calls():
         free(np.ones(3), k=3)
     with pytest.raises(TypeError, match="give it a value, k=0"):
         free(np.ones(3))
+
+
+def network(params, x):
+    for layer in params["layers"]:
+        x = tnp.tanh(layer["w"] @ x + layer["b"])
+    return (x * params["scale"]).sum()
+
+
+def test_trees_as_arguments(rng):
+    params = {
+        "layers": [{"w": random(rng, (n, m), False), "b": random(rng, (n,), False)} for m, n in ((3, 4), (4, 2))],
+        "scale": random(rng, (), False),
+    }
+    x = random(rng, (3,), False)
+    value, gradient = tl.value_and_grad(network)(params, x)
+    for found in (ix.grad(network, value=True)(params, x), ix.grad(network, value=True, lets=True)(params, x)):
+        assert [o.name for o in found.inputs][:3] == ["params_layers_0_b", "params_layers_0_w", "params_layers_1_b"]
+        assert "∇params_scale = " in found.text()
+        both = found(params, x)
+        assert tl.tree.structure(both) == tl.tree.structure((value, gradient))
+        for a, b in zip(tl.tree.leaves(both), tl.tree.leaves((value, gradient))):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+        compiled = found.compile(x=x)(params)
+        np.testing.assert_allclose(compiled[1]["scale"], gradient["scale"], rtol=1e-12)
+    with pytest.raises(ValueError, match="formula"):
+        found({"scale": 1.0}, x)
+
+
+def test_names_in_trees():
+    tree = {"mass": ix.Space("m", (3,)), "at": (ix.Space("q", (3,)), tl.ShapeDtypeStruct((3,), float))}
+    found = ix.grad(lambda s: (s["mass"] * s["at"][0] * s["at"][1]).sum())(tree)
+    assert found.text().split("\n") == [
+        "∇q[a] = s_at_1[a] * m[a]",
+        "∇s_at_1[a] = q[a] * m[a]",
+        "∇m[a] = q[a] * s_at_1[a]",
+    ]
+
+
+def test_pullbacks_of_trees(rng):
+    def f(x):
+        return {"square": x * x, "sum": x.sum()}
+
+    k = {"square": random(rng, (3,), False), "sum": 2.0}
+    x = random(rng, (3,), False)
+    found = ix.pullback(f)(x, k)
+    np.testing.assert_allclose(found(x, k), tl.vjp(f, x)[1](tl.tree.map(tnp.asarray, k))[0], rtol=1e-12)
+    assert found.text() == "k_sum + 2 * x[a] * k_square[a]"
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - SOURCELESS))
+def test_lets_and_values(rng, name):
+    f, args = FUNCTIONS[name], (random(rng, (3, 3), False), random(rng, (3,), False))
+    found = ix.grad(f, (0, 1), value=True, lets=True)(ix.Space("A", (3, 3)), ix.Space("x", (3,)))
+    expected = tl.value_and_grad(f, (0, 1))(*args)
+    for form in (found, found.simplify(), found.expand(), found.expand().simplify()):
+        for computed in (form(*args), run_source(form, *args)):
+            for a, b in zip(tl.tree.leaves(computed), tl.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_lets_of_complex_functions(rng, name):
+    f, args = COMPLEX[name], (random(rng, (3,)), random(rng, (3,)))
+    spaces = ix.Space("z", (3,), complex), ix.Space("w", (3,), complex)
+    found = ix.grad(f, 0, value=True, lets=True)(*spaces)
+    for form in (found, found.simplify(), found.expand().simplify()):
+        value, slope = form(*args)
+        np.testing.assert_allclose(value, f(*map(tnp.asarray, args)), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(slope, gradient(f, 0, args), rtol=1e-10, atol=1e-10)

@@ -272,12 +272,12 @@ class Partial(functools.partial[Any]):
 
     def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> "Partial":
         # functools.partial would take a partial apart, and merge its arguments, which are no children, into ours.
-        kept = _Opaque(func) if isinstance(func, functools.partial) else func
+        kept = _KeptFunction(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, kept, *args, **keywords)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Opaque:
+class _KeptFunction:
     """A function that looks like no partial."""
 
     func: Callable[..., Any]

@@ -55,6 +55,9 @@ def _indexed(name: str, indices: Sequence[str]) -> str:
 
 
 def latex_name(name: str) -> str:
+    """Write a name in LaTeX; what is none is LaTeX already."""
+    if name.endswith(")"):
+        return name
     if name.startswith(LATEX.nabla):
         return LATEX.nabla + latex_name(name.removeprefix(LATEX.nabla))
     return name if len(name) == 1 else rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"

@@ -1,0 +1,46 @@
+"""Rules of functions that are not known: their derivatives are such functions again."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapeless.interpreters import jvp, vmap
+from tapeless.interpreters.vmap import Dim
+from tapeless.interpreters.zero import Zero
+from tapeless.tracer.primitives.ein import ein
+from tapeless.tracer.primitives.opaque import opaque, opaque_p
+from tapeless.tracer.terms.affine import variables
+from tapeless.tracer.terms.term import Read, term
+from tapeless.tracer.types import aval_of
+
+
+def _opaque_jvp(primals: list[Any], tangents: list[Any], *, function: str, ranks: Any, shape: Any, orders: Any) -> Any:
+    """Contract each derivative with the tangent of the argument that it is by."""
+    out = opaque(function, ranks, shape, *primals, orders=orders)
+    moving = [k for k, t in enumerate(tangents) if type(t) is not Zero]
+    terms = [_directional(primals, tangents[k], k, function, ranks, shape, orders) for k in moving]
+    return (out,), (jvp.total(terms, out),)
+
+
+def _directional(
+    primals: Sequence[Any], t: Any, k: int, name: str, ranks: tuple[int, ...], shape: Any, orders: tuple[int, ...]
+) -> Any:
+    derivative = opaque(name, ranks, shape, *primals, orders=(*orders, k))
+    batch = aval_of(t).ndim - ranks[k]
+    behind = [j for j in sorted((*orders, k)) if j <= k]  # this argument is the last of these: they are symmetric
+    end = batch + len(shape) + sum(ranks[j] for j in behind)
+    i = variables(derivative.shape)
+    own = range(end - ranks[k], end)
+    out = [a for d, a in enumerate(i) if d not in own]
+    reads = [Read(0, i), Read(1, (*i[:batch], *i[own.start : own.stop]))]
+    sizes = [n for d, n in enumerate(derivative.shape) if d not in own]
+    return ein((derivative, t), [term(out, derivative.shape, reads)], sizes)
+
+
+def _opaque_vmap(size: int, args: Sequence[Any], dims: Sequence[Dim], /, *, ranks: Any, **params: Any) -> Any:
+    """Add an axis to those of a batch."""
+    given = [vmap.materialized(x, d, size) for x, d in zip(args, dims, strict=True)]
+    return opaque_p.bind(*given, ranks=ranks, **params), [0]
+
+
+jvp.rules[opaque_p] = _opaque_jvp
+vmap.rules[opaque_p] = _opaque_vmap
