@@ -6,6 +6,8 @@ the condition is false, whatever it is a product of. A body is traced once and w
 affine indices become slices, contractions and convolutions, never loops over elements.
 """
 
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +35,7 @@ from tapeless.symbolic_gradients import free, grad, pullback, push
 from tapeless.symbolic_sizes import IndexCost, SizedFormulas, cost
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
+from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.indices.sizes import Size, size
 from tapeless.tracer.indices.sparse import Relation, SparseArray
@@ -117,7 +120,8 @@ def build(shape: Shape, fn: Body) -> Any:
 def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
     """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
     check_callable(name, fn)
-    sizes = static_shape((shape,) if isinstance(shape, (int, Size)) else shape, f"index.{name}")
+    sizes = _shape(name, shape)
+    _check_takes(name, fn, _indices(len(sizes)), len(sizes))
     axes = tuple(range(len(sizes)))
     trees = list[pytree.PyTreeDef]()
 
@@ -131,6 +135,26 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
     outs = over(body, sizes, fn, finish)
     return pytree.unflatten(trees[-1], outs)
+
+
+def _shape(who: str, shape: Shape) -> tuple[int, ...]:
+    return static_shape((shape,) if isinstance(shape, (int, Size)) else shape, f"index.{who}")
+
+
+def _indices(n: int) -> str:
+    return f"{n} {'index' if n == 1 else 'indices'}"
+
+
+def _check_takes(who: str, fn: Any, what: str, n: int) -> None:
+    """Raises: TypeError naming the function, if it cannot be called with `what`, n arguments."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):  # of a builtin nothing is known
+        return
+    try:
+        signature.bind(*range(n))
+    except TypeError:
+        raise TypeError(f"index.{who}: {describe_function(fn)} takes {signature}, and is called with {what}.") from None
 
 
 def _reduction(name: str, reduced: Reduction, what: str) -> Callable[[Shape, Body], Any]:
@@ -210,7 +234,7 @@ def fold(fn: Callable[[Any, Index], Any], init: Any, n: int) -> Any:
     Array(24., dtype=float32)
     """
     check_callable("fold", fn)
-    return _steps(lambda carry, k: (fn(carry, k), None), init, n)[0]
+    return _steps("fold", fn, lambda carry, k: (fn(carry, k), None), init, n)[0]
 
 
 def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tuple[Any, Any]:
@@ -220,13 +244,20 @@ def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tupl
     Raises: TypeError if the carry changes its type, or `fn` does not return a pair.
     """
     check_callable("scan", fn)
-    return _steps(fn, init, n)
+    return _steps("scan", fn, fn, init, n)
 
 
-def _steps(fn: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
-    (n,) = static_shape((n,), "index.fold")
+def _steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
+    """Scan with a step that calls the user's `fn`, which errors name."""
+    _check_takes(who, fn, "a carry and an index", 2)
+    (n,) = static_shape((n,), f"index.{who}")
     init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
-    return lax.scan(lambda carry, k: fn(carry, Index(0, {Variable(k, n): 1})), init, iota(np.int32, n))
+
+    @functools.wraps(fn)
+    def stepped(carry: Any, k: Any) -> Any:
+        return step(carry, Index(0, {Variable(k, n): 1}))
+
+    return lax.scan(stepped, init, iota(np.int32, n))
 
 
 # ---- reads and writes at computed places -----------------------------------------------------------------------
@@ -246,6 +277,8 @@ def gather(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     Array([1, 3, 0], dtype=int32)
     """
     check_callable("gather", fn)
+    rank = len(_shape("gather", shape))
+    _check_takes("gather", fn, _indices(rank), rank)
     x = asarray(x)
     return build(shape, lambda *indices: x[fn(*indices)])
 
@@ -265,7 +298,8 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     """
     check_callable("scatter", fn)
     x = asarray(x)
-    sizes = static_shape((shape,) if isinstance(shape, (int, Size)) else shape, "index.scatter")
+    _check_takes("scatter", fn, _indices(x.ndim), x.ndim)
+    sizes = _shape("scatter", shape)
     places = build(x.shape, lambda *indices: _places(fn(*indices), sizes))
     return _added(x, places, sizes)
 

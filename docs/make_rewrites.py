@@ -57,6 +57,10 @@ def _params(**params: Any) -> Example:
     return Example(params=params)
 
 
+def _twos() -> Any:
+    return tnp.full((2, 3), np.float32(2), "float32")
+
+
 DOT = {
     "dimension_numbers": (((1,), (0,)), ((), ())),
     "precision": (lax.Precision.DEFAULT,) * 2,
@@ -71,6 +75,10 @@ EXAMPLES: dict[str, Example] = {
     "select_n(p, *x) -> only": Example(dtypes={"p": "bool"}),
     "select_n(p, *x) -> no": Example(dtypes={"p": "bool"}),
     "select_n(p, *x) -> parts": Example({"x": (5,)}, made={"p": lambda: tnp.arange(5) < 2}),
+    "select_n(p, *x) * n": Example(dtypes={"p": "bool"}, only="float32", made={"x": lambda: _twos()}),
+    "select_n(p, *x) + select_n(p, *y)": Example(
+        dtypes={"p": "bool"}, only="float32", made={"x": lambda: _twos(), "y": lambda: _twos()}
+    ),
     "iota": Example(params={"t": np.dtype("float32"), "s": (1, 3), "d": 0}, only="float32"),
     "broadcast_in_dim[s, d](x)": _params(s=(2, 3), d=(0, 1)),
     "broadcast_in_dim[s, d](broadcast": _params(s=(5, 2, 4, 3), d=(1, 2, 3), t=(2, 4, 3), e=(0, 2)),
@@ -184,7 +192,7 @@ class Built:
         if not isinstance(node, ast.Starred):
             return [self._value(node, env)]
         if not self._is_literal(node):
-            return [env["x"]] * 2
+            return [env[ast.unparse(node.value)]] * 2
         return (
             [np.int32(0), np.int32(1)]
             if ast.unparse(node) == "*i"

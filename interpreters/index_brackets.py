@@ -5,13 +5,15 @@ derivatives are as safe as those of any choice (`simplifications/masks/`), and w
 of indices if p compares these. Source: Bernstein et al. 2020, section 4.
 """
 
+from tapeless.interpreters.index_rows import Combination
+from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
-from tapeless.tracer.terms.term import Read, term
+from tapeless.tracer.terms.term import Read, Use, term
 
 
 def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
@@ -47,10 +49,32 @@ def _replaced(w: Writer, conditions: dict[Atom, Atom], eqn: Equation, now: Equat
 
 
 def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:
-    """Write the product of a number with the read of a relation, over the entries of that; None if it is no such."""
+    """Write the product of a number with the read of a relation, over the entries of that; None if it is no such.
+
+    A function such as log, whose derivative may be infinite where the relation does not hold, is chosen there, too.
+    """
     read = w.made_by(condition, ein_p)
     if read is None or x.aval.shape or len(read.params["terms"]) != 1 or read.params["terms"][0].factors:
         return None
     (t,), n = read.params["terms"], len(read.invars)
+    if not _is_polynomial(w, x):
+        x = w.write(e.select_n_p, condition, filled(w, 0, x.aval), x)
     params = {**read.params, "terms": (term((), t.sizes, [Read(n, ())], t.brackets),), "dtype": None}
     return w.write(ein_p, *read.invars, x, **params)
+
+
+def _is_polynomial(w: Writer, x: Atom) -> bool:
+    """Tell whether a value is made of sums and products of others alone: its derivative is finite where they are."""
+    todo, met = [x], set[Atom]()
+    while todo:
+        v = todo.pop()
+        eqn = w.definition(v)
+        if eqn is None or v in met:
+            continue
+        row = index_row(eqn)
+        terms = row.results if row is not None and row.combination is Combination.TERMS else None
+        if terms is None or any(f.use is Use.DIVIDED for found in terms for t in found for f in t.factors):
+            return False
+        met.add(v)
+        todo += eqn.invars
+    return True

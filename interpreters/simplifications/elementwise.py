@@ -96,6 +96,28 @@ def no_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | Non
     return filled(w, 0, aval) if all(is_zero(w, x) for x in cases) else None
 
 
+def products_of_cases(w: Writer, aval: ShapedArray, p: Atom, x: tuple[Atom, ...], n: Literal) -> Atom | None:
+    """The choice of numbers that are multiplied by another."""
+    return _computed_cases(w, aval, p, np.multiply, x, (n,) * len(x))
+
+
+def sums_of_cases(w: Writer, aval: ShapedArray, p: Atom, x: tuple[Atom, ...], y: tuple[Atom, ...]) -> Atom | None:
+    """The choice of sums of two numbers, of two choices by one value."""
+    return _computed_cases(w, aval, p, np.add, x, y)
+
+
+def _computed_cases(
+    w: Writer, aval: ShapedArray, p: Atom, compute: Any, x: tuple[Atom, ...], y: tuple[Atom, ...]
+) -> Atom | None:
+    """Compute two numbers in each case now, in their dtype, if all are numbers."""
+    pairs = [(number(w, a), number(w, b)) for a, b in zip(x, y)]
+    if any(a is None or b is None for a, b in pairs):
+        return None
+    with np.errstate(all="ignore"):
+        found = [literal(compute(a, b), aval) for a, b in pairs]
+    return w.write(e.select_n_p, p, *[filled(w, c.value, aval) for c in found])
+
+
 # What is cheap to do again to values that are mostly repetition.
 for _primitive in (e.neg_p, e.add_p, e.sub_p, e.mul_p, e.convert_element_type_p, e.select_n_p, e.eq_p):
     residual_provenance.spreading[_primitive] = False

@@ -26,6 +26,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
     e.mul_p: [
         Rewrite("x * 1 -> x", "1 is neutral"),
         Rewrite("m * n -> product(m, n)", "numbers are multiplied now"),
+        Rewrite("select_n(p, *x) * n -> products_of_cases(p, x, n)", "numbers in all cases are multiplied now"),
         Rewrite("ẋ * 0 -> 0", "a zero that the program shows drops the tangent", LINEAR),
     ],
     e.div_p: [Rewrite("x / 1 -> x", "1 is neutral")],
@@ -33,6 +34,9 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         Rewrite("x + -0.0 -> x", "neutral for both zeros, as 0.0 is not: -0.0 + 0.0 is 0.0", FLOATS),
         Rewrite("x + 0 -> x", "0 is neutral", INTEGERS),
         Rewrite("x + 0 -> x", "a zero has no sign", LINEAR),
+        Rewrite(
+            "select_n(p, *x) + select_n(p, *y) -> sums_of_cases(p, x, y)", "numbers in the same cases are added now"
+        ),
     ],
     e.sub_p: [
         Rewrite("x - 0.0 -> x", "neutral for both zeros, as -0.0 is not: -0.0 - -0.0 is 0.0", FLOATS),

@@ -134,6 +134,8 @@ def test_choice_by_data():
     """DA12"""
     f = lambda x: ix.cond(x > 0, lambda: 2 * x, lambda: 5 * x)  # noqa: E731
     assert (tl.grad(f)(42.0), tl.grad(f)(-42.0)) == (2, 5)
+    found = str(bulk(tl.grad(f), tl.ShapeDtypeStruct((), "float32")))
+    assert found == "{ lambda a:f32[]. let\n    b:bool[] = gt a 0.0\n    c:f32[] = select_n b 5.0 2.0\n  in c }"
 
 
 T = tnp.array([1.1, -2.2, 0, 4.4, 5.5, 6.6, 7.7, 8.8, -9.9, -10, 11, 12], dtype="float64")

@@ -76,3 +76,50 @@ def test_shapes():
         ix.build(2, lambda i: ix.where(i > 0, (X[i],), X[i]))
     with pytest.raises(ValueError, match="scatter: 1 indices for a result of shape"):
         ix.scatter((2, 2), X, lambda i: i)
+
+
+def one(i):
+    return X[i]
+
+
+def place(f):
+    return f"{f.__name__} at {__file__.rpartition('/')[2]}:{f.__code__.co_firstlineno}"
+
+
+@pytest.mark.parametrize(
+    "call, function, message",
+    [
+        (lambda f: ix.build((2, 3), f), one, "index.build: {} takes (i), and is called with 2 indices."),
+        (lambda f: ix.sum((), f), one, "index.sum: {} takes (i), and is called with 0 indices."),
+        (lambda f: ix.fold(f, 0.0, 3), one, "index.fold: {} takes (i), and is called with a carry and an index."),
+        (lambda f: ix.scan(f, 0.0, 3), one, "index.scan: {} takes (i), and is called with a carry and an index."),
+        (lambda f: ix.gather((2, 2), A, f), one, "index.gather: {} takes (i), and is called with 2 indices."),
+        (lambda f: ix.scatter(2, A, f), one, "index.scatter: {} takes (i), and is called with 2 indices."),
+        (lambda f: ix.scan(f, 0.0, 3), lambda c, k: c,
+         "scan: {} must return a pair (carry, y), but returned one array, float32[]."),
+    ],
+)  # fmt: skip
+def test_functions_of_other_arguments(call, function, message):
+    """Each names the user's function, and its line."""
+    with pytest.raises(TypeError) as caught:
+        call(function)
+    assert re.sub(r" at \S*?([^/\s]+\.py)", r" at \1", text_of(caught.value)) == message.format(place(function))
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ix.relation((), ()), "Relation: an array of the shape () has no axes that coordinates are along."),
+        (lambda: ix.sparse((), [], ()),
+         "SparseArray: an array of the shape () has no axes that coordinates are along."),
+        (lambda: ix.relation(([0], [1]), (2,)), "2 arrays of coordinates for 1 axes, (2,)."),
+        (lambda: ix.relation(([0], [1, 2]), (2, 3)),
+         "coordinates along axis 1 are int32[2], those along axis 0 int32[1]."),
+        (lambda: ix.relation(([0.5],), (2,)),
+         "coordinates along axis 0 must be integers of one axis, not float32[1]."),
+    ],
+)  # fmt: skip
+def test_coordinates(make, message):
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert text_of(caught.value) == message

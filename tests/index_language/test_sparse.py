@@ -88,3 +88,13 @@ def test_errors():
         ix.sparse(([0, 1],), [1.0], (2,))
     with pytest.raises(IndexError, match="1 indices for 2 axes"):
         ix.build(2, lambda i: ix.sparse(([0], [0]), [1.0], (2, 2))[i])
+
+
+@pytest.mark.parametrize("f", [tnp.log, tnp.sqrt, lambda x: 1 / x, lambda x: x**0.5])
+def test_derivatives_where_a_relation_does_not_hold(f):
+    """No nan of what is infinite there; where it holds, they are as ever."""
+    x, related = tnp.array([0.0, 1.0, 0.0, 4.0]), ix.relation(([1, 3],), (4,))
+    g = lambda x: ix.sum(4, lambda i: related[i] * f(x[i]))  # noqa: E731
+    expected = np.array(tl.vmap(tl.grad(f))(tnp.array([1.0, 1.0, 1.0, 4.0])) * np.array([0, 1, 0, 1]))
+    for h in (g, tl.jit(g)):
+        np.testing.assert_allclose(tl.grad(h)(x), expected, rtol=1e-6)

@@ -25,11 +25,16 @@ class Entries:
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         self.coords: tuple[Array, ...] = tuple([asarray(c) for c in coords])
         self.shape: tuple[int, ...] = tuple(shape)
+        if not self.shape:
+            raise ValueError(f"{type(self).__name__}: an array of the shape () has no axes that coordinates are along.")
         if len(self.coords) != len(self.shape):
             raise ValueError(f"{len(self.coords)} arrays of coordinates for {len(self.shape)} axes, {self.shape}.")
         for axis, c in enumerate(self.coords):
-            if c.ndim != 1 or not np.issubdtype(c.dtype, np.integer) or c.shape != self.coords[0].shape:
+            if c.ndim != 1 or not np.issubdtype(c.dtype, np.integer):
                 raise ValueError(f"coordinates along axis {axis} must be integers of one axis, not {c.aval}.")
+            if c.shape != self.coords[0].shape:
+                first = self.coords[0].aval
+                raise ValueError(f"coordinates along axis {axis} are {c.aval}, those along axis 0 {first}.")
 
     @property
     def ndim(self) -> int:
@@ -112,8 +117,9 @@ class Relation(Entries):
     """A boolean array that is true at entries; these are known, and each counts once."""
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
-        distinct = np.unique(np.stack([np.asarray(c) for c in coords]), axis=1)
-        super().__init__(list(distinct), shape)
+        super().__init__(coords, shape)
+        distinct = np.unique(np.stack([np.asarray(c) for c in self.coords]), axis=1)
+        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in distinct])
 
     def __repr__(self) -> str:
         return f"Relation({self.coords[0].shape[0]} entries, shape={self.shape})"
