@@ -17,6 +17,7 @@ from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from tapeless.tracer.types import aval_of
 from tests import test_compositions, test_growth, test_primitives, test_structured_growth
+from tests.index_language import test_random_bodies, test_sparsity_examples
 from tests.interpreters import numpy_operations, structured_programs, test_properties, test_random_programs
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample
@@ -157,9 +158,19 @@ def suite() -> Iterator[tuple[str, Case]]:
     yield from of_numpy()
 
 
+def indexed(seeds: range) -> Iterator[tuple[str, Case]]:
+    """Random bodies of the index language, and its examples."""
+    for seed in seeds:
+        text, f = test_random_bodies.random_program(seed)
+        yield f"index {seed} {text}", Case(f, (np.ones(5, np.float32), np.ones((4, 6), np.float32)))
+    for f, args in test_sparsity_examples.EXAMPLES.items():
+        yield f"index {f.__name__}", Case(f, args)
+
+
 def main() -> None:
     part = sys.argv[1] if len(sys.argv) > 1 else ""
     cases = [*[(f"primitive {name}", of_primitive(row)) for name, row in PRIMITIVES.items()], *suite()]
+    cases += indexed(range(100))
     found = [(name, case.ratio()) for name, case in cases if part in name]
     lines = ["  D    D*   work   of D  of D*  in + out"]
     for name, r in sorted(found, key=lambda item: -max(item[1].of_reverse(), item[1].of_forward())):
