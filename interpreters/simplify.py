@@ -28,7 +28,7 @@ from tapeless.tracer.errors import InternalError
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried
 from tapeless.tracer.late_imports import LateModule
-from tapeless.tracer.linear_vars import mark_linear
+from tapeless.tracer.linear_vars import linear_results, mark_linear
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
@@ -182,6 +182,16 @@ class Writer:
         out = Var(aval, any(v.linear for v in operands))
         self.keep(Equation(primitive, operands, params, [out], self.place))
         return out
+
+    def inlined(self, program: Jaxpr, operands: Sequence[Atom]) -> list[Atom]:
+        """Write the equations of a program in the place of a call, by the rules, and return its results."""
+        now: dict[Atom, Atom] = dict(zip(program.invars, operands, strict=True))
+        for eqn in program.eqns:
+            here = eqn.replace(invars=[now.get(v, v) for v in eqn.invars])
+            outs = [Var(v.aval, linear) for v, linear in zip(eqn.outvars, linear_results(here))]
+            self.visit(here.replace(outvars=outs))
+            now.update(zip(eqn.outvars, map(self.now, outs)))
+        return [now.get(v, v) for v in program.outvars]
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
         """The equation that computes a variable, if it is one of this primitive."""

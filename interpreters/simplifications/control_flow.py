@@ -11,8 +11,8 @@ import numpy as np
 
 from tapeless.interpreters import simplify
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.tracer import linear_vars
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
+from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.control_flow import cond_p
 from tapeless.tracer.primitives.elementwise import mul_p, neg_p, select_n_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
@@ -29,7 +29,7 @@ def _cond(w: Writer, index: Atom, *operands: Atom, branches: tuple[Jaxpr, ...]) 
     if index.aval.dtype != np.dtype(bool):
         return None
     if type(index) is Literal:
-        return _inlined(w, branches[int(index.value)], operands)
+        return w.inlined(branches[int(index.value)], operands)
     known = any(type(x) is Literal for x in operands) and not any(x.linear for x in operands)
     if known:
         branches = tuple([simplify.simplified(_given(branch, operands)) for branch in branches])
@@ -44,17 +44,6 @@ def _cond(w: Writer, index: Atom, *operands: Atom, branches: tuple[Jaxpr, ...]) 
     return _written(w, index, operands, branches) if known else None
 
 
-def _inlined(w: Writer, branch: Jaxpr, operands: Sequence[Atom]) -> Sequence[Atom]:
-    """The branch that is known to be taken."""
-    now: dict[Atom, Atom] = dict(zip(branch.invars, operands, strict=True))
-    for eqn in branch.eqns:
-        here = eqn.replace(invars=[now.get(v, v) for v in eqn.invars])
-        outs = [Var(v.aval, linear) for v, linear in zip(eqn.outvars, linear_vars.linear_results(here))]
-        w.visit(here.replace(outvars=outs))
-        now.update(zip(eqn.outvars, map(w.now, outs)))
-    return [now.get(v, v) for v in branch.outvars]
-
-
 def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
     """A branch, in which nothing is linear, with the operands that are literals in the place of its inputs."""
     literals = {v: x for v, x in zip(branch.invars, operands) if type(x) is Literal}
@@ -65,7 +54,7 @@ def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
     eqns = [eqn.replace(invars=[now(v) for v in eqn.invars]) for eqn in branch.eqns]
     left = [v for v in branch.invars if v not in literals]
     given = branch.replace(invars=left, eqns=eqns, outvars=[now(v) for v in branch.outvars])
-    return linear_vars.mark_linear(given, [False] * len(left))
+    return mark_linear(given, [False] * len(left))
 
 
 def _written(w: Writer, index: Atom, operands: Sequence[Atom], branches: tuple[Jaxpr, ...]) -> Sequence[Atom]:

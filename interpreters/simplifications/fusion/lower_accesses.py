@@ -1,34 +1,26 @@
 """Any affine access as operations: what is read at it, with an axis for each variable, and what is written there.
 
-Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. What `accesses.py` knows is a view or a place.
-Else, in this order: symbols are the starts of a dynamic slice or update; along an axis that is left where brackets fail
-an array is padded, or the result cut; windows `x[s i + d j]` are rows of an array that is repeated without its last d
-elements of each, so that every row begins d elements later, and what is added up at `out[s i + d j]` are such rows.
-Positions are computed, for a gather or a scatter, of what is left: symbols that leave the array, and padding that would
-be larger than what is read.
+Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. What `accesses.py` knows is a view. Else, in this
+order: symbols are the starts of a dynamic slice; along an axis that is left where brackets fail an array is padded;
+windows `x[s i + d j]` are rows of an array that is repeated without its last d elements of each, so that every row
+begins d elements later. Positions are computed, for a gather, of what is left: symbols that leave the array, and
+padding that would be larger than what is read. Writing is the transpose of reading.
 """
 
 from collections.abc import Sequence
 from math import prod
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
-from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, viewed
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
-from tapeless.interpreters.simplify import Writer, filled, literal
-from tapeless.tracer.jaxpr import Atom
+from tapeless.interpreters.simplify import Writer, literal
+from tapeless.interpreters.transpose import transpose_jaxpr
+from tapeless.tracer.jaxpr import Atom, Jaxpr, Var
 from tapeless.tracer.primitives import shape as s
-from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from tapeless.tracer.primitives.indexing import (
-    GatherScatterMode,
-    dynamic_slice_p,
-    dynamic_update_slice_p,
-    gather_p,
-    scatter_add_p,
-)
-from tapeless.tracer.primitives.reduction import reduce_sum_p
-from tapeless.tracer.terms.affine import Access, Affine, Variable
-from tapeless.tracer.terms.term import Read, term, variables_of
+from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
+from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p, gather_p
+from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
+from tapeless.tracer.terms.term import variables_of
 
 _UNBOUNDED = 1 << 62
 MOST = 2  # elements with padding, for each that there is or that is read
@@ -37,8 +29,10 @@ MOST = 2  # elements with padding, for each that there is or that is read
 class Accesses:
     """Reads and writes at accesses over variables of these sizes, with these values of symbols."""
 
-    def __init__(self, w: Writer, sizes: Sequence[int], value: SymbolValue) -> None:
-        self._w, self._sizes, self._value = w, sizes, value
+    def __init__(
+        self, w: Writer, sizes: Sequence[int], value: SymbolValue, outside: GatherScatterMode = GatherScatterMode.CLIP
+    ) -> None:
+        self._w, self._sizes, self._value, self._outside = w, sizes, value, outside
 
     # reading
 
@@ -144,7 +138,7 @@ class Accesses:
             slice_sizes=(1,) * x.aval.ndim,
             unique_indices=False,
             indices_are_sorted=False,
-            mode=GatherScatterMode.CLIP,
+            mode=self._outside,
             fill_value=None,
         )
         return found, order
@@ -166,82 +160,26 @@ class Accesses:
         return alone and all(axes_of((a,), (n,), self._sizes) is not None for a, n in zip(access, shape))
 
     def written(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
-        """Add the elements of an array, whose axes are variables, up where they are written; zeros around.
+        """Add the elements of an array, whose axes are variables, up where they are written: the transpose of a read.
 
         Where this is outside, the elements are dropped.
         """
-        sizes, aval = self._sizes, x.aval.update(shape=shape)
-        if any(a.symbols for a in access):
-            if not all(self._stays_inside(a, n) for a, n in zip(access, shape) if a.symbols):
-                return self._scattered(x, order, access, shape)
-            windows = [self._window(a, n) for a, n in zip(access, shape)]
-            inner = tuple([a for _, _, a in windows])
-            part = self.written(x, order, inner, tuple([size for _, size, _ in windows]))
-            starts = [start for start, _, _ in windows]
-            return self._w.write(dynamic_update_slice_p, filled(self._w, 0, aval), part, *starts)
-        flat = None if self.is_place(access, shape) else self._flat(access, shape)
-        if flat is not None:
-            return self._w.write(s.reshape_p, self.written(x, order, (flat,), (aval.size,)), shape=shape)
-        around = _around(access, shape, sizes)
-        if any(map(any, around)):
-            if _size(shape, around) > MOST * (aval.size + x.aval.size):
-                return self._scattered(x, order, access, shape)
-            wide = tuple([low + n + high for (low, high), n in zip(around, shape)])
-            inner = tuple([a + low for a, (low, _) in zip(access, around)])
-            x = self.written(x, order, inner, wide)
-            for d, ((low, _), n) in enumerate(zip(around, shape)):
-                x = _cut(self._w, x, d, low, n)
-            return x
-        if not self.is_place(access, shape):
-            overlap = any(_digits(a, sizes) is None for a in access)
-            return (self._overlaid if overlap else self._scattered)(x, order, access, shape)
-        numbered = term(access, {v: sizes[v] for v in {*order, *_variables(access)}}, [Read(0, _indices(order))])
-        return _known(lowered(self._w, (numbered,), lambda k: x, aval, None))
+        source = Var(x.aval.update(shape=shape), linear=True)
+        symbols = dict[Symbol, Var]()
 
-    def _overlaid(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
-        """Sum rows, each moved by a step from the one before: those of a variable of an index whose digits overlap."""
-        d, v = self._overlapping(access, shape)
-        if any(a.coefficient(v) for k, a in enumerate(access) if k != d):
-            return self._scattered(x, order, access, shape)
-        a, w = access[d], self._w
-        n, step, turned = self._sizes[v], abs(a.coefficient(v)), a.coefficient(v) < 0
-        low, high, rest = self._rest(a, v)
-        length = high - low + 1 + step * (n - 1)
-        inner = (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
-        before, after = shape[:d], shape[d + 1 :]
-        x = self.written(x, order, inner, (*before, n, high - low + 1, *after))
-        x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
-        x = padded(w, x, [(0, step * n if k == d + 1 else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
-        x = w.write(s.reshape_p, x, shape=(*before, n * (length + step), *after))
-        x = _cut(w, x, d, 0, n * length)
-        x = w.write(s.reshape_p, x, shape=(*before, n, length, *after))
-        x = w.write(reduce_sum_p, x, axes=(d,))
-        first = low - (step * (n - 1) if turned else 0)
-        config = [(first, shape[d] - first - length, 0) if k == d else (0, 0, 0) for k in range(len(shape))]
-        return padded(w, x, config, literal(0, x.aval))
+        def value(s: Symbol) -> Atom:
+            return symbols.setdefault(s, Var(self._value(s).aval))
 
-    def _scattered(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
-        used = _variables(access)
-        every = tuple(range(len(shape)))
-        x = arranged(self._w, x, order, used, self._sizes)
-        return self._w.write(
-            scatter_add_p,
-            filled(self._w, 0, x.aval.update(shape=shape)),
-            self._positions(access, used),
-            x,
-            dimension_numbers=ScatterDimensionNumbers((), every, every, (), ()),
-            indices_are_sorted=False,
-            unique_indices=False,
-            mode=GatherScatterMode.FILL_OR_DROP,
-        )
+        reading = Writer(Jaxpr([source], [], [source], "read"))
+        found, axes = Accesses(reading, self._sizes, value, GatherScatterMode.FILL_OR_DROP).read(source, access)
+        read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
+        writing, _ = transpose_jaxpr(read, (True,))
+        x = arranged(self._w, x, order, axes, self._sizes)
+        return self._w.inlined(writing, [*map(self._value, symbols), x])[0]
 
 
 def _variables(access: Access) -> Order:
     return tuple(sorted({v for a in access for v in variables_of(a)}))
-
-
-def _indices(order: Order) -> Access:
-    return tuple([Affine(0, ((v, 1),)) for v in order])
 
 
 def _around(access: Access, shape: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:
@@ -272,8 +210,3 @@ def _cut(w: Writer, x: Atom, axis: int, start: int, size: int) -> Atom:
     starts = tuple([start if d == axis else 0 for d in range(x.aval.ndim)])
     limits = tuple([start + size if d == axis else n for d, n in enumerate(x.aval.shape)])
     return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * x.aval.ndim)
-
-
-def _known(x: Atom | None) -> Atom:
-    assert x is not None
-    return x
