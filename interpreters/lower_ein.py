@@ -28,7 +28,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, carried, map_carried
 from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.ein import ein_p, operands_of
-from tapeless.tracer.terms.affine import Access, Affine, Symbol, variables
+from tapeless.tracer.terms.affine import Access, Affine, Symbol, indices, variables
 from tapeless.tracer.terms.term import (
     Bracket,
     IsZero,
@@ -117,14 +117,10 @@ class _PlacedValue(NamedTuple):
         return term(
             self.access,
             {v: self.sizes[v] for v in used},
-            [Read(number, _indices(self.value.order))],
+            [Read(number, indices(self.value.order))],
             (),
             self.sign,
         )
-
-
-def _indices(order: Order) -> Access:
-    return tuple([Affine(0, ((v, 1),)) for v in order])
 
 
 class _TermLowering:
@@ -353,7 +349,7 @@ class _StepChoice:
         is_outside = limits is None or limits[0] < low or limits[1] > high
         needs_mask = is_outside and index.variables[0][0] not in self._lowering.kept
         limits = (low, high) if needs_mask else limits
-        b = Lookup(index, len(self.positions), _indices(found.value.order), limits)
+        b = Lookup(index, len(self.positions), indices(found.value.order), limits)
         self.positions.append(found.value)
         if self._steps([*self._chosen, b]) is None:
             self.positions.pop()

@@ -34,7 +34,7 @@ from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.solve import composed, merged
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of, with_indices
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
 # Caps: what is larger is an operand with a definition.
@@ -231,10 +231,10 @@ class _Raising:
         def read(b: Any) -> Any:
             if not isinstance(b, Lookup) or b.operand != k:
                 return b
-            access = tuple([_at(a, b.access) for a in source.access])
+            access = tuple([a.at(b.access) for a in source.access])
             return Lookup(b.index, source.operand, access, b.limits)
 
-        return term(t.out, t.sizes, t.factors, list(map(read, t.brackets)), t.coefficient)
+        return t.with_brackets(list(map(read, t.brackets)))
 
     def _divided(self, t: Term, at: int, x: Atom) -> Term:
         """Write the factor that divides as what it divides by."""
@@ -251,7 +251,7 @@ class _Raising:
         if len(terms) == 1 and self._is_invertible(terms[0], x.aval.shape):
             inverse = terms[0]
             factors = [
-                Read(g.operand, tuple([_at(a, f.access) for a in g.access]), Use.PLAIN if g.use else Use.DIVIDED)
+                Read(g.operand, tuple([a.at(f.access) for a in g.access]), Use.PLAIN if g.use else Use.DIVIDED)
                 for g in inverse.factors
             ]
             others = (*t.factors[:at], *t.factors[at + 1 :], *factors)
@@ -270,10 +270,7 @@ class _Raising:
 
 def _is_symbol(t: Term, k: int) -> bool:
     """Tell whether an operand is a symbol of an index."""
-    indices = [*t.out, *[a for f in t.factors for a in f.access]]
-    for b in t.brackets:
-        indices += (b.index, *b.access) if isinstance(b, Lookup) else (b.index,)
-    return any(s.operand == k for a in indices for s, _ in a.symbols)
+    return any(s.operand == k for a in t.indices for s, _ in a.symbols)
 
 
 def _with_symbol(t: Term, k: int, value: int) -> Term:
@@ -283,20 +280,13 @@ def _with_symbol(t: Term, k: int, value: int) -> Term:
         known = sum(c * min(max(value, s.low), s.high) for s, c in a.symbols if s.operand == k)
         return Affine(a.constant + known, a.variables, tuple([(s, c) for s, c in a.symbols if s.operand != k]))
 
-    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
-    brackets = [with_indices(b, index) for b in t.brackets]
-    return term(tuple(map(index, t.out)), t.sizes, factors, brackets, t.coefficient)
+    return t.with_indices(index)
 
 
 def _read(k: int, shape: tuple[int, ...]) -> Term:
     """Make the term that is operand k."""
     i = variables(shape)
     return term(i, shape, [Read(k, i)])
-
-
-def _at(a: Affine, access: Sequence[Affine]) -> Affine:
-    """Write an index of variables 0, 1, .. as one of what they are at an access."""
-    return sum([c * access[v] for v, c in a.variables], Affine(a.constant, (), a.symbols))
 
 
 def _with_factor(t: Term, at: int, f: Read) -> Term:

@@ -286,7 +286,7 @@ def _mask(k: Known) -> Any:
 def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
     """Drop the brackets of a term that compare the index of a case, if that index is not known."""
     kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
-    return t if len(kept) == len(t.brackets) else term(t.out, t.sizes, t.factors, kept, t.coefficient)
+    return t if len(kept) == len(t.brackets) else t.with_brackets(kept)
 
 
 def _are_cases(terms: Sequence[Term]) -> bool:

@@ -4,7 +4,7 @@ With y[O(v)] += c [p(v)] a[A(v)] b[B(v)] and b constant, ȧ is pushed by the sam
 accesses: ā[A(v)] += c [p(v)] ȳ[O(v)] b[B(v)]. Source: Bernstein et al. 2020, section 6.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp, transpose, vmap
@@ -16,7 +16,7 @@ from tapeless.tracer.jaxpr import Equation
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.elementwise import add, conj
 from tapeless.tracer.terms.affine import Access, Affine
-from tapeless.tracer.terms.term import Bracket, Lookup, Read, Sum, Term, Use, indices_of, looked_up, term, with_indices
+from tapeless.tracer.terms.term import Bracket, Lookup, Read, Sum, Term, Use, looked_up, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
 # ---- jvp -----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -
         return access if d is None else (*access[:d], example, *access[d:])
 
     symbols: dict[Any, Affine] = {}
-    for s in dict.fromkeys([s for a in _indices(t) for s, _ in a.symbols if dims[s.operand] is not None]):
+    for s in dict.fromkeys([s for a in t.indices for s, _ in a.symbols if dims[s.operand] is not None]):
         if args[s.operand] is vmap.positions() and s.low <= 0 and s.high >= size - 1:
             symbols[s] = example
             continue
@@ -135,14 +135,6 @@ def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -
         for b in brackets
     ]
     return term((example, *map(without_symbols, t.out)), sizes, factors, [*brackets, *more], t.coefficient)
-
-
-def _indices(t: Term) -> Iterator[Affine]:
-    yield from t.out
-    for f in t.factors:
-        yield from f.access
-    for b in t.brackets:
-        yield from indices_of(b)
 
 
 vmap.rules[ein_p] = _ein_vmap

@@ -18,7 +18,6 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives.contraction import Precisions, canonical_precision
 from tapeless.tracer.primitives.shape import full
-from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.printing import affine_text, read_text, term_text
 from tapeless.tracer.terms.solve import inside, is_inside, merged, solved
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term
@@ -202,7 +201,7 @@ def _check_dtypes(t: Term, avals: Sequence[ShapedArray], joint: Any) -> None:
         dtype = avals[k].dtype
         if not dtypes.is_integer(dtype) and not dtypes.is_bool(dtype):
             raise TypeError(f"ein: operand {k} of type {avals[k]} is looked up by {term_text(t)}: it must be integer.")
-    for s in {s.operand for a in _indices(t) for s, _ in a.symbols}:
+    for s in {s.operand for a in t.indices for s, _ in a.symbols}:
         if avals[s].shape:
             raise TypeError(f"ein: operand {s} of type {avals[s]} is a symbol in {term_text(t)}: it must be a scalar.")
     if not _is_number_of(t.coefficient, joint):
@@ -216,11 +215,6 @@ def _is_number_of(number: Any, dtype: Any) -> bool:
     if dtypes.is_integer(dtype):
         return isinstance(number, (int, np.integer))
     return dtypes.is_complex(dtype) or not isinstance(number, (complex, np.complexfloating))
-
-
-def _indices(t: Term) -> Access:
-    brackets = [a for b in t.brackets for a in ((b.index, *b.access) if isinstance(b, Lookup) else (b.index,))]
-    return (*t.out, *[a for f in t.factors for a in f.access], *brackets)
 
 
 def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> None:

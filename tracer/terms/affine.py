@@ -111,6 +111,10 @@ class Affine:
         rest = tuple([pair for pair in self.variables if pair[0] != v])
         return Affine(self.constant, rest, self.symbols) + k * value
 
+    def at(self, values: "Mapping[Variable, Affine] | Sequence[Affine]") -> "Affine":
+        """Substitute values for all variables at once."""
+        return sum([c * values[v] for v, c in self.variables], Affine(self.constant, (), self.symbols))
+
     def renamed(self, name: Callable[[Variable], Variable]) -> "Affine":
         """Rename every variable v to name(v); different ones stay different."""
         if len(self.variables) < 2:
@@ -128,14 +132,15 @@ class Affine:
 Access = tuple[Affine, ...]  # an index for each axis of an array
 
 
-def variables(sizes: Sequence[int], start: Variable = 0) -> tuple[Affine, ...]:
+def variables(sizes: Sequence[int], start: Variable = 0) -> Access:
     """Make variables with consecutive numbers, one for each size."""
-    return _numbered(start, len(sizes))
+    return indices(range(start, start + len(sizes)))
 
 
 @lru_cache(maxsize=256)
-def _numbered(start: Variable, n: int) -> Access:
-    return tuple([Affine(0, ((start + i, 1),)) for i in range(n)])
+def indices(order: tuple[Variable, ...] | range) -> Access:
+    """Make the indices that are these variables."""
+    return tuple([Affine(0, ((v, 1),)) for v in order])
 
 
 def symbol(operand: int, low: int, high: int) -> Affine:

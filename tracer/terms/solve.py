@@ -313,7 +313,7 @@ def inside(t: Term, shapes: Sequence[Sequence[int]], shape: Sequence[int]) -> Te
     for access, sizes in ((t.out, shape), *reads):
         for a, n in zip(access, sizes, strict=True):
             more += [NotNegative(index) for index in (a, n - 1 - a) if not _holds(index, t)]
-    return term(t.out, t.sizes, t.factors, (*t.brackets, *more), t.coefficient) if more else t
+    return t.with_brackets((*t.brackets, *more)) if more else t
 
 
 def is_inside(t: Term, a: Affine, n: int) -> bool:
@@ -325,7 +325,7 @@ def _holds(index: Affine, t: Term) -> bool:
     """Tell whether an index is known not to be negative where the brackets of a term hold."""
     if _least(index, t.brackets, t.sizes) >= 0:
         return True
-    return solved(term(t.out, t.sizes, t.factors, (*t.brackets, NotNegative(-index - 1)), t.coefficient)) is None
+    return solved(t.with_brackets((*t.brackets, NotNegative(-index - 1)))) is None
 
 
 MOST_BRACKETS = 3  # that a bound is a combination of
@@ -363,7 +363,7 @@ def composed(reader: Term, at: int, producer: Term) -> Term | None:
         raise ValueError(f"composed: factor {at} of {term_text(reader)} divides, which no term of a sum replaces.")
 
     def rename(a: Affine) -> Affine:
-        return Affine(a.constant, tuple([(v + n, c) for v, c in a.variables]), a.symbols)
+        return a.renamed(lambda v: v + n)
 
     meeting = [IsZero(a - rename(o)) for a, o in zip(f.access, producer.out, strict=True)]
     inner = [Read(g.operand, tuple(map(rename, g.access)), g.use) for g in producer.factors]
@@ -412,7 +412,7 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
     for t in terms:
         for b in t.brackets:
             if isinstance(b, Lookup) and b.limits and b.index.is_constant:
-                rest = term(t.out, t.sizes, t.factors, [x for x in t.brackets if x is not b], t.coefficient)
+                rest = t.with_brackets([x for x in t.brackets if x is not b])
                 choice = Lookup(Affine(b.limits[0]), b.operand, b.access, b.limits)
                 found = cases.setdefault((rest, choice), {})
                 found[b.index.constant] = t
@@ -427,7 +427,7 @@ def write_apart(a: Term, b: Term) -> bool:
     n = len(a.sizes)
 
     def rename(index: Affine) -> Affine:
-        return Affine(index.constant, tuple([(v + n, c) for v, c in index.variables]), index.symbols)
+        return index.renamed(lambda v: v + n)
 
     meeting = [IsZero(x - rename(y)) for x, y in zip(a.out, b.out)]
     brackets = [*meeting, *a.brackets, *[with_indices(bracket, rename) for bracket in b.brackets]]

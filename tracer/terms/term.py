@@ -87,6 +87,22 @@ class Term:
         """Return the term with coefficient 1."""
         return _interned(self.out, self.sizes, self.factors, self.brackets, 1)
 
+    @property
+    def indices(self) -> Access:
+        """List every index, of the result, of factors and of brackets."""
+        reads = [a for f in self.factors for a in f.access]
+        return (*self.out, *reads, *[a for b in self.brackets for a in indices_of(b)])
+
+    def with_indices(self, change: Callable[[Affine], Affine]) -> "Term":
+        """Change every index, over the same variables."""
+        factors = [f._replace(access=tuple(map(change, f.access))) for f in self.factors]
+        brackets = [with_indices(b, change) for b in self.brackets]
+        return term(tuple(map(change, self.out)), self.sizes, factors, brackets, self.coefficient)
+
+    def with_brackets(self, brackets: "Sequence[Bracket]") -> "Term":
+        """Put these brackets in the place of all."""
+        return term(self.out, self.sizes, self.factors, brackets, self.coefficient)
+
     def with_operands(self, number: Callable[[int], int]) -> "Term":
         """Renumber operand k as number(k)."""
         factors = [f._replace(operand=number(f.operand), access=_each(f.access, number)) for f in self.factors]
@@ -147,8 +163,7 @@ def is_case(bracket: Bracket) -> TypeGuard[Lookup]:
 @lru_cache(maxsize=4096)
 def looked_up(t: Term) -> frozenset[int]:
     """Find the operands that are positions, cases or symbols."""
-    indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
-    symbols = {s.operand for a in indices for s, _ in a.symbols}
+    symbols = {s.operand for a in t.indices for s, _ in a.symbols}
     return frozenset(symbols | {b.operand for b in t.brackets if isinstance(b, Lookup)})
 
 

@@ -184,7 +184,7 @@ def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...
     for piece in [q for p in pieces for q in _clipped(p, lookup.limits, shape)]:
         p = at_access(piece, lookup.access)
         same = () if p.value is None else (IsZero(lookup.index - p.value),)
-        after = solved(term(t.out, t.sizes, t.factors, (*others, *p.brackets, *same), t.coefficient))
+        after = solved(t.with_brackets((*others, *p.brackets, *same)))
         if after is not None:
             yield from [None] if p.value is None else without_lookups(after, operand, pieces, shape)
 
@@ -271,4 +271,4 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
 def _inside(t: Term, box: Box) -> Term | None:
     """A term where it writes into a box; None if it does not."""
     bounds = [b for a, (low, high) in zip(t.out, box) for b in (NotNegative(a - low), NotNegative(high - 1 - a))]
-    return solved(term(t.out, t.sizes, t.factors, (*t.brackets, *bounds), t.coefficient))
+    return solved(t.with_brackets((*t.brackets, *bounds)))

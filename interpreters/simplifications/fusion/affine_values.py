@@ -343,7 +343,7 @@ def _reads(row: IndexRow, shape: tuple[int, ...]) -> tuple[_Read, ...] | None:
         if placed is None:
             return None
         at, inside = placed
-        found.append((t.factors[0].operand, tuple([_at(a, at) for a in t.factors[0].access]), inside))
+        found.append((t.factors[0].operand, tuple([a.at(at) for a in t.factors[0].access]), inside))
     return tuple(found)
 
 
@@ -362,16 +362,10 @@ def _placed(t: Term, shape: tuple[int, ...]) -> tuple[dict[int, Affine], tuple[B
     return (place, tuple(inside)) if len(place) == len(t.sizes) else None
 
 
-def _at(a: Affine, values: dict[int, Affine]) -> Affine:
-    """An index with functions in the place of its variables, all at once."""
-    return sum([k * values[v] for v, k in a.variables], Affine(a.constant))
-
-
 def at_access(p: Piece, access: Access) -> Piece:
     """A piece as it is read at an access, over the variables of that."""
-    values = dict(enumerate(access))
-    brackets = [with_indices(b, lambda a: _at(a, values)) for b in p.brackets]
-    return Piece(None if p.value is None else _at(p.value, values), tuple(brackets))
+    brackets = [with_indices(b, lambda a: a.at(access)) for b in p.brackets]
+    return Piece(None if p.value is None else p.value.at(access), tuple(brackets))
 
 
 for _primitive in (s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p, s.concatenate_p, s.pad_p):

@@ -23,7 +23,7 @@ from tapeless.tracer.primitives.bits import and_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.primitives.reduction import reduce_and_p, reduce_sum_p
 from tapeless.tracer.primitives.shape import transpose_p
-from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.affine import Variable, indices
 from tapeless.tracer.terms.term import Read, term
 from tapeless.tracer.types import ShapedArray
 
@@ -112,15 +112,11 @@ def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
     sizes = {v: p.sizes[v] for v in _every(p)}
-    whole = term(_indices(order), sizes, [Read(k, _indices(f.order)) for k, f in enumerate(p.factors)])
+    whole = term(indices(order), sizes, [Read(k, indices(f.order)) for k, f in enumerate(p.factors)])
     aval = p.aval.update(shape=tuple([p.sizes[v] for v in order]))
     found = lowered(w, (whole,), lambda k: p.factors[k].value, aval, p.precision)
     assert found is not None
     return Indexed(found, order)
-
-
-def _indices(order: Order) -> tuple[Affine, ...]:
-    return tuple([Affine(0, ((v, 1),)) for v in order])
 
 
 def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:

@@ -83,8 +83,7 @@ def _chosen(eqn: Equation, terms: Sum, definition: Definition) -> Sum | None:
     brackets = brackets_where(mask, definition)
     if brackets is None:
         return None
-    t = terms[1]
-    return (term(t.out, t.sizes, t.factors, brackets, t.coefficient),)
+    return (terms[1].with_brackets(brackets),)
 
 
 def _is_zero(x: Atom, definition: Definition) -> bool:

@@ -18,7 +18,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
 from tapeless.tracer.terms.solve import composed
-from tapeless.tracer.terms.term import Read, Term, looked_up, term, variables_of, with_indices
+from tapeless.tracer.terms.term import Read, Term, looked_up, term, variables_of
 
 
 class View(NamedTuple):
@@ -99,11 +99,7 @@ def with_view(t: Term, view: View, shape: Shape) -> Sequence[PartTerm] | None:
 
 def _at(a: Affine, values: Mapping[Variable, Affine], sizes: Sequence[int]) -> Affine:
     """An index with others in the place of its variables, those of one value left out."""
-    found = Affine(a.constant, (), a.symbols)
-    for v, c in a.variables:
-        found += c * values[v]
-    if all(sizes[v] != 1 for v, _ in found.variables):
-        return found
+    found = a.at(values)
     return Affine(found.constant, tuple([p for p in found.variables if sizes[p[0]] != 1]), found.symbols)
 
 
@@ -144,9 +140,7 @@ class Starts:
                 [c * self._start(eqn.invars[s.operand], s) for s, c in a.symbols], Affine(a.constant, a.variables)
             )
 
-        factors = [f._replace(access=tuple(map(at, f.access))) for f in t.factors]
-        brackets = [with_indices(b, at) for b in t.brackets]
-        return term(tuple(map(at, t.out)), t.sizes, factors, brackets, t.coefficient)
+        return t.with_indices(at)
 
     def _start(self, x: Atom, s: Symbol) -> Affine:
         if type(x) is Literal:
