@@ -29,6 +29,7 @@ from tapeless.tracer.incoming import exact
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carried
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import linear_results, mark_linear
+from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
@@ -221,6 +222,13 @@ def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
     """A value of this type whose elements are all one number."""
     scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
+
+
+def typed(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
+    """A value in the dtype and weakness of a type."""
+    if x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type:
+        return x
+    return w.write(convert_element_type_p, x, dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:

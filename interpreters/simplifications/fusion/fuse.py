@@ -21,11 +21,10 @@ from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of, cost_of_exact
 from tapeless.interpreters.simplifications.fusion.promising import roots
 from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, may_compose, statement
-from tapeless.interpreters.simplify import Writer, filled
+from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
 from tapeless.tracer.primitives.ein import ein_p, operands_of, reduced
-from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term
 from tapeless.tracer.types import ShapedArray
@@ -253,7 +252,7 @@ def _exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedAr
     first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first that is converted
     converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
     numbers = sorted({k for t in converted for k in operands_of(t)})
-    given = [atoms(k) if k < first else _converted(w, atoms(k - first), aval) for k in numbers]
+    given = [atoms(k) if k < first else typed(w, atoms(k - first), aval.update(weak_type=False)) for k in numbers]
     found = reduced(
         [t.with_operands(numbers.index) for t in converted], [x.aval for x in given], aval.shape, aval.dtype
     )
@@ -267,10 +266,6 @@ def _with_factors(t: Term, number: Callable[[int], int]) -> Term:
     """Renumber the operands of factors alone."""
     factors = [f._replace(operand=number(f.operand)) for f in t.factors]
     return term(t.out, t.sizes, factors, t.brackets, t.coefficient)
-
-
-def _converted(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
-    return w.write(convert_element_type_p, x, dtype=aval.dtype, weak_type=False)
 
 
 class _Queue:

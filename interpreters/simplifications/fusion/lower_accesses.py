@@ -14,11 +14,13 @@ from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axe
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, viewed
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
 from tapeless.interpreters.simplify import Writer, literal
-from tapeless.interpreters.transpose import transpose_jaxpr
+from tapeless.interpreters.transpose import backward
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Var
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
 from tapeless.tracer.primitives.indexing import GatherScatterMode, dynamic_slice_p, gather_p
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
 from tapeless.tracer.terms.term import variables_of
 
@@ -173,9 +175,14 @@ class Accesses:
         reading = Writer(Jaxpr([source], [], [source], "read"))
         found, axes = Accesses(reading, self._sizes, value, GatherScatterMode.FILL_OR_DROP).read(source, access)
         read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
-        writing, _ = transpose_jaxpr(read, (True,))
-        x = arranged(self._w, x, order, axes, self._sizes)
-        return self._w.inlined(writing, [*map(self._value, symbols), x])[0]
+        avals = [v.aval for v in (found, *symbols.values())]
+        writing, _ = trace_to_jaxpr(lambda ct, *symbols: backward(read, symbols, [ct]), avals)
+        same = tuple(
+            [d for d, v in enumerate(order) if v not in axes]
+        )  # all of whose elements are written at one place
+        x = self._w.write(reduce_sum_p, x, axes=same) if same else x
+        x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
+        return self._w.inlined(writing, [x, *map(self._value, symbols)])[0]
 
 
 def _variables(access: Access) -> Order:

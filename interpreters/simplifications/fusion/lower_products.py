@@ -12,21 +12,22 @@ from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
 
-from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged
+from tapeless.interpreters.simplifications.fusion.plan import Tree, ordered
 from tapeless.interpreters.simplifications.fusion.steps import Labels
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.bits import and_p
+from tapeless.tracer.primitives.contraction import Precision, dot_general_p
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
 from tapeless.tracer.primitives.reduction import reduce_and_p, reduce_sum_p
 from tapeless.tracer.primitives.shape import transpose_p
-from tapeless.tracer.terms.affine import Variable, indices
-from tapeless.tracer.terms.term import Read, term
+from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.types import ShapedArray
 
+_FULL = Precision.HIGHEST, Precision.HIGHEST
 MOST = 4  # elements of a whole product for each of what it is made of
 
 
@@ -42,25 +43,29 @@ class Indexed(NamedTuple):
 
 
 class MaskedProduct(NamedTuple):
-    """The sum of products of factors, where all masks are true, over all variables but those of the result."""
+    """The sum of products of factors, where all masks are true, over all variables but those of the result.
+
+    exact: nothing is evaluated where masks are false. Else each mask is of variables of a factor, or of the result.
+    """
 
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
     masks: tuple[Indexed, ...]  # of booleans
     kept: Order
     sizes: Sequence[int]
     aval: ShapedArray  # of a scalar of the result
-    precision: Any
+    precision: Any  # that of contractions, None for the full one
+    exact: bool
 
 
 def summed(w: Writer, p: MaskedProduct) -> Indexed:
     """Write the sum: with an axis for each variable of the result that something has."""
     kept = frozenset(p.kept)
-    late = tuple([m for m in p.masks if m.labels <= kept])
-    early = p._replace(masks=tuple([m for m in p.masks if not m.labels <= kept]))
-    found = _chosen_early(w, early) if early.masks else _contracted(w, p)
+    late = [m for m in p.masks if (m.labels <= kept if p.exact else not any(m.labels <= f.labels for f in p.factors))]
+    early = p._replace(masks=tuple([m for m in p.masks if m not in late]))
+    found = _chosen_early(w, early) if early.masks and p.exact else _in_factors(w, early)
     for mask in late:
         order = tuple([v for v in p.kept if v in found.labels | mask.labels])
-        found = Indexed(_where(w, _arranged(w, mask, order, p.sizes), _arranged(w, found, order, p.sizes)), order)
+        found = Indexed(chosen(w, _arranged(w, mask, order, p.sizes), _arranged(w, found, order, p.sizes)), order)
     return found
 
 
@@ -68,7 +73,7 @@ def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
     order = _result_order(p)
     exposed = [f for f in p.factors if any(not m.labels <= f.labels for m in p.masks)]
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
-        return Indexed(_in_factors(w, p).value, order)
+        return _in_factors(w, p)
     parts = sum(_size(x.labels, p.sizes) for x in (*p.factors, *p.masks)) + _size(order, p.sizes)
     if _size(_every(p), p.sizes) <= MOST * parts:
         return Indexed(_whole(w, p), order)
@@ -93,14 +98,9 @@ def _arranged(w: Writer, x: Indexed, order: Order, sizes: Sequence[int]) -> Atom
     return arranged(w, x.value, x.order, order, sizes)
 
 
-def _where(w: Writer, mask: Atom, x: Atom) -> Atom:
-    return w.write(e.select_n_p, mask, filled(w, 0, x.aval), x)
-
-
-def _of_dtype(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
-    if x.aval.dtype == aval.dtype and not x.aval.weak_type:
-        return x
-    return w.write(e.convert_element_type_p, x, dtype=aval.dtype, weak_type=False)
+def chosen(w: Writer, mask: Atom, x: Atom) -> Atom:
+    """Write a value where a mask of its shape holds, else 0."""
+    return w.write(e.select_n_p, mask, literal(0, x.aval), x)
 
 
 # ---- contractions --------------------------------------------------------------------------------------------
@@ -108,27 +108,78 @@ def _of_dtype(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
 
 def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
     """The product without masks, in the order that is cheapest."""
-    order = _result_order(p)
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
-    sizes = {v: p.sizes[v] for v in _every(p)}
-    whole = term(indices(order), sizes, [Read(k, indices(f.order)) for k, f in enumerate(p.factors)])
-    aval = p.aval.update(shape=tuple([p.sizes[v] for v in order]))
-    found = lowered(w, (whole,), lambda k: p.factors[k].value, aval, p.precision)
-    assert found is not None
-    return Indexed(found, order)
+    tree, _ = ordered([f.labels for f in p.factors], frozenset(p.kept), p.sizes)
+    return _Contraction(w, p).joined(tree, frozenset(p.kept))
+
+
+class _Contraction:
+    """The operations that multiply and sum factors, by a tree of them."""
+
+    def __init__(self, w: Writer, p: MaskedProduct) -> None:
+        self._w, self._factors, self._wanted, self._sizes = w, p.factors, p.kept, p.sizes
+        self._precision = p.precision or _FULL
+
+    def joined(self, tree: Tree, needed: Labels) -> Indexed:
+        """Write the product of the factors of a tree, summed over what is not needed outside."""
+        if isinstance(tree, int):
+            return self._summed(self._factors[tree], needed)
+        of_a, of_b = self._labels(tree[0]), self._labels(tree[1])
+        a, b = self.joined(tree[0], needed | of_b), self.joined(tree[1], needed | of_a)
+        over = [v for v in a.order if v in b.order and v not in needed]
+        return self._contracted(a, b, over) if over else self._multiplied(a, b)
+
+    def _labels(self, tree: Tree) -> Labels:
+        if isinstance(tree, int):
+            return self._factors[tree].labels
+        return self._labels(tree[0]) | self._labels(tree[1])
+
+    def _summed(self, x: Indexed, needed: Labels) -> Indexed:
+        axes = tuple([d for d, v in enumerate(x.order) if v not in needed])
+        if not axes:
+            return x
+        return Indexed(self._w.write(reduce_sum_p, x.value, axes=axes), tuple([v for v in x.order if v in needed]))
+
+    def _contracted(self, a: Indexed, b: Indexed, over: Sequence[Variable]) -> Indexed:
+        (x, of_x), (y, of_y) = (b, a) if self._is_behind(a.order, b.order) else (a, b)
+        batch = [v for v in of_x if v in of_y and v not in over]
+        gone = {*over, *batch}
+        order = (*batch, *[v for v in of_x if v not in gone], *[v for v in of_y if v not in gone])
+        dims = tuple([tuple([tuple([own.index(v) for v in some]) for own in (of_x, of_y)]) for some in (over, batch)])
+        params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
+        return Indexed(self._w.write(dot_general_p, x, y, **params), order)
+
+    def _is_behind(self, order: Order, other: Order) -> bool:
+        """Tell whether the result has variables of `other` alone before those of `order` alone."""
+        first, second = [[self._wanted.index(v) for v in p if v in self._wanted and v not in q]
+                         for p, q in ((order, other), (other, order))]  # fmt: skip
+        return bool(first) and bool(second) and min(second) < min(first)
+
+    def _multiplied(self, a: Indexed, b: Indexed) -> Indexed:
+        every = a.labels | b.labels
+        first = a.order if len(a.order) >= len(b.order) else b.order
+        known = [v for v in self._wanted if v in every]
+        order = first if len(first) == len(every) else (*known, *sorted(every.difference(known)))
+        x, y = [_arranged(self._w, z, order, self._sizes) if z.order else z.value for z in (a, b)]
+        return Indexed(self._w.write(e.mul_p, x, y), order)
 
 
 def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
-    """Masks as choices in the factors that have their variables, those that no factor has as factors."""
+    """Masks as choices in the factors that have their variables, those that no factor has as factors.
+
+    If it is not exact, in the least factor alone, of which there is one.
+    """
     factors = list(p.factors)
     for mask in p.masks:
         having = [k for k, f in enumerate(factors) if mask.labels <= f.labels]
+        if not p.exact:
+            having = [min(having, key=lambda k: _size(factors[k].order, p.sizes))]
         for k in having:
             f = factors[k]
-            factors[k] = Indexed(_where(w, _arranged(w, mask, f.order, p.sizes), f.value), f.order)
+            factors[k] = Indexed(chosen(w, _arranged(w, mask, f.order, p.sizes), f.value), f.order)
         if not having:
-            factors.append(Indexed(_of_dtype(w, mask.value, p.aval), mask.order))
+            factors.append(Indexed(typed(w, mask.value, p.aval), mask.order))
     return _contracted(w, p._replace(factors=tuple(factors), masks=()))
 
 
@@ -143,9 +194,9 @@ def _whole(w: Writer, p: MaskedProduct) -> Atom:
     factors = [_arranged(w, f, order, p.sizes) for f in p.factors or (one,)]
     masks = [_arranged(w, m, order, p.sizes) for m in p.masks]
     products = reduce(lambda x, y: w.write(e.mul_p, x, y), factors)
-    chosen = _where(w, reduce(lambda x, y: w.write(and_p, x, y), masks), products)
+    found = chosen(w, reduce(lambda x, y: w.write(and_p, x, y), masks), products)
     axes = tuple(range(len(kept), len(order)))
-    return w.write(reduce_sum_p, chosen, axes=axes) if axes else chosen
+    return w.write(reduce_sum_p, found, axes=axes) if axes else found
 
 
 def _if_finite(w: Writer, p: MaskedProduct, exposed: Sequence[Indexed]) -> Atom:
@@ -153,7 +204,8 @@ def _if_finite(w: Writer, p: MaskedProduct, exposed: Sequence[Indexed]) -> Atom:
     finite = reduce(lambda x, y: w.write(and_p, x, y), [_all_finite(w, f.value) for f in exposed])
     operands = tuple([x.value for x in (*p.factors, *p.masks)])
     slow = _program(p, operands, lambda inner, q: _one_by_one(inner, q))
-    fast = _program(p, operands, lambda inner, q: _in_factors(inner, q).value)
+    order = _result_order(p)
+    fast = _program(p, operands, lambda inner, q: _arranged(inner, _in_factors(inner, q), order, q.sizes))
     return _applied(w, cond_p, (finite, *operands), {"branches": (slow, fast)}, fast.out_avals[0])
 
 

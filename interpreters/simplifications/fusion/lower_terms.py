@@ -1,51 +1,69 @@
-"""Lowering of sums of terms to library primitives: views of factors, contractions in the planned order, masks, places.
+"""Lowering of sums of terms to library primitives.
 
-Search terms: code generation of tensor comprehensions. A view is a slice, a reverse, a reshape and a diagonal; a place
-is a transpose, a broadcast, a reshape and a pad; a bracket is a choice by a comparison of iotas; a factor that two
-others do not need any more is contracted by `dot_general`.
+Search terms: code generation of tensor comprehensions, sparse tensor compiler. Each term, in this order: its factors
+are read, with an axis for each variable (`lower_accesses.py`); brackets become masks over the variables that they have,
+but for index arrays, which are gathers and scatters, and `[i >= j]` with j in one factor, which is a cumulative sum
+(`steps.py`); the factors are contracted where the masks hold (`lower_products.py`); the result is written in its place.
+Terms that tile the result are joined, others added.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapeless.interpreters.simplifications.constants import count
 from tapeless.interpreters.simplifications.fusion import lower_steps
-from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed, viewed
-from tapeless.interpreters.simplifications.fusion.plan import Plan, Tree, planned
-from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels
+from tapeless.interpreters.simplifications.fusion.bands import result_variables
+from tapeless.interpreters.simplifications.fusion.lower_accesses import Accesses
+from tapeless.interpreters.simplifications.fusion.lower_products import Indexed, MaskedProduct, chosen, summed
+from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed
+from tapeless.interpreters.simplifications.fusion.plan import placed_axes
+from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels, RunningSum, TermSteps, steps_of
 from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling
-from tapeless.interpreters.simplifications.index_arrays import where
-from tapeless.interpreters.simplify import Writer, filled, literal
+from tapeless.interpreters.simplifications.index_arrays import WIDE, index_array, where
+from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom
+from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
-from tapeless.tracer.primitives.contraction import Precision, dot_general_p
-from tapeless.tracer.primitives.reduction import reduce_sum_p
-from tapeless.tracer.terms.affine import Variable
-from tapeless.tracer.terms.term import Bracket, Coefficient, Lookup, Sum, Term
+from tapeless.tracer.terms.affine import Affine, Symbol, indices
+from tapeless.tracer.terms.term import (
+    Bracket,
+    Coefficient,
+    IsZero,
+    Lookup,
+    NotNegative,
+    Read,
+    Sum,
+    Term,
+    Use,
+    is_case,
+    variables_of,
+)
 from tapeless.tracer.types import ShapedArray
 
-_FULL = Precision.HIGHEST, Precision.HIGHEST
 
-
-def lowered(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom | None:
+def lowered(
+    w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool = False
+) -> Atom | None:
     """Write the sum of terms as an array of type `aval`; None if a factor in front is no number of its dtype.
 
     Args:
       atoms: the value of each operand.
       precision: that of contractions, None for the full one.
+      exact: no product is evaluated where its brackets fail. Else `plan.planned` has to know the terms.
     """
     if not terms:
         return filled(w, 0, aval)
-    lowerings = [_Lowering(w, t, atoms, aval, precision or _FULL) for t in terms]
+    lowerings = [_TermLowering(w, t, atoms, aval, precision, exact) for t in terms]
     whole = tuple([(0, n) for n in aval.shape])
-    return _typed(w, _tiled(w, tiling([each.box for each in lowerings]), whole, lowerings, aval), aval)
+    found = _tiled(w, tiling([each.box for each in lowerings]), whole, lowerings, aval)
+    return None if found is None else typed(w, found, aval)
 
 
-def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_Lowering]", aval: ShapedArray) -> Atom | None:
+def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowering]", aval: ShapedArray) -> Atom | None:
     """The value of tiles in a box, zeros around."""
     if isinstance(tiles, Tile):
         if not tiles.terms:
@@ -60,7 +78,7 @@ def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_Lowering]",
     return _within(w, w.write(s.concatenate_p, *parts, dimension=tiles.axis), tiles.box, box)
 
 
-def _added(w: Writer, lowerings: "Sequence[_Lowering]", inner: Box, box: Box) -> Atom | None:
+def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box) -> Atom | None:
     """The sum of terms, added in the box around all of them; those with a minus are subtracted, not negated."""
     ordered = sorted(lowerings, key=lambda each: each.is_negative)
     if len(ordered) == 1:
@@ -81,158 +99,279 @@ def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
     return padded(w, x, config, literal(0, x.aval))
 
 
-def _typed(w: Writer, x: Atom | None, aval: ShapedArray) -> Atom | None:
-    """A value in a dtype and weakness."""
-    if x is None or (x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type):
-        return x
-    return w.write(e.convert_element_type_p, x, dtype=aval.dtype, weak_type=aval.weak_type)
-
-
-class _Lowering:
+class _TermLowering:
     """The operations of one term."""
 
     def __init__(
-        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: tuple[Any, Any]
+        self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool
     ) -> None:
-        self._w, self._aval, self._precision = w, aval, precision
-        given = [atoms(f.operand) for f in t.factors]
-        self._looked_up = [atoms(b.operand) for b in t.brackets if isinstance(b, Lookup)]
-        plan = planned(t, tuple([x.aval.shape for x in (*given, *self._looked_up)]), aval.shape)
-        if plan is None:
-            raise ValueError(f"lowered: no operations are known for {t}.")
-        self._plan: Plan = plan
-        self._wanted: Order = tuple([d.variable for a in plan.out for d in a.digits])
-        self._coefficient = t.coefficient
-        self._given, self._factors = given, list[tuple[Atom, Order]]()
+        self._w, self._term, self._atoms, self._aval = w, t, atoms, aval
+        self._precision, self._exact, self._scalar = precision, exact, aval.update(shape=())
+        self._symbols: dict[Symbol, Atom] = {}
+        place = placed_axes(t, aval.shape)
+        self._accesses = Accesses(w, place.sizes, self._symbol)
+        self._place = place if self._accesses.is_place(t.out, aval.shape) else None
+        self._wanted: Order = tuple([d.variable for a in place.out or () for d in a.digits])
+        self.sizes: Sequence[int] = place.sizes
+        self.kept: Labels = result_variables(t)
 
     @property
     def is_negative(self) -> bool:
         """Tell whether the number in front is, or its real part."""
-        return np.real(self._coefficient) < 0
+        return np.real(self._term.coefficient) < 0
 
     @property
     def box(self) -> Box:
         """The box that the term writes into."""
-        return tuple([(a.start, a.stop) for a in self._plan.out])
+        if self._place is None:
+            return tuple([(0, n) for n in self._aval.shape])
+        return tuple([(a.start, a.stop) for a in self._place.out or ()])
 
     def result(self, sign: int, box: Box) -> Atom | None:
-        """The value of the term times 1 or -1, in a box with what it writes."""
-        coefficient = self._coefficient * sign
-        self._factors = [self._read(k, x) for k, x in enumerate(self._given)]
-        has_number = self._scale(coefficient) if self._factors else self._begin_with(coefficient)
-        return self._put(*self._joined(self._plan.tree, self._plan.steps.kept), box) if has_number else None
+        """Write the term times 1 or -1, in a box with what it writes; None if its number is none of the dtype."""
+        found, t = self._summed(self._term.coefficient * sign), self._term
+        if found is None:
+            return None
+        if self._place is None:
+            return self._accesses.written(*found, t.out, self._aval.shape)
+        x = self.arranged(found, self._wanted)
+        for b in self._place.brackets:
+            x = chosen(self._w, where(self._w, b, self._wanted, x.aval.shape), x)
+        return placed(self._w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
 
-    def _begin_with(self, coefficient: Coefficient) -> bool:
-        """Take a number, which may be true, complex or nan, for the only factor; whether the dtype has it."""
-        number: Atom | None = count(self._w, coefficient, self._aval)
-        if not dtypes.is_integer(self._aval.dtype):
-            with np.errstate(over="ignore"):
-                found = literal(coefficient, self._aval)
-            is_nan = coefficient != coefficient
-            number = found if is_nan or complex(found.value) == coefficient else None
-        self._factors += [] if number is None else [(number, ())]
-        return number is not None
+    def _summed(self, coefficient: Coefficient) -> Indexed | None:
+        factors, masks = self._factors(), self._masks()
+        lookups = [self._looked_up(b) for b in self._term.brackets if isinstance(b, Lookup) and not is_case(b)]
+        inequalities = [b for b in self._term.brackets if isinstance(b, NotNegative)]
+        choice = _StepChoice(self, factors, masks, lookups, inequalities)
+        steps = choice.steps
+        factors = [self._stepped(x, own, choice) for x, own in zip(choice.factors, steps.factors)]
+        masks = [self._stepped(x, own, choice) for x, own in zip(choice.masks, steps.factors[len(factors) :])]
+        scaled = self._scaled(factors, coefficient)
+        if scaled is None:
+            return None
+        kept = [v for v in self._wanted if v in steps.kept]
+        kept = (*kept, *sorted(steps.kept.difference(kept)))
+        p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._exact)
+        found = summed(self._w, p)
+        return found if steps.scatter is None else self._scattered(found, steps.scatter, choice)
 
-    def _scale(self, coefficient: Coefficient) -> bool:
-        """Multiply the least factor by a number; whether the dtype has the number."""
-        if coefficient == 1:
-            return True
-        k = min(range(len(self._factors)), key=lambda k: self._factors[k][0].aval.size)
-        x, order = self._factors[k]
-        if coefficient == -1:
-            self._factors[k] = self._w.write(e.neg_p, x), order
-            return True
-        number = count(self._w, coefficient, self._aval)
-        if number is not None:
-            self._factors[k] = self._w.write(e.mul_p, number, x), order
-        return number is not None
+    @property
+    def w(self) -> Writer:
+        return self._w
 
     # factors
 
-    def _read(self, k: int, x: Atom) -> tuple[Atom, Order]:
-        """A factor as it is read, with an axis for each of its variables."""
-        x = _typed(self._w, x, self._aval) if x.aval.dtype != self._aval.dtype else x  # type: ignore[assignment]
-        x, order = viewed(self._w, x, self._plan.factors[k], self._plan.sizes)
-        for step in self._plan.steps.factors[k]:
-            if isinstance(step, Indexing):
-                x, order = lower_steps.gathered(self._w, x, order, step, self._positions(step))
-            else:
-                x, order = lower_steps.running(self._w, x, order, step, self._plan.sizes[step.upto])
-        for mask in self._plan.masks:
-            x = self._masked(x, order, mask.bracket) if mask.factor == k else x
-        return x, order
+    def _symbol(self, s: Symbol) -> Atom:
+        """The integer scalar that a symbol is."""
+        if s not in self._symbols:
+            x = lower_steps.wide(self._w, self._atoms(s.operand))
+            self._symbols[s] = self._clamped(x, (s.low, s.high))
+        return self._symbols[s]
 
-    def _positions(self, step: Indexing) -> list[Atom]:
-        """The positions of a step, over its variables."""
-        sizes = self._plan.sizes
-        found = [viewed(self._w, self._looked_up[p.number], p.axes, sizes) for p in step.positions]
-        return [self._arranged(x, order, step.order) for x, order in found]
+    def _clamped(self, x: Atom, limits: tuple[int, int]) -> Atom:
+        low, high = [literal(n, x.aval) for n in limits]
+        return self._w.write(e.clamp_p, low, x, high)
 
-    def _masked(self, x: Atom, order: Order, bracket: Bracket) -> Atom:
-        """A value where a bracket holds, else 0."""
-        holds = where(self._w, bracket, order, x.aval.shape)
-        return self._w.write(e.select_n_p, holds, literal(0, x.aval), x)
+    def _factors(self) -> list[Indexed]:
+        reads = self._term.factors
+        found = [self._factor(f) for f in reads if f.use is not Use.DIVIDED]
+        for f in reads:
+            if f.use is Use.DIVIDED:
+                found = self._divided(found, self._factor(f))
+        return found
 
-    # products
+    def _factor(self, f: Read) -> Indexed:
+        x = self._atoms(f.operand)
+        if x.aval.dtype != self._aval.dtype or (self._exact and x.aval.weak_type):
+            x = typed(self._w, x, self._aval)
+        x = self._w.write(e.conj_p, x) if f.use is Use.CONJUGATED and dtypes.is_complex(x.aval.dtype) else x
+        return Indexed(*self._accesses.read(x, f.access))
 
-    def _joined(self, tree: Tree, needed: Labels) -> tuple[Atom, Order]:
-        """The product of the factors of a tree, summed over what is not needed outside."""
-        if isinstance(tree, int):
-            return self._summed(*self._factors[tree], needed)
-        of_a, of_b = self._labels(tree[0]), self._labels(tree[1])
-        a, b = self._joined(tree[0], needed | of_b), self._joined(tree[1], needed | of_a)
-        over = [v for v in a[1] if v in b[1] and v not in needed]
-        return self._contracted(a, b, over) if over else self._multiplied(a, b)
+    def _divided(self, factors: list[Indexed], y: Indexed) -> list[Indexed]:
+        """Divide a factor that has all variables of the divisor, or else one that has no others, or 1."""
+        above = [k for k, x in enumerate(factors) if x.labels >= y.labels]
+        below = [k for k, x in enumerate(factors) if x.labels <= y.labels]
+        k = min(above, key=lambda k: factors[k].value.aval.size) if above else below[0] if below else None
+        x = Indexed(literal(1, self._scalar), ()) if k is None else factors[k]
+        order = x.order if above else y.order
+        quotient = Indexed(self._w.write(e.div_p, self.arranged(x, order), self.arranged(y, order)), order)
+        return [quotient, *[x for n, x in enumerate(factors) if n != k]]
 
-    def _labels(self, tree: Tree) -> Labels:
-        if isinstance(tree, int):
-            return frozenset(self._factors[tree][1])
-        return self._labels(tree[0]) | self._labels(tree[1])
+    def arranged(self, x: Indexed, order: Order) -> Atom:
+        """Give a value an axis for each of these variables."""
+        return arranged(self._w, x.value, x.order, order, self.sizes)
 
-    def _summed(self, x: Atom, order: Order, needed: Labels) -> tuple[Atom, Order]:
-        axes = tuple([d for d, v in enumerate(order) if v not in needed])
-        if not axes:
-            return x, order
-        return self._w.write(reduce_sum_p, x, axes=axes), tuple([v for v in order if v in needed])
-
-    def _contracted(self, a: tuple[Atom, Order], b: tuple[Atom, Order], over: Sequence[Variable]) -> tuple[Atom, Order]:
-        (x, of_x), (y, of_y) = (b, a) if self._is_behind(a[1], b[1]) else (a, b)
-        batch = [v for v in of_x if v in of_y and v not in over]
-        gone = {*over, *batch}
-        order = (*batch, *[v for v in of_x if v not in gone], *[v for v in of_y if v not in gone])
-        dims = tuple([tuple([tuple([own.index(v) for v in some]) for own in (of_x, of_y)]) for some in (over, batch)])
-        params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
-        return self._w.write(dot_general_p, x, y, **params), order
-
-    def _is_behind(self, order: Order, other: Order) -> bool:
-        """Tell whether the result has variables of `other` alone before those of `order` alone."""
-        first, second = [[self._wanted.index(v) for v in p if v in self._wanted and v not in q]
-                         for p, q in ((order, other), (other, order))]  # fmt: skip
-        return bool(first) and bool(second) and min(second) < min(first)
-
-    def _multiplied(self, a: tuple[Atom, Order], b: tuple[Atom, Order]) -> tuple[Atom, Order]:
-        (x, of_x), (y, of_y) = a, b
-        every = {*of_x, *of_y}
-        first = of_x if len(of_x) >= len(of_y) else of_y
-        known = [v for v in self._wanted if v in every]
-        order = first if len(first) == len(every) else (*known, *sorted(every.difference(known)))
-        x, y = [self._arranged(z, own, order) if own else z for z, own in ((x, of_x), (y, of_y))]
-        return self._w.write(e.mul_p, x, y), order
-
-    # the place
-
-    def _put(self, x: Atom, order: Order, box: Box) -> Atom:
-        """A value in its place in a box of the result, zeros around."""
-        scatter = self._plan.steps.scatter
-        if scatter is not None:
-            x = self._arranged(x, order, lower_steps.windows(self._wanted, scatter))
-            zeros = filled(self._w, 0, x.aval.update(shape=tuple([self._plan.sizes[v] for v in self._wanted])))
-            x = lower_steps.scattered(self._w, x, zeros, self._wanted, scatter, self._positions(scatter))
+    def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed] | None:
+        """Multiply the least factor by a number, or let the number be one; None if the dtype has no such number."""
+        if coefficient == 1:
+            return factors
+        k = min(range(len(factors)), key=lambda k: factors[k].value.aval.size, default=None)
+        if k is not None and coefficient == -1:
+            scaled = self._w.write(e.neg_p, factors[k].value)
         else:
-            x = self._arranged(x, order, self._wanted)
-        for mask in self._plan.masks:
-            x = self._masked(x, self._wanted, mask.bracket) if mask.factor is None else x
-        return placed(self._w, x, self._plan.out, self._plan.sizes, box, literal(0, x.aval))
+            number = self._number(coefficient, alone=k is None)
+            if number is None or k is None:
+                return None if number is None else [Indexed(number, ())]
+            scaled = self._w.write(e.mul_p, number, factors[k].value)
+        return [*factors[:k], Indexed(scaled, factors[k].order), *factors[k + 1 :]]
 
-    def _arranged(self, x: Atom, order: Order, wanted: Order) -> Atom:
-        return arranged(self._w, x, order, wanted, self._plan.sizes)
+    def _number(self, coefficient: Coefficient, alone: bool) -> Atom | None:
+        """A number of the dtype; None if that rounds it, or if what it multiplies may be infinite and complex."""
+        if dtypes.is_integer(self._aval.dtype) or not (self._exact or alone):
+            return count(self._w, coefficient, self._scalar)
+        with np.errstate(over="ignore"):
+            found = literal(coefficient, self._scalar)
+        is_nan = coefficient != coefficient
+        return found if self._exact or is_nan or complex(found.value) == coefficient else None
+
+    # brackets
+
+    def _masks(self) -> list[Indexed]:
+        """Masks of equalities and of cases."""
+        brackets = [b for b in self._term.brackets if isinstance(b, IsZero) or is_case(b)]
+        return [self._case(b) if isinstance(b, Lookup) else self.mask(b) for b in brackets]
+
+    def mask(self, b: Bracket) -> Indexed:
+        """Compare indices: with an axis for each variable that a bracket has."""
+        order = tuple(variables_of(b.index))
+        return Indexed(where(self._w, b, order, tuple([self.sizes[v] for v in order]), self._symbol), order)
+
+    def _case(self, b: Lookup) -> Indexed:
+        x, case = self._atoms(b.operand), b.index.constant
+        if dtypes.is_bool(x.aval.dtype) and case in (0, 1) and b.limits in (None, (0, 1)):
+            x = x if case else self._w.write(bits.not_p, x)
+        else:
+            x = lower_steps.wide(self._w, x)
+            x = x if b.limits is None else self._clamped(x, b.limits)
+            x = self._w.write(e.eq_p, x, filled(self._w, case, x.aval))
+        return Indexed(*self._accesses.read(x, b.access))
+
+    def _looked_up(self, b: Lookup) -> "_LookedUpIndex":
+        return _LookedUpIndex(b.index, Indexed(*self._accesses.read(self._atoms(b.operand), b.access)), b.limits)
+
+    def clamped(self, found: "_LookedUpIndex") -> Indexed:
+        """Write what was looked up within its limits."""
+        x = lower_steps.wide(self._w, found.value.value)
+        return found.value._replace(value=x if found.limits is None else self._clamped(x, found.limits))
+
+    def equal(self, found: "_LookedUpIndex") -> Indexed:
+        """Compare an index with what was looked up."""
+        x, own = self.clamped(found), tuple(variables_of(found.place))
+        order = (*x.order, *[v for v in own if v not in x.labels])
+        shape = tuple([self.sizes[v] for v in order])
+        index = index_array(self._w, found.place, order, shape, WIDE, self._symbol)
+        return Indexed(self._w.write(e.eq_p, index, self.arranged(x, order)), order)
+
+    def between(self, x: Indexed, low: int, high: int) -> Indexed:
+        """Compare positions with the least and the greatest that there may be."""
+        aval = x.value.aval
+        above = self._w.write(e.ge_p, x.value, filled(self._w, low, aval))
+        below = self._w.write(e.le_p, x.value, filled(self._w, high, aval))
+        return Indexed(self._w.write(bits.and_p, above, below), x.order)
+
+    # steps
+
+    def _stepped(self, x: Indexed, steps: Sequence[Any], choice: "_StepChoice") -> Indexed:
+        for step in steps:
+            if isinstance(step, Indexing):
+                found = lower_steps.gathered(self._w, *x, step, self._positions(step, choice))
+            else:
+                found = lower_steps.running(self._w, *x, step, self.sizes[step.upto])
+            x = Indexed(*found)
+        return x
+
+    def _positions(self, step: Indexing, choice: "_StepChoice") -> list[Atom]:
+        return [self.arranged(choice.positions[p.number], step.order) for p in step.positions]
+
+    def _scattered(self, x: Indexed, step: Indexing, choice: "_StepChoice") -> Indexed:
+        wanted = tuple(sorted(self.kept))
+        value = self.arranged(x, lower_steps.windows(wanted, step))
+        zeros = filled(self._w, 0, value.aval.update(shape=tuple([self.sizes[v] for v in wanted])))
+        positions = self._positions(step, choice)
+        return Indexed(lower_steps.scattered(self._w, value, zeros, wanted, step, positions), wanted)
+
+
+class _LookedUpIndex(NamedTuple):
+    """The bracket [place = value], the value being within limits."""
+
+    place: Affine
+    value: Indexed
+    limits: tuple[int, int] | None
+
+
+class _StepChoice:
+    """The choice of brackets that become gathers, scatters and cumulative sums; all others become masks."""
+
+    def __init__(
+        self,
+        lowering: _TermLowering,
+        factors: list[Indexed],
+        masks: list[Indexed],
+        lookups: Sequence[_LookedUpIndex],
+        inequalities: Sequence[NotNegative],
+    ) -> None:
+        self._lowering, self.factors, self.masks = lowering, factors, masks
+        self.positions: list[Indexed] = []
+        self._chosen: list[Bracket] = []
+        for found in lookups:
+            if not self._takes(found):
+                self.masks.append(lowering.equal(found))
+        waiting = [b for b in inequalities if not self._may_run(b)]
+        self.masks += [lowering.mask(b) for b in waiting]
+        self._choose_early()
+        for b in inequalities:
+            if b not in waiting and not self._runs(b):
+                self.masks.append(lowering.mask(b))
+        steps = self._steps(self._chosen)
+        assert steps is not None
+        self.steps: TermSteps = steps
+
+    def _steps(self, brackets: Sequence[Bracket]) -> TermSteps | None:
+        labels = [x.labels for x in (*self.factors, *self.masks)]
+        shapes = [x.value.aval.shape for x in self.positions]
+        return steps_of(brackets, shapes, labels, self._lowering.kept, self._lowering.sizes)
+
+    def _takes(self, found: _LookedUpIndex) -> bool:
+        """Take what was looked up for positions, if gathers or a scatter have them."""
+        index, lowering, sizes = found.place, self._lowering, self._lowering.sizes
+        if index.symbols or [abs(c) for _, c in index.variables] != [1]:
+            return False
+        limits, (low, high) = found.limits, index.bounds(sizes)
+        is_outside = limits is None or limits[0] < low or limits[1] > high
+        needs_mask = is_outside and index.variables[0][0] not in lowering.kept
+        limits, value = ((low, high), lowering.clamped(found)) if needs_mask else (limits, found.value)
+        b = Lookup(index, len(self.positions), indices(value.order), limits)
+        self.positions.append(value)
+        if self._steps([*self._chosen, b]) is None:
+            self.positions.pop()
+            return False
+        self._chosen.append(b)
+        if needs_mask:
+            self.masks.append(lowering.between(value, low, high))
+        return True
+
+    def _may_run(self, b: NotNegative) -> bool:
+        """Tell whether an inequality is of indices that no factor has together."""
+        own = frozenset(variables_of(b.index))
+        return not any(own <= labels for labels in (*[x.labels for x in self.factors], self._lowering.kept))
+
+    def _choose_early(self) -> None:
+        """Choose from the only factor, where it has all indices of a mask, before it is summed."""
+        if len(self.factors) == 1:
+            x, lowering = self.factors[0], self._lowering
+            for mask in [m for m in self.masks if m.labels <= x.labels]:
+                x = Indexed(chosen(lowering.w, lowering.arranged(mask, x.order), x.value), x.order)
+            self.masks = [m for m in self.masks if not m.labels <= x.labels]
+            self.factors = [x]
+
+    def _runs(self, b: NotNegative) -> bool:
+        """Take an inequality for a cumulative sum, if this is of a factor."""
+        found = self._steps([*self._chosen, b])
+        if found is None or b in found.brackets:
+            return False
+        of_masks = found.factors[len(self.factors) :]
+        if any(isinstance(step, RunningSum) for steps in of_masks for step in steps):
+            return False
+        self._chosen.append(b)
+        return True

@@ -38,15 +38,8 @@ class ContractionCost(NamedTuple):
 NOTHING = ContractionCost(0, 0, 0)
 
 
-class PlacedBracket(NamedTuple):
-    """A bracket that is written as a comparison of iotas, on a factor, or on the result if that is None."""
-
-    bracket: Bracket
-    factor: int | None
-
-
 class Plan(NamedTuple):
-    """A contraction path of a term: views of its factors, steps, masks, an order, and the place of the result.
+    """The cost of a term, and what it takes: views of its factors, steps, masks, and the place of the result.
 
     `sizes` has a size for each variable, those that only the result is indexed by included.
     """
@@ -54,15 +47,14 @@ class Plan(NamedTuple):
     sizes: tuple[int, ...]
     factors: tuple[tuple[DigitAxis, ...], ...]
     steps: TermSteps
-    masks: tuple[PlacedBracket, ...]
-    tree: Tree
+    is_masked: bool
     out: tuple[DigitAxis, ...]
     cost: ContractionCost
 
     @property
     def uses_views_only(self) -> bool:
         """Tell whether all is read and written without masks, gathers, scatters and running sums."""
-        return not self.masks and not any(self.steps.factors) and self.steps.scatter is None
+        return not self.is_masked and not any(self.steps.factors) and self.steps.scatter is None
 
 
 @lru_cache(maxsize=4096)
@@ -75,26 +67,25 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
     """
     if any(f.use is not Use.PLAIN for f in t.factors):
         return None
-    placed = _placed(t, shape)
+    placed = placed_axes(t, shape)
     factors = [axes_of(f.access, n, placed.sizes) for f, n in zip(t.factors, shapes)]
     if placed.out is None or None in factors:
         return None
     labels = [frozenset([d.variable for a in axes for d in a.digits]) for axes in factors if axes is not None]
     kept = frozenset([d.variable for a in placed.out for d in a.digits])
-    steps = steps_of(placed.brackets, shapes[len(factors) :], labels, kept, placed.sizes)
+    steps = steps_of((*t.brackets, *placed.brackets), shapes[len(factors) :], labels, kept, placed.sizes)
     if steps is None:
         return None
     after = factors_after(steps, labels)
-    masks = [_mask(b, after, kept, placed.sizes) for b in steps.brackets]
-    if None in masks:
+    if not all(_is_mask(b, (*after, kept)) for b in steps.brackets):
         return None
-    tree, cost = _ordered(after, steps.kept, placed.sizes)
+    _, cost = ordered(after, steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
     if t.coefficient != 1:  # as it is lowered, times the least factor
         least = min([_size(own, placed.sizes) for own in after], default=prod(shape))
         cost = cost.plus(ContractionCost(least, 0, 1))
     cost = cost.plus(ContractionCost(0, prod(shape), 0))
-    return Plan(placed.sizes, tuple(factors), steps, tuple(masks), tree, placed.out, cost)  # type: ignore[arg-type]
+    return Plan(placed.sizes, tuple(factors), steps, bool(steps.brackets), placed.out, cost)  # type: ignore[arg-type]
 
 
 def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[int]) -> ContractionCost:
@@ -137,22 +128,24 @@ def _estimated(t: Term, shape: Shape) -> ContractionCost:
              for v in variables_of(b.index)}  # fmt: skip
     labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
     kept = frozenset(u for a in t.out for v in variables_of(a) for u in given.get(v, (v,)))
-    _, cost = _ordered(labels, kept, t.sizes)
+    _, cost = ordered(labels, kept, t.sizes)
     return cost.plus(ContractionCost(0, prod(shape), 0))
 
 
 # ---- where the result is written -----------------------------------------------------------------------------
 
 
-class _Placed(NamedTuple):
+class PlacedAxes(NamedTuple):
+    """Sizes of variables, new ones included; where axes of the result are written, None if unknown; more brackets."""
+
     sizes: tuple[int, ...]
     out: tuple[DigitAxis, ...] | None
     brackets: tuple[Bracket, ...]
 
 
-def _placed(t: Term, shape: Shape) -> _Placed:
+def placed_axes(t: Term, shape: Shape) -> PlacedAxes:
     """The axes of the result; one that moves along a variable of an axis before is a new variable that is equal."""
-    sizes, out, brackets, used = list(t.sizes), list[Affine](), list(t.brackets), set[Variable]()
+    sizes, out, brackets, used = list(t.sizes), list[Affine](), list[Bracket](), set[Variable]()
     for a, n in zip(t.out, shape):
         own = set(variables_of(a))
         if own & used:
@@ -162,18 +155,14 @@ def _placed(t: Term, shape: Shape) -> _Placed:
             a, own = new, set(variables_of(new))
         used |= own
         out.append(a)
-    return _Placed(tuple(sizes), axes_of(tuple(out), shape, sizes), tuple(brackets))
+    return PlacedAxes(tuple(sizes), axes_of(tuple(out), shape, sizes), tuple(brackets))
 
 
-def _mask(bracket: Bracket, labels: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> PlacedBracket | None:
-    """Place a mask: on the least factor that has its variables, or on the result."""
+def _is_mask(bracket: Bracket, labels: Sequence[Labels]) -> bool:
+    """Tell whether a bracket is a mask of a factor, or of the result, which have these variables."""
     if any(a.symbols for a in indices_of(bracket)) or isinstance(bracket, Lookup):
-        return None
-    needed = frozenset(variables_of(bracket.index))
-    having = [k for k, own in enumerate(labels) if needed <= own]
-    if having:
-        return PlacedBracket(bracket, min(having, key=lambda k: _size(labels[k], sizes)))
-    return PlacedBracket(bracket, None) if needed <= kept else None
+        return False
+    return any(own.issuperset(variables_of(bracket.index)) for own in labels)
 
 
 # ---- order ---------------------------------------------------------------------------------------------------
@@ -189,7 +178,7 @@ class _Subset(NamedTuple):
     labels: Labels
 
 
-def _ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tuple[Tree, ContractionCost]:
+def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tuple[Tree, ContractionCost]:
     """The order, and what it takes; of no factors as of the number 1."""
     if not factors:
         return 0, NOTHING

@@ -110,7 +110,7 @@ def further(view: MaskView, producer: Term, of: Shape) -> MaskView | None:
 def plan_of(view: MaskView) -> Plan | None:
     """Plan a view: a part, running sums, reductions, a place, but no masks; None if it is a reshape, or not known."""
     plan = planned(view.term, (view.of,), view.shape)
-    if plan is None or plan.masks or plan.steps.scatter is not None:
+    if plan is None or plan.is_masked or plan.steps.scatter is not None:
         return None
     return plan if all(isinstance(step, RunningSum) for step in plan.steps.factors[0]) else None
 
