@@ -10,7 +10,7 @@ from typing import Final
 from tapeless.interpreters.simplifications.constants import is_zero
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes, passes
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, map_subjaxprs, subjaxprs
 from tapeless.tracer.linear_vars import linear_results
 from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
@@ -47,21 +47,14 @@ rules: Final = Rules(
 
 
 def _call(w: Writer, eqn: Equation) -> Equation:
-    jaxpr = eqn.params["jaxpr"]
-    kept = _read(jaxpr)
-    if len(kept) == len(eqn.invars):
+    """Drop the operands of a call, or of branches, that no program reads."""
+    programs = list(subjaxprs(eqn.params))
+    first = len(eqn.invars) - len(programs[0].invars)  # after the index of the branch
+    kept = sorted({i for program in programs for i in _read(program)})
+    if len(kept) == len(programs[0].invars):
         return eqn
-    return eqn.replace(params={**eqn.params, "jaxpr": _of(jaxpr, kept)}, invars=[eqn.invars[i] for i in kept])
-
-
-def _cond(w: Writer, eqn: Equation) -> Equation:
-    """Drop the operands of a cond that no branch reads."""
-    branches = eqn.params["branches"]
-    kept = sorted({i for branch in branches for i in _read(branch)})
-    if len(kept) == len(eqn.invars) - 1:
-        return eqn
-    params = {**eqn.params, "branches": tuple([_of(branch, kept) for branch in branches])}
-    return eqn.replace(params=params, invars=[eqn.invars[0], *[eqn.invars[1 + i] for i in kept]])
+    params = map_subjaxprs(lambda program: _of(program, kept), eqn.params)
+    return eqn.replace(params=params, invars=[*eqn.invars[:first], *[eqn.invars[first + i] for i in kept]])
 
 
 def _scan(w: Writer, eqn: Equation) -> Equation:
@@ -93,7 +86,6 @@ def _read(jaxpr: Jaxpr) -> tuple[int, ...]:
     return cache[None]
 
 
-rules[jit_p] = rules[checkpoint_p] = _call
-rules[cond_p] = _cond
+rules[jit_p] = rules[checkpoint_p] = rules[cond_p] = _call
 rules[scan_p] = _scan
 _positions = core.program_cache()

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable, variables
-from tapeless.tracer.terms.printing import letters, named_affine, sides
+from tapeless.tracer.terms.printing import letters, named_affine, sides, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import (
     Bracket,
@@ -105,8 +105,7 @@ def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Nota
     found = [x for t in terms if (x := explicit(t, shape)) is not None]
     signs = [is_negative(t.coefficient) for t in found]
     parts = [_product(t.scaled(-1) if s else t, len(shape), operands, notation) for t, s in zip(found, signs)]
-    text = "".join([f"{' - ' if s else ' + '}{part}" for part, s in zip(parts, signs)])
-    return "0" if not text else text.removeprefix(" + ") if not signs[0] else "-" + text.removeprefix(" - ")
+    return signed_sum(list(zip(signs, parts))) or "0"
 
 
 def is_negative(c: Any) -> bool:

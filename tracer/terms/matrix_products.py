@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.terms.formulas import Operands, is_negative
+from tapeless.tracer.terms.printing import signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Read, Sum, Term, Use
 
@@ -12,15 +13,15 @@ def matrix_text(terms: Sum, shape: Sequence[int], operands: Operands) -> str | N
     """Write a sum with products of matrices; None if a term is no chain of them."""
     if len(shape) not in (1, 2):
         return None
-    text = ""
+    parts = list[tuple[bool, str]]()
     for t in [x for t in terms if (x := explicit(t, shape)) is not None]:
         chain = _chain(t, len(shape), operands)
         if chain is None:
             return None
         c = -t.coefficient if is_negative(t.coefficient) else t.coefficient
         product = " @ ".join(chain)
-        text += (" - " if is_negative(t.coefficient) else " + ") + (product if c == 1 else f"{c} * {product}")
-    return text.removeprefix(" + ") if not text.startswith(" - ") else "-" + text.removeprefix(" - ")
+        parts.append((is_negative(t.coefficient), product if c == 1 else f"{c} * {product}"))
+    return signed_sum(parts)
 
 
 def _chain(t: Term, rank: int, operands: Operands) -> list[str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.formulas import IndexNames, Operands, is_negative
-from tapeless.tracer.terms.printing import named_affine
+from tapeless.tracer.terms.printing import named_affine, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use
 
@@ -36,11 +36,8 @@ def sum_source(terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]]
       shapes: of the operands.
     """
     found = [x for t in terms if (x := explicit(t, shape)) is not None]
-    parts = [_term_source(t, len(shape), shapes, operands) for t in found]
-    text = "".join([f"{' - ' if is_negative(t.coefficient) else ' + '}{part}" for t, part in zip(found, parts)])
-    if not text:
-        return f"np.zeros({tuple(shape)})"
-    return text.removeprefix(" + ") if text.startswith(" + ") else "-" + text.removeprefix(" - ")
+    parts = [(is_negative(t.coefficient), _term_source(t, len(shape), shapes, operands)) for t in found]
+    return signed_sum(parts) or f"np.zeros({tuple(shape)})"
 
 
 def _term_source(t: Term, rank: int, shapes: Sequence[Sequence[int]], operands: Operands) -> str:

@@ -133,8 +133,13 @@ def named_affine(a: Affine, names: "IndexNaming") -> str:
     parts = [(c, name if abs(c) == 1 else f"{abs(c)}{name}") for name, c in pairs]
     if a.constant or not parts:
         parts.append((a.constant, str(abs(a.constant))))
-    text = "".join(f"{' - ' if c < 0 else ' + '}{part}" for c, part in sorted(parts, key=lambda p: p[0] < 0))
-    return text.removeprefix(" + ") if text.startswith(" + ") else "-" + text.removeprefix(" - ")
+    return signed_sum([(c < 0, part) for c, part in sorted(parts, key=lambda p: p[0] < 0)])
+
+
+def signed_sum(parts: Sequence[tuple[bool, str]]) -> str:
+    """Write a sum of parts, each of which is subtracted or added; empty if there are none."""
+    text = "".join([f"{' - ' if negative else ' + '}{part}" for negative, part in parts])
+    return "-" + text.removeprefix(" - ") if text.startswith(" - ") else text.removeprefix(" + ")
 
 
 def _named(pairs: Sequence[tuple[Any, int]], name: Callable[[Any], str]) -> list[tuple[str, int]]:

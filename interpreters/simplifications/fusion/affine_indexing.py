@@ -21,7 +21,15 @@ from tapeless.interpreters.simplifications.fusion.licence import summed, sums_in
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import Plan, planned
 from tapeless.interpreters.simplifications.fusion.statements import inlined, statement
-from tapeless.interpreters.simplifications.fusion.tiles import Box, additions, cells, size_of, tiling
+from tapeless.interpreters.simplifications.fusion.tiles import (
+    Box,
+    additions,
+    cells,
+    fills_box,
+    size_of,
+    tiling,
+    written_box,
+)
 from tapeless.interpreters.simplify import Simplification, Writer, rules
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
@@ -112,7 +120,7 @@ class _PlannedSum(NamedTuple):
     @property
     def boxes(self) -> list[Box]:
         """The boxes that terms write into."""
-        return [tuple([(a.start, a.stop) for a in p.out]) for p in self.plans]
+        return [written_box(p.out) for p in self.plans]
 
     @property
     def size(self) -> int:
@@ -230,7 +238,7 @@ def _around_updates(w: Writer, parts: _PlannedSum, x: Atom, is_kept: Callable[[B
       is_kept: tells whether the operand is read in a box that has updates everywhere, or nowhere.
     """
     updates = [(t, p) for t, p in zip(parts.terms, parts.plans) if not _reads(t, 0)]
-    if not all(_is_solid(p) for _, p in updates):
+    if not all(fills_box(p.out, p.sizes) for _, p in updates):
         return None
     atoms, kept = list(parts.atoms), [t for t in parts.terms if _reads(t, 0)]
     eqn = w.definition(x)
@@ -249,11 +257,6 @@ def _meet(box: Box, other: Box) -> bool:
 
 def _reads(t: Term, operand: int) -> bool:
     return any(f.operand == operand for f in t.factors)
-
-
-def _is_solid(plan: Plan) -> bool:
-    """Tell whether a term writes all of its box."""
-    return all(a.step == 1 and all(d.radix == plan.sizes[d.variable] for d in a.digits) for a in plan.out)
 
 
 def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[Atom]) -> Sequence[Term]:

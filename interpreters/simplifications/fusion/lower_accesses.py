@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, axes_of
-from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, viewed
+from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, cut, padded, viewed
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.interpreters.transpose import backward
@@ -103,14 +103,14 @@ class Accesses:
         n, step, turned = self._sizes[v], abs(a.coefficient(v)), a.coefficient(v) < 0
         low, high, rest = self._rest(a, v)
         length = high - low + 1 + step * (n - 1)
-        x = _cut(w, x, d, low - (step * (n - 1) if turned else 0), length)
+        x = cut(w, x, d, low - (step * (n - 1) if turned else 0), length)
         before, after = x.aval.shape[:d], x.aval.shape[d + 1 :]
         others = [k + (k >= d) for k in range(x.aval.ndim)]
         x = w.write(s.broadcast_in_dim_p, x, shape=(*before, n, length, *after), dims=tuple(others))
         x = w.write(s.reshape_p, x, shape=(*before, n * length, *after))
         x = padded(w, x, [(0, n * step if k == d else 0, 0) for k in range(x.aval.ndim)], literal(0, x.aval))
         x = w.write(s.reshape_p, x, shape=(*before, n, length + step, *after))
-        x = _cut(w, x, d + 1, 0, high - low + 1)
+        x = cut(w, x, d + 1, 0, high - low + 1)
         x = w.write(s.rev_p, x, dimensions=(d,)) if turned else x
         return x, (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
 
@@ -209,11 +209,3 @@ def _digits(a: Affine, sizes: Sequence[int]) -> DigitAxis | None:
 
 def _size(shape: Sequence[int], around: Sequence[tuple[int, int]]) -> int:
     return prod([low + n + high for n, (low, high) in zip(shape, around)])
-
-
-def _cut(w: Writer, x: Atom, axis: int, start: int, size: int) -> Atom:
-    if (start, size) == (0, x.aval.shape[axis]):
-        return x
-    starts = tuple([start if d == axis else 0 for d in range(x.aval.ndim)])
-    limits = tuple([start + size if d == axis else n for d, n in enumerate(x.aval.shape)])
-    return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * x.aval.ndim)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tapeless.interpreters.simplifications.fusion.lower_views import Order, cut
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Position, RunningSum
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.jaxpr import Atom
@@ -12,9 +13,7 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from tapeless.tracer.primitives.indexing import GatherScatterMode, gather_p, scatter_add_p
 from tapeless.tracer.primitives.reduction import cumsum_p
-from tapeless.tracer.terms.affine import Variable
 
-Order = tuple[Variable, ...]  # the variables of the axes of a value
 _WIDE = np.dtype(np.int64)
 _LARGEST = 2**63 - 1
 _MODES = GatherScatterMode
@@ -25,9 +24,7 @@ def running(w: Writer, x: Atom, order: Order, step: RunningSum, size: int) -> tu
     axis = order.index(step.variable)
     x = w.write(cumsum_p, x, axis=axis, reverse=step.reverse)
     if size < x.aval.shape[axis]:
-        starts = tuple([step.shift if d == axis else 0 for d in range(x.aval.ndim)])
-        limits = tuple([step.shift + size if d == axis else n for d, n in enumerate(x.aval.shape)])
-        x = w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=(1,) * x.aval.ndim)
+        x = cut(w, x, axis, step.shift, size)
     return x, tuple([step.upto if v == step.variable else v for v in order])
 
 

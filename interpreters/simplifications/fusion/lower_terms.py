@@ -20,7 +20,7 @@ from tapeless.interpreters.simplifications.fusion.lower_products import Indexed,
 from tapeless.interpreters.simplifications.fusion.lower_views import Order, arranged, padded, placed
 from tapeless.interpreters.simplifications.fusion.plan import placed_axes
 from tapeless.interpreters.simplifications.fusion.steps import Indexing, Labels, RunningSum, TermSteps, steps_of
-from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling
+from tapeless.interpreters.simplifications.fusion.tiles import Box, Tile, Tiling, tiling, whole_box, written_box
 from tapeless.interpreters.simplifications.index_arrays import WIDE, index_array, where
 from tapeless.interpreters.simplify import Writer, filled, literal, typed
 from tapeless.tracer import dtypes
@@ -58,8 +58,7 @@ def lowered(
     if not terms:
         return filled(w, 0, aval)
     lowerings = [_TermLowering(w, t, atoms, aval, precision, exact) for t in terms]
-    whole = tuple([(0, n) for n in aval.shape])
-    found = _tiled(w, tiling([each.box for each in lowerings]), whole, lowerings, aval)
+    found = _tiled(w, tiling([each.box for each in lowerings]), whole_box(aval.shape), lowerings, aval)
     return None if found is None else typed(w, found, aval)
 
 
@@ -123,9 +122,7 @@ class _TermLowering:
     @property
     def box(self) -> Box:
         """The box that the term writes into."""
-        if self._place is None:
-            return tuple([(0, n) for n in self._aval.shape])
-        return tuple([(a.start, a.stop) for a in self._place.out or ()])
+        return whole_box(self._aval.shape) if self._place is None else written_box(self._place.out or ())
 
     def result(self, sign: int, box: Box) -> Atom | None:
         """Write the term times 1 or -1, in a box with what it writes; None if its number is none of the dtype."""

@@ -20,11 +20,11 @@ Order = tuple[Variable, ...]  # the variables of the axes of a value
 
 def viewed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) -> tuple[Atom, Order]:
     """Read a part of an array, with an axis for each variable."""
-    x = _sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
+    x = sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
     digits = [d for a in axes for d in a.digits]
     if any(len(a.digits) != 1 for a in axes):
         x = w.write(s.reshape_p, x, shape=tuple([d.radix for d in digits]))
-        x = _sliced(w, x, [(0, sizes[d.variable], 1) for d in digits])
+        x = sliced(w, x, [(0, sizes[d.variable], 1) for d in digits])
     turned = tuple([k for k, d in enumerate(digits) if d.turned])
     x = w.write(s.rev_p, x, dimensions=turned) if turned else x
     return _diagonals(w, x, tuple([d.variable for d in digits]))
@@ -63,11 +63,17 @@ def padded(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]], around: A
     return w.write(s.pad_p, x, around, padding_config=tuple(config))
 
 
-def _sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
+def sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
+    """Cut a value along each axis, from a start to a limit by steps, if there is anything to cut."""
     if all(cut == (0, n, 1) for cut, n in zip(cuts, x.aval.shape)):
         return x
     starts, limits, strides = zip(*cuts)
     return w.write(s.slice_p, x, start_indices=starts, limit_indices=limits, strides=strides)
+
+
+def cut(w: Writer, x: Atom, axis: int, start: int, size: int) -> Atom:
+    """Cut a value along one axis, if there is anything to cut."""
+    return sliced(w, x, [(start, start + size, 1) if d == axis else (0, n, 1) for d, n in enumerate(x.aval.shape)])
 
 
 def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
@@ -81,6 +87,6 @@ def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
         x = w.write(s.reshape_p, x, shape=(*shape[:at], n ** len(group), *shape[at:]))
         step = sum(n**p for p in range(len(group)))
         cuts = [(0, size, 1) for size in shape]
-        x = _sliced(w, x, [*cuts[:at], (0, step * (n - 1) + 1, step), *cuts[at:]])
+        x = sliced(w, x, [*cuts[:at], (0, step * (n - 1) + 1, step), *cuts[at:]])
         order = (*[order[k] for k in others[:at]], shared, *[order[k] for k in others[at:]])
     return x, order

@@ -8,8 +8,25 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
+from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis
+
 Interval = tuple[int, int]  # from the first to before the last
 Box = tuple[Interval, ...]  # for each axis
+
+
+def whole_box(shape: Sequence[int]) -> Box:
+    """Make the box of all of a shape."""
+    return tuple([(0, n) for n in shape])
+
+
+def written_box(axes: Sequence[DigitAxis]) -> Box:
+    """Make the box around what is written along axes."""
+    return tuple([(a.start, a.stop) for a in axes])
+
+
+def fills_box(axes: Sequence[DigitAxis], sizes: Sequence[int]) -> bool:
+    """Tell whether all of the box around what is written along axes is written."""
+    return all(a.step == 1 and all(d.radix == sizes[d.variable] for d in a.digits) for a in axes)
 
 
 class Tile(NamedTuple):
@@ -84,8 +101,7 @@ def size_of(box: Box) -> int:
 
 def cells(boxes: Sequence[Box], shape: Sequence[int]) -> Iterator[Box]:
     """CutBox all of a shape into boxes, where none of the given ones is cut."""
-    whole = tuple([(0, n) for n in shape])
-    return _cells(tiling(boxes), whole) if boxes else iter((whole,))
+    return _cells(tiling(boxes), whole_box(shape)) if boxes else iter((whole_box(shape),))
 
 
 def _cells(tiles: Tiling, outer: Box) -> Iterator[Box]:

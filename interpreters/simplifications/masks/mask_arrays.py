@@ -18,6 +18,7 @@ from tapeless.interpreters.simplifications.fusion.affine_values import Definitio
 from tapeless.interpreters.simplifications.fusion.lower_steps import running
 from tapeless.interpreters.simplifications.fusion.lower_views import arranged, placed, viewed
 from tapeless.interpreters.simplifications.fusion.steps import RunningSum
+from tapeless.interpreters.simplifications.fusion.tiles import whole_box
 from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, further, is_change, is_of_each, plan_of
 from tapeless.interpreters.simplifications.masks.regions import Region
 from tapeless.interpreters.simplify import Writer, filled, literal
@@ -121,7 +122,7 @@ class MaskWriter(Writer):
         wanted = tuple([d.variable for a in plan.out for d in a.digits])
         x = self._anywhere(x, tuple([axis for axis, v in enumerate(order) if v not in wanted]))
         x = arranged(self, x, tuple([v for v in order if v in wanted]), wanted, plan.sizes)
-        return placed(self, x, plan.out, plan.sizes, tuple([(0, n) for n in view.shape]), literal(False, x.aval))
+        return placed(self, x, plan.out, plan.sizes, whole_box(view.shape), literal(False, x.aval))
 
     def _anywhere(self, x: Atom, axes: tuple[int, ...]) -> Atom:
         """Reduce a mask by `or` along axes; brackets of positions may say that it holds everywhere, or nowhere."""

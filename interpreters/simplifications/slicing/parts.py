@@ -16,7 +16,7 @@ from tapeless.interpreters.index_rows import Combination, IndexRow, is_elementwi
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
-from tapeless.interpreters.simplifications.fusion.tiles import Box
+from tapeless.interpreters.simplifications.fusion.tiles import fills_box, whole_box, written_box
 from tapeless.interpreters.simplifications.slicing.views import (
     PartTerm,
     Starts,
@@ -117,11 +117,12 @@ def _spread(operand: int, part: View, order: Order, shape: Shape) -> ResultPart:
 
 def _over(eqn: Equation, view: View, piece: PartTerm) -> ResultPart | None:
     """A piece over a number, or over a part of an array."""
-    part, box, whole_box = piece.view()[0], _box(piece), tuple([(0, n) for n in view.shape])
+    part = piece.view()[0]
     if eqn.primitive is s.pad_p:
-        return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, whole_box, number))
-    if not _is_solid(piece):
+        return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, whole_box(view.shape), number))
+    if not fills_box(piece.place or (), piece.sizes):
         return None
+    box = written_box(piece.place or ())
     starts = [literal(low, _INDEX) for low, _ in box]
     return ResultPart(
         {0: view, 1: part}, lambda w, x, u: w.write(dynamic_update_slice_p, x, piece.put(w, u, box), *starts)
@@ -130,9 +131,9 @@ def _over(eqn: Equation, view: View, piece: PartTerm) -> ResultPart | None:
 
 def _joined(pieces: Sequence[PartTerm], shape: Shape) -> ResultPart | None:
     """Pieces side by side."""
-    boxes = [_box(p) for p in pieces]
+    boxes = [written_box(p.place or ()) for p in pieces]
     apart = [d for d, n in enumerate(shape) if any(box[d] != (0, n) for box in boxes)] or [0]
-    if len(apart) > 1 or not all(map(_is_solid, pieces)):
+    if len(apart) > 1 or not all(fills_box(p.place or (), p.sizes) for p in pieces):
         return None
 
     def write(w: Writer, *xs: Atom) -> Atom:
@@ -140,15 +141,6 @@ def _joined(pieces: Sequence[PartTerm], shape: Shape) -> ResultPart | None:
         return w.write(s.concatenate_p, *put, dimension=apart[0])
 
     return ResultPart({p.factors[0].operand: p.view()[0] for p in pieces}, write)
-
-
-def _box(p: PartTerm) -> Box:
-    return tuple([(a.start, a.stop) for a in p.place or ()])
-
-
-def _is_solid(p: PartTerm) -> bool:
-    """Tell whether a term writes all of its box."""
-    return all(a.step == 1 and all(d.radix == p.sizes[d.variable] for d in a.digits) for a in p.place or ())
 
 
 # ---- functions of elements, sums, products -------------------------------------------------------------------

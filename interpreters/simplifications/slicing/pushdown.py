@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 
 from tapeless.interpreters.simplifications.slicing.parts import FREE, VIEWS, ResultPart, part_of
 from tapeless.interpreters.simplifications.slicing.views import Starts, View, is_readable, read, spread, whole
-from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, uses
+from tapeless.interpreters.simplify import Writer, in_order, reinfer_linearity, typed, uses
 from tapeless.tracer import core
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.checkpoint import checkpoint_p
 from tapeless.tracer.primitives.control_flow import cond_p
-from tapeless.tracer.primitives.elementwise import convert_element_type_p
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
 from tapeless.tracer.primitives.shape import slice_p
 
@@ -238,9 +237,7 @@ class _Narrowing:
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
-        if made.aval.weak_type != into.aval.weak_type:  # that of one operand, where the result has that of all
-            params = {"dtype": into.aval.dtype, "weak_type": into.aval.weak_type}
-            made = self._w.write(convert_element_type_p, made, **params)
+        made = typed(self._w, made, into.aval)  # weak as one operand is, where the result is as all are
         self._same[into] = made
         self._w.sparser |= into.linear and not made.linear
         self._kept.update(dict.fromkeys(self._w.eqns[n:], place))
