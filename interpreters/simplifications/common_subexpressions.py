@@ -5,6 +5,7 @@ Left out: linear equations, primitives without an index row (programs and callba
 there to be two.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapeless.interpreters.index_rows import rows
 from tapeless.interpreters.simplify import Writer
 from tapeless.tracer.array import Array
 from tapeless.tracer.config import config
+from tapeless.tracer.core import Primitive
 from tapeless.tracer.effects import effects
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal
 from tapeless.tracer.primitives.checkpoint import materialize_p, move_p, name_p, optimization_barrier_p
@@ -27,7 +29,7 @@ def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
         if eqn.primitive in rows and not (eqn.linear or eqn.primitive in FENCES or effects(eqn) or _spends_a_key(eqn)):
-            first = found.setdefault(_key(now), now)
+            first = found.setdefault(key_of(now.primitive, now.invars, now.params), now)
             if first is not now and w.replace(eqn, first.outvars):
                 continue
         w.keep(now)
@@ -39,9 +41,10 @@ def _spends_a_key(eqn: Equation) -> bool:
     return eqn.primitive is random_unwrap_p and config.debug_key_reuse
 
 
-def _key(eqn: Equation) -> Any:
-    params = [(name, _bits(value)) for name, value in sorted(eqn.params.items())]
-    return eqn.primitive, tuple(params), tuple(map(_operand, eqn.invars))
+def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
+    """Make a key that equations share which compute the same."""
+    named = [(name, _bits(value)) for name, value in sorted(params.items())]
+    return primitive, tuple(named), tuple(map(_operand, operands))
 
 
 def _operand(x: Atom) -> Any:

@@ -3,14 +3,12 @@
 It is no more work, and less where the mask is known: then only what it leaves is multiplied by y.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from tapeless.interpreters.simplifications.contraction import spread_factors
 from tapeless.interpreters.simplify import Writer, uses
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
+from tapeless.tracer.jaxpr import Atom, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
-from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, transpose_p
 
 _MOVES = (broadcast_in_dim_p, transpose_p)
@@ -48,22 +46,9 @@ def _masks(jaxpr: Jaxpr) -> set[Any]:
 
 def _bracketed(w: Writer, counts: Mapping[Any, int], mask: Atom, x: Atom) -> Atom | None:
     """[mask] x, if x is a product that is read here alone."""
-    eqn = w.definition(x)
+    eqn = w.made_by(x, e.mul_p)
     if eqn is None or counts.get(x) != 1 or x.aval.shape != mask.aval.shape:
         return None
-    factors = _factors(w, eqn)
-    if not factors:
-        return None
-    one, other = factors
+    one, other = sorted(eqn.invars, key=lambda v: v.aval.ndim, reverse=True)
     inner = _bracketed(w, counts, mask, one)
     return w.write(e.mul_p, w.write(e.mul_p, mask, one) if inner is None else inner, other)
-
-
-def _factors(w: Writer, eqn: Equation) -> Sequence[Atom]:
-    """List the operands of a product, the first broadcast to its result; none if the equation is no product."""
-    if eqn.primitive is e.mul_p:
-        return sorted(eqn.invars, key=lambda v: v.aval.ndim, reverse=True)
-    if eqn.primitive is not dot_general_p or eqn.params["preferred_element_type"] is not None:
-        return ()
-    (x, y), (out,), numbers = eqn.invars, eqn.outvars, eqn.params["dimension_numbers"]
-    return () if numbers[0][0] else spread_factors(w, x, y, numbers, out.aval.shape)

@@ -204,16 +204,11 @@ def _clipped(p: Piece, limits: tuple[int, int] | None, shape: tuple[int, ...]) -
         yield p
         return
     low, high = limits
-    yield p.where(*_at_least(p.value, low, ends), *_at_least(-p.value, -high, (-ends[1], -ends[0])))
+    yield p.where(NotNegative(p.value - low), NotNegative(high - p.value))
     if ends[0] < low:
         yield Piece(Affine(low), (*p.brackets, NotNegative(low - 1 - p.value)))
     if ends[1] > high:
         yield Piece(Affine(high), (*p.brackets, NotNegative(p.value - high - 1)))
-
-
-def _at_least(a: Affine, low: int, ends: tuple[int, int]) -> tuple[NotNegative, ...]:
-    """The bracket that a function with these bounds is no less, if that is not implied."""
-    return (NotNegative(a - low),) if ends[0] < low else ()
 
 
 def _moved(plan: Plan) -> int:

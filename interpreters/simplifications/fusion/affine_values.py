@@ -139,22 +139,13 @@ def _is_implied(b: Bracket, shape: tuple[int, ...]) -> bool:
     return low >= 0 if isinstance(b, NotNegative) else low == high == 0
 
 
+@lru_cache(maxsize=4096)
 def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
     """The least and the greatest number of a piece, of 0 if it is unknown; None if it is nowhere."""
-    value, ranges = p.value or Affine(), [(0, n - 1) for n in shape]
-    for b in p.brackets:
-        if len(b.index.variables) != 1:
-            t = solved(term((value,), shape, (), p.brackets))
-            return None if t is None else t.out[0].bounds(t.sizes)
-        ((v, k),), c, (low, high) = b.index.variables, b.index.constant, ranges[b.index.variables[0][0]]
-        least, most = (-(c // k), high) if k > 0 else (low, c // -k)
-        if isinstance(b, IsZero):
-            least, most = -(c // k), -c // k  # the former rounded up
-        ranges[v] = max(low, least), min(high, most)
-        if ranges[v][0] > ranges[v][1]:
-            return None
-    ends = [(k * ranges[v][0], k * ranges[v][1]) for v, k in value.variables]
-    return value.constant + sum(map(min, ends)), value.constant + sum(map(max, ends))
+    if not p.brackets:
+        return (p.value or Affine()).bounds(shape)
+    t = solved(term((p.value or Affine(),), shape, (), p.brackets))
+    return None if t is None else t.out[0].bounds(t.sizes)
 
 
 def _holds(dtype: Any, low: int, high: int) -> bool:

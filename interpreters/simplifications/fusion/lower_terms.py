@@ -58,38 +58,31 @@ def lowered(
     if not terms:
         return filled(w, 0, aval)
     lowerings = [_TermLowering(w, t, atoms, aval, precision, exact) for t in terms]
-    found = _tiled(w, tiling([each.box for each in lowerings]), whole_box(aval.shape), lowerings, aval)
-    return None if found is None else typed(w, found, aval)
+    if not all(each.has_number for each in lowerings):
+        return None
+    return typed(w, _tiled(w, tiling([each.box for each in lowerings]), whole_box(aval.shape), lowerings, aval), aval)
 
 
-def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowering]", aval: ShapedArray) -> Atom | None:
+def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowering]", aval: ShapedArray) -> Atom:
     """The value of tiles in a box, zeros around."""
     if isinstance(tiles, Tile):
         if not tiles.terms:
             return filled(w, 0, aval.update(shape=tuple([high - low for low, high in box])))
         return _added(w, [lowerings[k] for k in tiles.terms], tiles.box, box)
-    parts: list[Atom] = []
-    for own, inner in tiles.parts:
-        part = _tiled(w, inner, own, lowerings, aval)
-        if part is None:
-            return None
-        parts.append(part)
+    parts = [_tiled(w, inner, own, lowerings, aval) for own, inner in tiles.parts]
     return _within(w, w.write(s.concatenate_p, *parts, dimension=tiles.axis), tiles.box, box)
 
 
-def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box) -> Atom | None:
+def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box) -> Atom:
     """The sum of terms, added in the box around all of them; those with a minus are subtracted, not negated."""
     ordered = sorted(lowerings, key=lambda each: each.is_negative)
     if len(ordered) == 1:
         return ordered[0].result(1, box)
-    total: Atom | None = None
-    for each in ordered:
-        subtracted = each.is_negative and (total is not None or not ordered[0].is_negative)
-        found = each.result(-1 if subtracted else 1, inner)
-        if found is None:
-            return None
-        total = found if total is None else w.write(e.sub_p if subtracted else e.add_p, total, found)
-    return None if total is None else _within(w, total, inner, box)
+    total = ordered[0].result(1, inner)
+    for each in ordered[1:]:
+        found = each.result(-1 if each.is_negative else 1, inner)
+        total = w.write(e.sub_p if each.is_negative else e.add_p, total, found)
+    return _within(w, total, inner, box)
 
 
 def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
@@ -124,11 +117,20 @@ class _TermLowering:
         """The box that the term writes into."""
         return whole_box(self._aval.shape) if self._place is None else written_box(self._place.out or ())
 
-    def result(self, sign: int, box: Box) -> Atom | None:
-        """Write the term times 1 or -1, in a box with what it writes; None if its number is none of the dtype."""
+    @property
+    def has_number(self) -> bool:
+        """Tell whether the number in front is one of the dtype, and is multiplied by as it is added up."""
+        c, factors = self._term.coefficient, any(f.use is not Use.DIVIDED for f in self._term.factors)
+        if self._exact or c in (1, -1):
+            return True
+        if factors or dtypes.is_integer(self._aval.dtype):
+            return count(self._w, c, self._scalar) is not None
+        with np.errstate(over="ignore"):
+            return c != c or complex(literal(c, self._scalar).value) == c
+
+    def result(self, sign: int, box: Box) -> Atom:
+        """Write the term times 1 or -1, in a box with what it writes."""
         found, t = self._summed(self._term.coefficient * sign), self._term
-        if found is None:
-            return None
         if self._place is None:
             return self._accesses.written(*found, t.out, self._aval.shape)
         x = self.arranged(found, self._wanted)
@@ -136,7 +138,7 @@ class _TermLowering:
             x = chosen(self._w, where(self._w, b, self._wanted, x.aval.shape), x)
         return placed(self._w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
 
-    def _summed(self, coefficient: Coefficient) -> Indexed | None:
+    def _summed(self, coefficient: Coefficient) -> Indexed:
         factors, masks = self._factors(), self._masks()
         lookups = [self._looked_up(b) for b in self._term.brackets if isinstance(b, Lookup) and not is_case(b)]
         inequalities = [b for b in self._term.brackets if isinstance(b, NotNegative)]
@@ -145,8 +147,6 @@ class _TermLowering:
         factors = [self._stepped(x, own, choice) for x, own in zip(choice.factors, steps.factors)]
         masks = [self._stepped(x, own, choice) for x, own in zip(choice.masks, steps.factors[len(factors) :])]
         scaled = self._scaled(factors, coefficient)
-        if scaled is None:
-            return None
         kept = [v for v in self._wanted if v in steps.kept]
         kept = (*kept, *sorted(steps.kept.difference(kept)))
         p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._exact)
@@ -199,28 +199,24 @@ class _TermLowering:
         """Give a value an axis for each of these variables."""
         return arranged(self._w, x.value, x.order, order, self.sizes)
 
-    def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed] | None:
-        """Multiply the least factor by a number, or let the number be one; None if the dtype has no such number."""
+    def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed]:
+        """Multiply the least factor by a number, or let the number be one."""
         if coefficient == 1:
             return factors
-        k = min(range(len(factors)), key=lambda k: factors[k].value.aval.size, default=None)
-        if k is not None and coefficient == -1:
-            scaled = self._w.write(e.neg_p, factors[k].value)
-        else:
-            number = self._number(coefficient, alone=k is None)
-            if number is None or k is None:
-                return None if number is None else [Indexed(number, ())]
-            scaled = self._w.write(e.mul_p, number, factors[k].value)
-        return [*factors[:k], Indexed(scaled, factors[k].order), *factors[k + 1 :]]
+        if not factors:
+            return [Indexed(self._number(coefficient), ())]
+        k = min(range(len(factors)), key=lambda k: factors[k].value.aval.size)
+        x, order = factors[k]
+        x = self._w.write(e.neg_p, x) if coefficient == -1 else self._w.write(e.mul_p, self._number(coefficient), x)
+        return [*factors[:k], Indexed(x, order), *factors[k + 1 :]]
 
-    def _number(self, coefficient: Coefficient, alone: bool) -> Atom | None:
-        """A number of the dtype; None if that rounds it, or if what it multiplies may be infinite and complex."""
-        if dtypes.is_integer(self._aval.dtype) or not (self._exact or alone):
-            return count(self._w, coefficient, self._scalar)
+    def _number(self, coefficient: Coefficient) -> Atom:
+        if dtypes.is_integer(self._aval.dtype):
+            number = count(self._w, coefficient, self._scalar)
+            assert number is not None
+            return number
         with np.errstate(over="ignore"):
-            found = literal(coefficient, self._scalar)
-        is_nan = coefficient != coefficient
-        return found if self._exact or is_nan or complex(found.value) == coefficient else None
+            return literal(coefficient, self._scalar)
 
     # brackets
 

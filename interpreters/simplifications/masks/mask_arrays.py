@@ -5,7 +5,7 @@ by elimination: of equalities by `terms.solve`, of an inequality by its best val
 everywhere true nor false.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from tapeless.interpreters import residual_provenance
 from tapeless.interpreters.rows import index_row
+from tapeless.interpreters.simplifications.common_subexpressions import key_of
 from tapeless.interpreters.simplifications.constants import number
 from tapeless.interpreters.simplifications.fusion.affine_values import Definition, brackets_where
 from tapeless.interpreters.simplifications.fusion.lower_steps import running
@@ -23,7 +24,7 @@ from tapeless.interpreters.simplifications.masks.mask import Mask, MaskView, fur
 from tapeless.interpreters.simplifications.masks.regions import Region
 from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
+from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.bits import and_p, not_p, or_p
@@ -49,10 +50,10 @@ class MaskWriter(Writer):
     def keep(self, eqn: Equation) -> None:
         super().keep(eqn)
         if not eqn.linear and len(eqn.outvars) == 1:
-            self._numbered.setdefault(_number(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
+            self._numbered.setdefault(key_of(eqn.primitive, eqn.invars, eqn.params), eqn.outvars[0])
 
     def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
-        key = _number(primitive, operands, params)
+        key = key_of(primitive, operands, params)
         if key not in self._numbered:
             self._numbered[key] = super().write(primitive, *operands, **params)
         return self._numbered[key]
@@ -138,12 +139,6 @@ class MaskWriter(Writer):
     def are_counted(self, x: Atom) -> Atom:
         """Write the mask of what was counted."""
         return self.write(e.gt_p, x, literal(0, x.aval))
-
-
-def _number(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
-    """Make a key that equations share which compute the same; signs of zeros count."""
-    values = [x if type(x) is Var else (x.aval, np.asarray(x.value).tobytes()) for x in operands]
-    return primitive, *values, frozenset(params.items())
 
 
 def movement(eqn: Equation) -> Term | None:
