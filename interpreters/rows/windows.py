@@ -1,6 +1,7 @@
 """Index rows of windows: of position o and place k in the window, element stride o + dilation k - padding."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tapeless.interpreters.index_rows import Box, Combination, IndexRow, Params, monoid, rows, terms
 from tapeless.tracer.primitives import windows as w
@@ -21,10 +22,8 @@ def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, li
 
 def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Access, list[Bracket]]:
     """Find the elements of an array that the windows of elements of the result have."""
-    found, brackets, ones = list[Affine](), list[Bracket](), (1,) * x.ndim
-    given = [params["window_dimensions"], params["window_strides"], params["padding"]]
-    bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)
-    for n, o, k, stride, (low, _), base, dilation in zip(x.shape, out, *given, bases, dilations):
+    found, brackets = list[Affine](), list[Bracket]()
+    for n, o, k, stride, (low, _), base, dilation in zip(x.shape, out, *_by_axis(params, x)):
         element, more = window_index(box, stride * o + dilation * box.axis(k) - low, n, base)
         found.append(element)
         brackets += more
@@ -33,10 +32,14 @@ def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Acce
 
 def _counts(params: Params, x: ShapedArray) -> list[int]:
     """Count the positions that the window has along each axis."""
+    return list(map(w.count, x.shape, *_by_axis(params, x)))
+
+
+def _by_axis(params: Params, x: ShapedArray) -> list[Sequence[Any]]:
+    """List sizes, strides, padding and dilations of a window, each with an item for each axis."""
     ones = (1,) * x.ndim
-    given = [params["window_dimensions"], params["window_strides"], params["padding"]]
-    bases, dilations = params.get("base_dilation", ones), params.get("window_dilation", ones)
-    return list(map(w.count, x.shape, *given, bases, dilations))
+    given = [params[name] for name in ("window_dimensions", "window_strides", "padding")]
+    return [*given, *[params.get(name, ones) for name in ("base_dilation", "window_dilation")]]
 
 
 def _windowed(params: Params, avals: Avals, operand: int = 0) -> Term:

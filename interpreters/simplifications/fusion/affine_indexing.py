@@ -8,6 +8,7 @@ change the sign of -0.0.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -79,33 +80,26 @@ def _gather(w: Writer, x: Atom, indices: Atom, **params: Any) -> Atom | None:
     return found.written(w, aval)
 
 
-def _scatter_add(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
-    """Padded updates, added to the operand where this is not known to be 0."""
-    found = _parts(w, i.scatter_add_p, (x, indices, updates), params, 1, x.aval)
-    if found is None or (any(map(summed, found.terms)) and not sums_in_any_order(x.aval.dtype)):
-        return None
-    if any(_reads(t, 0) for t in found.terms):
-        found = _around_updates(w, found, x, lambda box: True)
-        if found is None or found.size > MOST * updates.aval.size:
-            return None
-    return found.written(w, x.aval)
+def _scatter(primitive: Primitive, w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
+    """Padded updates, added to the operand where this is not known to be 0, or beside what is left of it.
 
-
-def _scatter(w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
-    """Updates beside what is left of the operand, if each of them is at a place of its own."""
-    found = _parts(w, i.scatter_p, (x, indices, updates), params, 1, x.aval)
-    if found is None or any(map(summed, found.terms)):
+    What is not added is at a place of its own.
+    """
+    found, adds = _parts(w, primitive, (x, indices, updates), params, 1, x.aval), primitive is i.scatter_add_p
+    sums = adds and sums_in_any_order(x.aval.dtype)
+    if found is None or (any(map(summed, found.terms)) and not sums):
         return None
     if any(_reads(t, 0) for t in found.terms):
         boxes = [box for t, box in zip(found.terms, found.boxes) if not _reads(t, 0)]
-        found = _around_updates(w, found, x, lambda box: not any(_meet(box, other) for other in boxes))
+        found = _around_updates(w, found, x, lambda box: adds or not any(_meet(box, other) for other in boxes))
         if found is None or found.size > MOST * updates.aval.size:
             return None
-    return None if found.additions else found.written(w, x.aval)
+    return found.written(w, x.aval) if adds or not found.additions else None
 
 
-for _primitive, _rule in ((i.gather_p, _gather), (i.scatter_p, _scatter), (i.scatter_add_p, _scatter_add)):
-    rules[_primitive] = Simplification(_rule)
+rules[i.gather_p] = Simplification(_gather)
+for _primitive in (i.scatter_p, i.scatter_add_p):
+    rules[_primitive] = Simplification(partial(_scatter, _primitive))
 
 # ---- terms ---------------------------------------------------------------------------------------------------
 

@@ -37,48 +37,43 @@ def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequen
     Args:
       positions: for each that the step has, an array over the step's variables.
     """
-    read = [p.variable for p in step.positions]
-    batch = [v for v in order if v in step.order]
-    others = [v for v in order if v not in read and v not in batch]
-    dims = GatherDimensionNumbers(
-        tuple(range(len(step.order), len(step.order) + len(others))),
-        tuple(sorted([order.index(v) for v in read])),
-        tuple([order.index(v) for v in read]),
-        tuple([order.index(v) for v in batch]),
-        tuple([step.order.index(v) for v in batch]),
-    )
+    own = windows(order, step)
+    others = own[len(step.order) :]
     vectors = [_unclipped(p, x.aval.shape[order.index(p.variable)]) for p in step.positions]
     found = w.write(
         gather_p,
         x,
         _vectors(w, vectors, positions),
-        dimension_numbers=dims,
+        dimension_numbers=GatherDimensionNumbers(*_dimension_numbers(order, step)),
         slice_sizes=tuple([n if v in others else 1 for v, n in zip(order, x.aval.shape)]),
         unique_indices=False,
         indices_are_sorted=False,
         mode=_MODES.CLIP,
         fill_value=None,
     )
-    return found, (*step.order, *others)
+    return found, own
 
 
 def windows(order: Order, step: Indexing) -> Order:
-    """The order of what is scattered into an array of variables in this order."""
-    written = [p.variable for p in step.positions]
-    return (*step.order, *[v for v in order if v not in written and v not in step.order])
+    """The order of what is gathered from, or scattered into, an array of variables in this order."""
+    replaced = [p.variable for p in step.positions]
+    return (*step.order, *[v for v in order if v not in replaced and v not in step.order])
+
+
+def _dimension_numbers(order: Order, step: Indexing) -> tuple[tuple[int, ...], ...]:
+    replaced, batch = [p.variable for p in step.positions], [v for v in order if v in step.order]
+    return (
+        tuple(range(len(step.order), len(windows(order, step)))),
+        tuple(sorted([order.index(v) for v in replaced])),
+        tuple([order.index(v) for v in replaced]),
+        tuple([order.index(v) for v in batch]),
+        tuple([step.order.index(v) for v in batch]),
+    )
 
 
 def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> Atom:
     """The sums of elements, with variables in the order of `windows`, at positions, where these are inside."""
-    written = [p.variable for p in step.positions]
-    batch = [v for v in order if v in step.order]
-    dims = ScatterDimensionNumbers(
-        tuple(range(len(step.order), x.aval.ndim)),
-        tuple(sorted([order.index(v) for v in written])),
-        tuple([order.index(v) for v in written]),
-        tuple([order.index(v) for v in batch]),
-        tuple([step.order.index(v) for v in batch]),
-    )
+    dims = ScatterDimensionNumbers(*_dimension_numbers(order, step))
     known = [_unclipped(p, zeros.aval.shape[order.index(p.variable)]) for p in step.positions]
     clips = all(p.limits is None and own.limits is not None for p, own in zip(known, step.positions))
     how = {"indices_are_sorted": False, "unique_indices": False, "mode": _MODES.CLIP if clips else _MODES.FILL_OR_DROP}

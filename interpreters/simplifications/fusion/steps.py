@@ -9,7 +9,7 @@ gathered is there, or dropped by the scatter. Left out: variables that are repla
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
+from tapeless.interpreters.simplifications.fusion.accesses import Shape, axes_of
 from tapeless.tracer.terms.affine import Affine, Variable
 from tapeless.tracer.terms.term import Bracket, Lookup, NotNegative, indices_of, variables_of
 
@@ -19,12 +19,12 @@ Labels = frozenset[Variable]
 class Position(NamedTuple):
     """The values of a variable that an array of positions holds: sign (p - first), p being within limits.
 
-    `number` is that of the array among those that brackets look up, which is read at `axes`.
+    `number` is that of the array among those that brackets look up, `order` the variables that it is read along.
     """
 
     variable: Variable
     number: int
-    axes: tuple[DigitAxis, ...]
+    order: Labels
     sign: int
     first: int
     limits: tuple[int, int] | None
@@ -120,7 +120,8 @@ def _position(
     ((v, sign),) = b.index.variables
     if v in _variables([x for x in brackets if x is not b], b.access):
         return None
-    return Position(v, number, axes, sign, b.index.constant, b.limits)
+    order = frozenset([d.variable for a in axes for d in a.digits])
+    return Position(v, number, order, sign, b.index.constant, b.limits)
 
 
 def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[Variable]:
@@ -133,7 +134,7 @@ def _looked_up(
     """Gather the factors that have variables whose positions are known, and scatter the result if it has some."""
     groups = dict[Labels, list[Position]]()
     for p in positions:
-        groups.setdefault(frozenset([d.variable for a in p.axes for d in a.digits]), []).append(p)
+        groups.setdefault(p.order, []).append(p)
     gathers = list[tuple[Step, ...]]()
     for own in factors:
         gathers.append(tuple([step for order, group in groups.items() if (step := _indexing(order, group, own))]))

@@ -142,10 +142,10 @@ class Coefficients:
         for alternative in region:
             each: Region | None = None
             for mask in alternative:
-                each = regions.both_exactly(each, self._literal(mask))
+                each = regions.both(each, self._literal(mask), exactly=True)
                 if each is not None and len(each) > EXPANDED:
                     return region
-            found = regions.either_exactly(found, each)
+            found = regions.either(found, each, exactly=True)
         return region if found is not None and len(found) > EXPANDED else found
 
     def _literal(self, mask: Mask) -> Region | None:
@@ -164,7 +164,7 @@ class Coefficients:
             return self._literal(mask._replace(which=eqn.invars[0], case=1 - mask.case))
         one, other = [self._parts(x, mask.case) for x in eqn.invars]
         conjunction = (eqn.primitive is and_p) == (mask.case == 1)
-        found = (regions.both_exactly if conjunction else regions.either_exactly)(one, other)
+        found = (regions.both if conjunction else regions.either)(one, other, exactly=True)
         return regions.of(mask) if found is not None and len(found) > EXPANDED else found
 
     def _parts(self, x: Atom, case: int) -> Region | None:

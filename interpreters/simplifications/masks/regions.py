@@ -24,34 +24,21 @@ def of(mask: Mask) -> Region:
     return ((mask,),)
 
 
-def both(region: Region | None, other: Region | None) -> Region | None:
-    """Intersect two regions; None is everywhere."""
-    if region is None:
-        return other
-    if other is None:
-        return region
-    return _bounded([_distinct((*a, *b))[:TOGETHER] for a in region for b in other])
-
-
-def either(region: Region | None, other: Region | None) -> Region | None:
-    """Join two regions, to their union or a superset; None is everywhere."""
-    if region is None or other is None:
-        return None
-    if not region or region == other:
-        return other
-    return _bounded([*region, *other]) if other else region
-
-
-def both_exactly(region: Region | None, other: Region | None) -> Region | None:
-    """Intersect two regions, of however many alternatives."""
+def both(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+    """Intersect two regions, to their intersection or a superset, which is smaller to write; None is everywhere."""
     if region is None or other is None:
         return other if region is None else region
-    return _irredundant([_distinct((*a, *b)) for a in region for b in other])
+    found = [_distinct((*a, *b)) for a in region for b in other]
+    return _irredundant(found) if exactly else _bounded([a[:TOGETHER] for a in found])
 
 
-def either_exactly(region: Region | None, other: Region | None) -> Region | None:
-    """Join two regions, to however many alternatives."""
-    return None if region is None or other is None else _irredundant([*region, *other])
+def either(region: Region | None, other: Region | None, exactly: bool = False) -> Region | None:
+    """Join two regions, to their union or a superset, which is smaller to write; None is everywhere."""
+    if region is None or other is None:
+        return None
+    if not region or not other or region == other:
+        return region or other
+    return (_irredundant if exactly else _bounded)([*region, *other])
 
 
 def covers(region: Region, part: Iterable[Alternative]) -> bool:
