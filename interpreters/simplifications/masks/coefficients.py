@@ -184,7 +184,7 @@ class Coefficients:
     def _of_inputs(self, mask: Mask, depth: int) -> Region | None:
         """Expand a mask without views by the equations that compute its predicate: logic, moves, comparisons."""
         eqn = self._w.definition(mask.which)
-        if eqn is None or not depth:
+        if eqn is None or not eqn.invars or not depth:
             return regions.of(mask)
         x, primitive = eqn.invars[0], eqn.primitive
         if primitive in (and_p, or_p) and mask.which.aval.dtype == bool:

@@ -73,3 +73,14 @@ def test_what_is_discarded_does_no_harm(name: str, depth: int):
     pushed, pulled = tl.jvp(f, (X,), (t,))[1], tl.vjp(f, X)[1](t)[0]
     np.testing.assert_allclose(np.vdot(t, pushed), np.vdot(pulled, t), rtol=1e-12)
     np.testing.assert_allclose(tl.jit(lambda x: tl.vjp(f, x)[1](t)[0])(X), pulled, rtol=1e-12)
+
+
+def test_masks_of_positions_inside_of_bodies():
+    """What a body compares with a number may be an index, which is made of nothing."""
+
+    def f(x):
+        return tnp.tanh(tnp.where(tnp.arange(x.shape[1]) == 1, x, 0.0))
+
+    x = np.array([[-0.5]])
+    again = tl.checkpoint(f, policy=tl.checkpoint_policies.budget(200))
+    assert tl.jit(lambda x: tl.vjp(again, x)[1](x)[0])(x) == 0
