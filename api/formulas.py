@@ -18,6 +18,7 @@ from tapeless.interpreters.let_form import (
     LetForm,
     bound,
     evaluated,
+    modular_axes,
     multiplied_out,
     simplified,
     uses,
@@ -25,7 +26,7 @@ from tapeless.interpreters.let_form import (
 from tapeless.interpreters.numpy_source import computed_source, opaque_source
 from tapeless.interpreters.raise_terms import raised
 from tapeless.opaque import applied
-from tapeless.spaces import check_symmetries, symmetry_text
+from tapeless.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.jaxpr import Literal
@@ -60,6 +61,7 @@ class Input(NamedTuple):
     symmetries: tuple[Symmetry, ...] = ()
     value: Any = None
     size: int | None = None
+    periods: tuple[int, ...] = ()  # axes that are read modulo their size
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Formulas:
         arguments = pytree.structure(tuple([0] * len(given))) if arguments is None else arguments
         tree = pytree.structure(0) if tree is None else tree
         names = _definition_names(inputs, form)
+        periods = {(k, d): o.aval.shape[d] for k, o in enumerate(inputs) for d in o.periods}
+        form = form._replace(periods=periods)
         return cls(form, tuple(inputs), names, tuple(results), tuple(avals), arguments, tree)
 
     @property
@@ -134,6 +138,7 @@ class Formulas:
         declared = {k: o.symmetries for k, o in enumerate(self.inputs) if o.symmetries}
         form, used = simplified(self.form, [x.shape for x in self.avals], declared)
         said = [symmetry_text(self.inputs[k].name, s) for k, found in used.items() for s in found]
+        said += [periodic_text(self.inputs[k].name, self.inputs[k].aval, d) for k, d in modular_axes(form)]
         return self._with(form, assumptions=tuple(dict.fromkeys([*self.assumptions, *said])))
 
     def expand(self) -> "Formulas":
@@ -276,7 +281,7 @@ class Formulas:
 
     def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> str:
         """Write an assignment, of the real part where terms add up to a real number."""
-        text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands)
+        text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands, self.form.periods)
         given = [self.form.avals[f.operand] for t in terms for f in t.factors]
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
         if dtypes.is_bool(aval.dtype):
@@ -295,7 +300,7 @@ class Formulas:
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
         names = [*self.defined, *map(_source_name, self.results)]
         for name, (terms, aval) in zip(names, [*sums, *self._sums], strict=True):
-            text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands)
+            text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], operands, self.form.periods)
             if "np.broadcast_to" in text:
                 raise NotImplementedError(f"einsum: {formula(terms, aval.shape, operands)} has brackets: use numpy().")
             lines.append(text if self.is_single and len(names) == 1 else f"{name} = {text}")

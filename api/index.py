@@ -6,6 +6,7 @@ the condition is false, whatever it is a product of. A body is traced once and w
 affine indices become slices, contractions and convolutions, never loops over elements.
 """
 
+import builtins
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -37,6 +38,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.indices.ranges import Range, range_of
 from tapeless.tracer.indices.sizes import Size, size
 from tapeless.tracer.indices.sparse import Relation, SparseArray
 from tapeless.tracer.late_imports import imported_late as _imported_late
@@ -52,6 +54,7 @@ __all__ = [
     "IndexCost",
     "IndexExplanation",
     "ProgramPass",
+    "Range",
     "Relation",
     "Size",
     "SizedFormulas",
@@ -82,6 +85,7 @@ __all__ = [
     "prod",
     "pullback",
     "push",
+    "range",
     "raise_terms",
     "relation",
     "scan",
@@ -95,7 +99,7 @@ __all__ = [
     "where",
 ]
 
-Shape = int | Size | Sequence[int | Size]
+Shape = int | Size | Range | Sequence[int | Size | Range]
 Body = Callable[..., Any]
 Reduction = Callable[..., Any]
 
@@ -120,13 +124,15 @@ def build(shape: Shape, fn: Body) -> Any:
 def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
     """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
     check_callable(name, fn)
-    sizes = _shape(name, shape)
+    ranges = (shape,) if isinstance(shape, (int, Size, Range)) else tuple(shape)
+    sizes = _shape(name, ranges)
     _check_takes(name, fn, _indices(len(sizes)), len(sizes))
-    axes = tuple(range(len(sizes)))
+    axes = tuple(builtins.range(len(sizes)))
     trees = list[pytree.PyTreeDef]()
 
     def body(*indices: Index) -> Sequence[Any]:
-        leaves, tree = pytree.flatten(fn(*indices))
+        given = [r.index(i) if isinstance(r, Range) else i for r, i in zip(ranges, indices)]
+        leaves, tree = pytree.flatten(fn(*given))
         trees.append(tree)
         return [array_operand(f"index.{name}", x) for x in leaves]
 
@@ -138,7 +144,7 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
 
 def _shape(who: str, shape: Shape) -> tuple[int, ...]:
-    return static_shape((shape,) if isinstance(shape, (int, Size)) else shape, f"index.{who}")
+    return static_shape((shape,) if isinstance(shape, (int, Size, Range)) else shape, f"index.{who}")
 
 
 def _indices(n: int) -> str:
@@ -152,7 +158,7 @@ def _check_takes(who: str, fn: Any, what: str, n: int) -> None:
     except (TypeError, ValueError):  # of a builtin nothing is known
         return
     try:
-        signature.bind(*range(n))
+        signature.bind(*builtins.range(n))
     except TypeError:
         raise TypeError(f"index.{who}: {describe_function(fn)} takes {signature}, and is called with {what}.") from None
 
@@ -173,6 +179,7 @@ def _reduction(name: str, reduced: Reduction, what: str) -> Callable[[Shape, Bod
     return reduce
 
 
+range = range_of
 sum: Final = _reduction("sum", tnp.sum, "Add `fn(i, j, ...)` over all indices.")
 prod: Final = _reduction("prod", tnp.prod, "Multiply `fn(i, j, ...)` over all indices.")
 max: Final = _reduction("max", tnp.max, "Find the maximum of `fn(i, j, ...)` over all indices.")
@@ -293,7 +300,7 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     Returns: [*shape] in the dtype of x.
     Raises: what `build` raises; ValueError if `fn` has not an index for each axis of the result.
 
-    >>> scatter(6, asarray(range(1, 10)), lambda i: i // 2)
+    >>> scatter(6, tnp.arange(1, 10), lambda i: i // 2)
     Array([ 3,  7, 11, 15,  9,  0], dtype=int32)
     """
     check_callable("scatter", fn)
@@ -313,8 +320,8 @@ def _places(found: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
 
 def _added(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:
     """Add the elements of x up at places that arrays of the shape of x hold."""
-    read = tuple([Affine(0, ((k, 1),)) for k in range(x.ndim)])
-    written = tuple([Affine(0, ((x.ndim + k, 1),)) for k in range(len(sizes))])
+    read = tuple([Affine(0, ((k, 1),)) for k in builtins.range(x.ndim)])
+    written = tuple([Affine(0, ((x.ndim + k, 1),)) for k in builtins.range(len(sizes))])
     brackets: list[Bracket] = [Lookup(v, k + 1, read) for k, v in enumerate(written)]
     return ein((x, *places), [term(written, (*x.shape, *sizes), [Read(0, read)], brackets)], sizes)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.indices.ranges import Range
 from tapeless.tracer.indices.sizes import are_bound, names_of
 from tapeless.tracer.terms.symmetries import Symmetry, transposed_access
 from tapeless.tracer.types import ShapedArray
@@ -20,10 +21,12 @@ class Space:
 
     Args:
       name: as formulas call it.
-      shape: of the arrays that it stands for; of numbers, and of sizes that stand for any (`index.size`).
+      shape: of the arrays that it stands for; of numbers, of ranges (`index.range`), whose axes are read modulo their
+        size if they are periodic, and of sizes that stand for any (`index.size`).
       dtype: of these; float in the default width if None.
       symmetries: pairs (permutation, kind) that say what the array is: its transpose for kind "id", the conjugate of
         that for "conj", its negative for "neg". "symmetric" is all transposes, "hermitian" that of a matrix, "conj".
+      even: the axes along which, reversed together, the array stays as it is; True for all.
     Raises: TypeError if the name is no name of Python; ValueError for a symmetry that is none of this shape, or if all
       of them together say that the array is 0.
 
@@ -31,16 +34,27 @@ class Space:
     Space('A', complex64[2,2], hermitian)
     """
 
-    __slots__ = ("_dtype", "_shape", "name", "symmetries")
+    __slots__ = ("_dtype", "_shape", "name", "periods", "symmetries")
 
-    def __init__(self, name: str, shape: Sequence[int], dtype: Any = None, symmetries: Declared = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: Sequence[int | Range],
+        dtype: Any = None,
+        symmetries: Declared = (),
+        even: bool | Sequence[int] = (),
+    ) -> None:
         if not name.isidentifier():
             raise TypeError(f"Space: the name {name!r} is no name of Python.")
         self.name: str = name
         self._shape, self._dtype = tuple(shape), dtypes.canonical(float if dtype is None else dtype)
         numbers = {n: k for k, n in enumerate(dict.fromkeys(self._shape), 2)}  # equal sizes are equal numbers
         aval = ShapedArray(tuple([numbers[n] for n in self._shape]), self._dtype) if any(self.sizes) else self.aval
-        self.symmetries: tuple[Symmetry, ...] = checked_symmetries(name, aval, symmetries)
+        self.periods: tuple[int, ...] = tuple(
+            [d for d, n in enumerate(self._shape) if isinstance(n, Range) and n.periodic]
+        )
+        axes = tuple(range(aval.ndim)) if even is True else tuple(even or ())
+        self.symmetries: tuple[Symmetry, ...] = (*checked_symmetries(name, aval, symmetries), *_even(name, aval, axes))
 
     @property
     def aval(self) -> ShapedArray:
@@ -73,6 +87,14 @@ def checked_symmetries(name: str, aval: ShapedArray, declared: Declared) -> tupl
     if _is_zero(found, aval):
         raise ValueError(f"{name}: {', '.join(map(described, found))} together say that it is 0.")
     return found
+
+
+def _even(name: str, aval: ShapedArray, axes: tuple[int, ...]) -> tuple[Symmetry, ...]:
+    """Write down that an array is its own mirror image. Raises: ValueError if there is no such axis."""
+    if not set(axes) <= set(range(aval.ndim)):
+        raise ValueError(f"{name}: even={axes} are no axes of {aval}.")
+    mirrored = tuple([(d, aval.shape[d]) for d in axes])
+    return (Symmetry(tuple(range(aval.ndim)), mirrored=mirrored),) if axes else ()
 
 
 def _spelled_out(name: str, aval: ShapedArray, declared: Declared) -> Sequence[tuple[Sequence[int], str]]:
@@ -115,6 +137,8 @@ def _is_zero(symmetries: Sequence[Symmetry], aval: ShapedArray) -> bool:
 
 def described(s: Symmetry) -> str:
     """Name a symmetry."""
+    if s.mirrored:
+        return f"even along {', '.join([str(d) for d, _ in s.mirrored])}"
     if s.permutation == (1, 0):
         return {(False, 1): "symmetric", (True, 1): "hermitian", (False, -1): "antisymmetric"}[s.conjugated, s.sign]
     kind = next(kind for kind, given in KINDS.items() if given == (s.conjugated, s.sign))
@@ -124,9 +148,18 @@ def described(s: Symmetry) -> str:
 def symmetry_text(name: str, s: Symmetry) -> str:
     """Write a symmetry as an equation: `A[i,j] = conj(A[j,i])`."""
     letters = [f"{'ijklmnpq'[d % 8]}{d // 8 or ''}" for d in range(len(s.permutation))]
-    access = transposed_access(letters, s.permutation)
+    access = list(transposed_access(letters, s.permutation))
+    for d, n in s.mirrored:
+        access[d] = f"{n - 1} - {access[d]}"
     other = f"{name}[{','.join(access)}]"
     return f"{name}[{','.join(letters)}] = {'-' if s.sign < 0 else ''}{f'conj({other})' if s.conjugated else other}"
+
+
+def periodic_text(name: str, aval: ShapedArray, axis: int) -> str:
+    """Write that an axis is read modulo its size as an equation: `U[i + 4,j] = U[i,j]`."""
+    letters = [f"{'ijklmnpq'[d % 8]}{d // 8 or ''}" for d in range(aval.ndim)]
+    shifted = [f"{x} + {aval.shape[axis]}" if d == axis else x for d, x in enumerate(letters)]
+    return f"{name}[{','.join(shifted)}] = {name}[{','.join(letters)}]"
 
 
 def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
@@ -134,6 +167,7 @@ def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
     for s in symmetries:
         other = s.sign * np.transpose(x, s.permutation)
         other = np.conj(other) if s.conjugated else other
+        other = np.flip(other, tuple([d for d, _ in s.mirrored])) if s.mirrored else other
         scale = np.max(np.abs(x), initial=0)
         tolerance = 64 * dtypes.finfo(x.dtype).eps * scale if dtypes.is_inexact(x.dtype) else 0
         gap = np.max(np.abs(x - other), initial=0)

@@ -292,7 +292,7 @@ def _traced(who: str, fun: Callable[..., Any], args: Sequence[Any]) -> _Program:
 
     structs = pytree.unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
     closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
-    given = [Input(n, a, x.symmetries if isinstance(x, Space) else ()) for n, a, x in zip(names, avals, spaces)]
+    given = [_input(n, a, x) for n, a, x in zip(names, avals, spaces)]
     constants = [
         Input(name, aval_of(x), value=x) for name, x in zip(constant_names(fun, closed.consts, names), closed.consts)
     ]
@@ -307,6 +307,10 @@ def _heads(fun: Any, args: Sequence[Any]) -> list[str]:
 def _as_name(path: str) -> str:
     """Write a path, `w['bias']`, as a name, `w_bias`."""
     return re.sub(r"\W+", "_", path).strip("_")
+
+
+def _input(name: str, aval: ShapedArray, x: Any) -> Input:
+    return Input(name, aval, x.symmetries, periods=x.periods) if isinstance(x, Space) else Input(name, aval)
 
 
 def _type_of(who: str, x: Any) -> ShapedArray:

@@ -17,8 +17,9 @@ from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
+from tapeless.tracer.terms.periodic import Periods, unwrapped, wrapped
 from tapeless.tracer.terms.solve import composed, explicit, merged, solved
-from tapeless.tracer.terms.symmetries import Symmetries, merged_by_symmetry, needed
+from tapeless.tracer.terms.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -46,6 +47,7 @@ class LetForm(NamedTuple):
     inputs: tuple[ShapedArray, ...]
     definitions: tuple[Definition, ...]
     results: tuple[Sum, ...]
+    periods: Periods = NO_PERIODS  # of axes of inputs that are read modulo their size
 
     @property
     def avals(self) -> tuple[ShapedArray, ...]:
@@ -69,7 +71,17 @@ def used_definitions(form: LetForm) -> LetForm:
             todo |= operands_of(form.definitions[k - n].value)
     new = {k: n + i for i, k in enumerate(sorted(used))} | {k: k for k in range(n)}
     definitions = [d._replace(value=renumbered(d.value, new)) for k, d in enumerate(form.definitions, n) if k in used]
-    return LetForm(form.inputs, tuple(definitions), tuple([_renumbered(terms, new) for terms in form.results]))
+    results = tuple([_renumbered(terms, new) for terms in form.results])
+    return form._replace(definitions=tuple(definitions), results=results)
+
+
+def modular_axes(form: LetForm) -> list[tuple[int, int]]:
+    """Find the periodic axes that are read at more than an index of their own."""
+    sums = [*[d.value for d in form.definitions if not isinstance(d.value, Computed)], *form.results]
+    reads = [f for terms in sums for t in terms for f in t.factors]
+    return sorted(
+        {(f.operand, d) for f in reads for d, a in enumerate(f.access) if a.variable is None} & {*form.periods}
+    )
 
 
 def uses(form: LetForm) -> Counter[int]:
@@ -137,7 +149,7 @@ def multiplied_out(form: LetForm) -> LetForm:
             done[k] = found
     definitions = [d._replace(value=done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
     results = [merged([x for t in terms for x in _expanded(t, done, real)]) for terms in form.results]
-    return used_definitions(LetForm(form.inputs, tuple(definitions), tuple(results)))
+    return used_definitions(form._replace(definitions=tuple(definitions), results=tuple(results)))
 
 
 def _expanded(t: Term, sums: Mapping[int, Sum], real: frozenset[int]) -> Iterator[Term]:
@@ -176,28 +188,28 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
     Returns: the form; the symmetries that were needed for it.
     """
     definitions = [
-        d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape))
+        d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape, form.periods))
         for d in form.definitions
     ]
-    results = [_prepared(terms, shape) for terms, shape in zip(form.results, shapes, strict=True)]
+    results = [_prepared(terms, shape, form.periods) for terms, shape in zip(form.results, shapes, strict=True)]
     sums = [*[d.value for d in definitions if not isinstance(d.value, Computed)], *results]
     real, used = form.real, dict[int, tuple[Any, ...]]()
     for terms in sums:
-        for k, found in needed(terms, symmetries, real).items():
+        for k, found in needed(terms, symmetries, real, form.periods).items():
             used[k] = tuple(dict.fromkeys((*used.get(k, ()), *found)))
 
     def change(terms: Sum) -> Sum:
-        return merged_by_symmetry(terms, used, real)
+        return merged_by_symmetry(terms, used, real, form.periods)
 
     definitions = [d if isinstance(d.value, Computed) else d._replace(value=change(d.value)) for d in definitions]
     after = form._replace(definitions=tuple(definitions), results=tuple(map(change, results)))
     return used_definitions(after), used
 
 
-def _prepared(terms: Sum, shape: tuple[int, ...]) -> Sum:
+def _prepared(terms: Sum, shape: tuple[int, ...], periods: Periods) -> Sum:
     """Write terms as what they are at each element, in which those that are alike are equal."""
     found = [explicit(x, shape) for t in terms for x in _cancelled(t)]
-    return merged([t for t in found if t is not None])
+    return merged([x for t in found if t is not None and (x := unwrapped(t, periods)) is not None])
 
 
 def _cancelled(t: Term) -> Sum:
@@ -246,8 +258,8 @@ def evaluated(
             operands = [values[k] if isinstance(k, int) else k.value for k in d.value.operands]
             values.append(compute(d.value, operands))
         else:
-            values.append(_summed(d.value, d.aval, values))
-    return [_summed(terms, aval, values) for terms, aval in zip(form.results, shapes, strict=True)]
+            values.append(_summed(d.value, d.aval, values, form.periods))
+    return [_summed(terms, aval, values, form.periods) for terms, aval in zip(form.results, shapes, strict=True)]
 
 
 def bound(c: Computed, operands: Sequence[Any]) -> Any:
@@ -255,8 +267,9 @@ def bound(c: Computed, operands: Sequence[Any]) -> Any:
     return c.primitive.bind(*operands, **c.params)[c.result]
 
 
-def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any]) -> Any:
+def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any], periods: Periods) -> Any:
     """Evaluate a sum in the dtype in which its factors meet."""
+    terms = tuple([wrapped(t, periods) for t in terms])
     factors = sorted({f.operand for t in terms for f in t.factors})
     numbers = [values[k] for k in factors if dtypes.is_inexact(aval_of(values[k]).dtype)]
     dtype = dtypes.result_type(*numbers)[0] if numbers and dtypes.is_inexact(aval.dtype) else aval.dtype

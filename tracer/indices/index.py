@@ -24,10 +24,15 @@ Scalar = Any  # a traced integer of rank 0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Variable:
-    """A variable of a body: 0 <= value < size."""
+    """A variable of a body: 0 <= value < size.
+
+    `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much.
+    """
 
     value: Scalar
     size: int
+    period: int | None = None
+    middle: int | None = None
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -287,6 +292,25 @@ class TermForm:
         remainder = self.variable(quotient.divisor)
         self.brackets.append(IsZero(self.affine(quotient.dividend) - q * quotient.divisor - remainder))
         return q
+
+
+def in_array(index: Index, n: int) -> Index:
+    """Find where an affine index of ranges reads an axis of n elements: modulo n, or counted from its middle.
+
+    Raises: ValueError if the axis has another size than the range.
+    """
+    parts = [p for p in index.parts if isinstance(p, Variable)]
+    if any(p.period is not None for p in parts):
+        if any(p.period not in (None, n) for p in parts):
+            raise ValueError(f"an axis of {n} is read by an index of a periodic range of another size, {index}.")
+        return index % n
+    middle = parts[0].middle if len(index.parts) == 1 and parts else None
+    k = index.parts[parts[0]] if parts else 0
+    if middle is None or abs(k) != 1 or index.constant != -k * middle:
+        return index
+    if parts[0].size != n:
+        raise ValueError(f"an axis of {n} is read by an index of a symmetric range of {parts[0].size}.")
+    return index + middle
 
 
 def elements_of(index: Index) -> Iterator[tuple[Element, int]]:

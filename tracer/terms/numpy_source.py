@@ -6,6 +6,7 @@ from typing import Any
 
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.formulas import IndexNames, Operands, is_negative
+from tapeless.tracer.terms.periodic import Periods, wrapped
 from tapeless.tracer.terms.printing import named_affine, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use
@@ -29,13 +30,16 @@ class NumPyNames(IndexNames):
         return text if text == self.operand(s.operand) else f"np.{text}"
 
 
-def sum_source(terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands) -> str:
+def sum_source(
+    terms: Sum, shape: Sequence[int], shapes: Sequence[Sequence[int]], operands: Operands, periods: Periods
+) -> str:
     """Write a sum as an expression.
 
     Args:
       shapes: of the operands.
+      periods: of axes that are read modulo their size.
     """
-    found = [x for t in terms if (x := explicit(t, shape)) is not None]
+    found = [x for t in terms if (x := explicit(wrapped(t, periods), shape)) is not None]
     parts = [(is_negative(t.coefficient), _term_source(t, len(shape), shapes, operands)) for t in found]
     return signed_sum(parts) or f"np.zeros({tuple(shape)})"
 

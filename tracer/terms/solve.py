@@ -8,7 +8,7 @@ together imply. What is not solved stays a bracket, so that a term means the sam
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tapeless.tracer.terms.affine import Access, Affine, Variable, variables
 from tapeless.tracer.terms.printing import term_text
@@ -334,15 +334,15 @@ MOST_BRACKETS = 3  # that a bound is a combination of
 def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: int = MOST_BRACKETS) -> int:
     """Bound an index from below where brackets hold; the search ends at 0.
 
-    With a bracket [b >= 0] and a positive k, a is at least a - k b: of k with which a variable drops out.
+    With a bracket [b >= 0] and a positive k, a is at least a - k b: of k with which a variable or symbol drops out.
     """
-    least = a.bounds(sizes)[0]
+    least, numbers = a.bounds(sizes)[0], dict[Any, int]((*a.variables, *a.symbols))
     for n, b in enumerate(brackets if depth else ()):
         if isinstance(b, Lookup):
             continue
         rest = (*brackets[:n], *brackets[n + 1 :])
-        for v, c in b.index.variables:
-            k = a.coefficient(v)
+        for v, c in (*b.index.variables, *b.index.symbols):
+            k = numbers.get(v, 0)
             if least < 0 and k and (isinstance(b, IsZero) or (k > 0) == (c > 0)):
                 without = abs(c) * a - (k if c > 0 else -k) * b.index
                 least = max(least, -(-_least(without, rest, sizes, depth - 1) // abs(c)))

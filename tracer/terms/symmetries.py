@@ -4,51 +4,72 @@ Search terms: tensor canonicalization, dummy indices, permutational symmetry, He
 array is its own transpose, the conjugate of that, or its negative. Terms are alike that a sequence of such rewrites of
 single factors makes equal, up to names of bound indices and the order of factors, which are `term`'s to normalize. A
 term that is its own negative is 0. Orbits are enumerated up to a cap: beyond it a term is left as it is. Source: Li &
-Damle 2024. Left out: symmetries of results of sums, and of several arrays together.
+Damle 2024. Indices of periodic axes may be shifted, and those of axes that are their own mirror image reflected. Left
+out: symmetries of results of sums, and of several arrays together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tapeless.tracer.terms.affine import Access
+from tapeless.tracer.terms.periodic import Periods, reduced, reflections, shifts
 from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, key_of, term
 
 MOST_FORMS = 1024  # of one term, that symmetries make of it
+NO_PERIODS: Periods = {}
 
 
 class Symmetry(NamedTuple):
-    """An array x that is `transpose(x, permutation)`, conjugated if `conjugated`, times `sign`."""
+    """An array x that is `transpose(x, permutation)`, conjugated if `conjugated`, times `sign`.
+
+    `mirrored` are axes along which it is reversed before that, with their sizes.
+    """
 
     permutation: tuple[int, ...]
     conjugated: bool = False
     sign: int = 1
+    mirrored: tuple[tuple[int, int], ...] = ()
+
+    def access(self, access: Access) -> Access:
+        """Find where an array is read that has the symmetry, to be the same as at `access`."""
+        sizes = dict(self.mirrored)
+        found = transposed_access(access, self.permutation)
+        return tuple([sizes[d] - 1 - a if d in sizes else a for d, a in enumerate(found)])
 
 
 Symmetries = Mapping[int, Sequence[Symmetry]]  # of operands, by number
 
 
-def merged_by_symmetry(terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int]) -> Sum:
-    """Merge terms that are alike by symmetries of operands; `real` ones are their own conjugates."""
-    if not any(symmetries.values()):
+def merged_by_symmetry(
+    terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
+) -> Sum:
+    """Merge terms that are alike by symmetries of operands; `real` ones are their own conjugates.
+
+    Axes that have `periods` are read modulo these.
+    """
+    if not any(symmetries.values()) and not periods:
         return merged(terms)
-    return merged([t for found in terms for t in _representative(found, symmetries, real)])
+    return merged([t for found in terms for t in _representative(found, symmetries, real, periods)])
 
 
-def needed(terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int]) -> dict[int, tuple[Symmetry, ...]]:
+def needed(
+    terms: Sequence[Term], symmetries: Symmetries, real: frozenset[int], periods: Periods = NO_PERIODS
+) -> dict[int, tuple[Symmetry, ...]]:
     """Find symmetries that suffice to merge as many terms as all of them do, none of which can be left out."""
     kept = {k: tuple(dict.fromkeys(given)) for k, given in symmetries.items()}
-    fewest = len(merged_by_symmetry(terms, kept, real))
+    fewest = len(merged_by_symmetry(terms, kept, real, periods))
     for k, given in symmetries.items():
         for s in given:
             without = {**kept, k: tuple([x for x in kept[k] if x != s])}
-            if len(merged_by_symmetry(terms, without, real)) == fewest:
+            if len(merged_by_symmetry(terms, without, real, periods)) == fewest:
                 kept = without
     return {k: given for k, given in kept.items() if given}
 
 
-def _representative(t: Term, symmetries: Symmetries, real: frozenset[int]) -> tuple[Term, ...]:
+def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> tuple[Term, ...]:
     """Choose the form of a term with the fewest conjugates, the first of these; none if it is its own negative."""
-    signs = _orbit(t.unit, symmetries, real)
+    signs = _orbit(reduced(t.unit, periods), symmetries, real, periods)
     if signs is None:
         return ()
     least = min(signs, key=_preference)
@@ -56,33 +77,46 @@ def _representative(t: Term, symmetries: Symmetries, real: frozenset[int]) -> tu
 
 
 def _preference(form: Term) -> Any:
-    """Return what forms are chosen by: few conjugates, and the factors with most indices read in order."""
+    """Return what forms are chosen by: few conjugates, few minus signs, the factors with most indices read in order."""
+    signs = sum(c < 0 for f in form.factors for a in f.access for _, c in a.variables)
     factors = [
         (-len(f.access), f.operand, f.use, tuple([(a.variables, a.constant, a.symbols) for a in f.access]))
         for f in form.factors
     ]
-    return sum(f.use is Use.CONJUGATED for f in form.factors), sorted(factors), key_of(form)
+    return sum(f.use is Use.CONJUGATED for f in form.factors), signs, sorted(factors), key_of(form)
 
 
-def _orbit(t: Term, symmetries: Symmetries, real: frozenset[int]) -> dict[Term, int] | None:
+def _orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> dict[Term, int] | None:
     """List the forms of a term with their signs, or the term alone if they are too many; None if it is 0."""
     signs, todo = {t: 1}, [t]
+    mirrored = [(k, d) for k, given in symmetries.items() for s in given for d, _ in s.mirrored]
     while todo:
         form = todo.pop()
-        for n, f in enumerate(form.factors):
-            for s in symmetries.get(f.operand, ()):
-                other = _rewritten(form, n, s, f.operand in real)
-                if other is None:
-                    continue
-                sign = signs[form] * s.sign
-                if other not in signs:
-                    signs[other] = sign
-                    todo.append(other)
-                elif signs[other] != sign:
-                    return None
+        for other, sign in _neighbours(form, symmetries, real, periods, mirrored):
+            sign *= signs[form]
+            if other not in signs:
+                signs[other] = sign
+                todo.append(other)
+            elif signs[other] != sign:
+                return None
         if len(signs) > MOST_FORMS:
             return {t: 1}
     return signs
+
+
+def _neighbours(
+    t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods, mirrored: Sequence[tuple[int, int]]
+) -> Iterator[tuple[Term, int]]:
+    """List forms of a term, with signs: by one symmetry of one factor, or by another name for a bound index."""
+    for n, f in enumerate(t.factors):
+        for s in symmetries.get(f.operand, ()):
+            other = _rewritten(t, n, s, f.operand in real)
+            if other is not None:
+                yield reduced(other, periods) if periods else other, s.sign
+    if periods:
+        yield from ((other, 1) for other in shifts(t, periods))
+    if mirrored:
+        yield from ((reduced(other, periods), 1) for other in reflections(t, mirrored))
 
 
 def _rewritten(t: Term, at: int, s: Symmetry, is_real: bool) -> Term | None:
@@ -93,7 +127,7 @@ def _rewritten(t: Term, at: int, s: Symmetry, is_real: bool) -> Term | None:
         if use is Use.DIVIDED:
             return None
         use = Use.PLAIN if use is Use.CONJUGATED else Use.CONJUGATED
-    changed = Read(f.operand, transposed_access(f.access, s.permutation), use)
+    changed = Read(f.operand, s.access(f.access), use)
     return term(t.out, t.sizes, (*t.factors[:at], changed, *t.factors[at + 1 :]), t.brackets, t.coefficient)
 
 

@@ -1,0 +1,59 @@
+"""Ranges of indices: periodic ones, whose indices are counted modulo their size, and ones that are symmetric about 0.
+
+Search terms: cyclic group, Brillouin zone, periodic boundary condition.
+"""
+
+from dataclasses import dataclass
+
+from tapeless.tracer.indices.index import Index, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of an index, for shapes of `Space`s and of bodies.
+
+    An index of a periodic one reads an array modulo the size. One of a symmetric one is from -m to m, where the size is
+    2 m + 1: alone, or negated, it reads an axis of that size from its middle, and what is added to it counts from 0.
+    """
+
+    name: str
+    size: int
+    periodic: bool = False
+    symmetric: bool = False
+
+    def __index__(self) -> int:
+        return self.size
+
+    def index(self, variable: Index) -> Index:
+        """Return the index of a variable from 0 to the size."""
+        ((part, _),) = variable.parts.items()
+        assert isinstance(part, Variable)
+        period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
+        return Index(-(middle or 0), {Variable(part.value, part.size, period, middle): 1})
+
+
+def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False) -> Range:
+    """Name a range of an index.
+
+    Args:
+      name: as errors call it.
+      n: how many values an index has.
+      periodic: from 0 to n - 1, and reading is modulo n: `x[k + 1]` and `x[k - 1]` are inside of x for every k.
+      symmetric: from -m to m, n being 2 m + 1.
+    Raises: TypeError if n is no integer; ValueError if n is negative, or even and the range symmetric, or it is both.
+
+    >>> import tapeless as tl
+    >>> from tapeless import index as ix
+    >>> k = ix.range("k", 4, periodic=True)
+    >>> x = tl.numpy.array([1, 2, 3, 4])
+    >>> ix.build(k, lambda k: x[k + 1] - x[k])
+    Array([ 1,  1,  1, -3], dtype=int32)
+    """
+    n = int(n.__index__())
+    if n < 0 or (symmetric and n % 2 == 0):
+        raise ValueError(
+            f"index.range: {name} has {n} values; expected {'an odd number' if symmetric else 'at least 0'}."
+        )
+    if periodic and symmetric:
+        raise ValueError(f"index.range: {name} is periodic or symmetric, not both.")
+    return Range(name, n, periodic, symmetric)

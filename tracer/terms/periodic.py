@@ -1,0 +1,193 @@
+"""Axes that are read modulo their size: terms in which such an access may be any integer.
+
+Search terms: cyclic convolution, translational invariance, dummy index shift. In a program `x[(k + b) mod n]` is a read
+at r, with a bracket [k + b = n q + r] for a quotient q. `unwrapped` writes k + b for r and drops q, where r is read on
+periodic axes only; then a variable of all residues that is read on such axes only may be shifted, `k -> k - b`, which
+changes no sum. `wrapped` is the way back.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+
+from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import (
+    Bracket,
+    IsZero,
+    NotNegative,
+    Read,
+    Term,
+    indices_of,
+    term,
+    variables_of,
+    with_indices,
+)
+
+Periods = Mapping[tuple[int, int], int]  # the sizes of periodic axes, by operand and axis
+
+
+def unwrapped(t: Term, periods: Periods) -> Term | None:
+    """Drop quotients whose remainders are read on periodic axes only; None if the term is 0."""
+    if not any((f.operand, d) in periods for f in t.factors for d in range(len(f.access))):
+        return t
+    while (found := _without_remainder(t, periods) or _without_quotient(t, periods)) is not None:
+        after = solved(found)
+        if after is None:
+            return None
+        t = after
+    return reduced(t, periods)
+
+
+def _without_remainder(t: Term, periods: Periods) -> Term | None:
+    """Solve a bracket [n q + rest = 0], which is rest = 0 modulo n, for a variable that is read modulo n only."""
+    for at, b in enumerate(t.brackets):
+        if not isinstance(b, IsZero) or b.index.symbols:
+            continue
+        for q, c in b.index.variables:
+            rest = b.index.substituted(q, Affine())
+            if not _is_quotient(t, q, abs(c), rest if c < 0 else -rest, at):
+                continue
+            for v, k in rest.variables:
+                if abs(k) == 1 and t.sizes[v] == abs(c) and _is_periodic(t, v, abs(c), periods, {at}):
+                    value = (rest + Affine(0, ((v, -k),))) * -k
+                    return _substituted(t, {v: value, q: Affine()}, {at})
+    return None
+
+
+def _is_quotient(t: Term, q: Variable, n: int, dividend: Affine, at: int) -> bool:
+    """Tell whether q is only in bracket number `at`, and has every value that dividend = n q may need."""
+    if n < 2 or any(q in variables_of(a) for a in _indices(t, {at})):
+        return False
+    low, high = dividend.bounds(t.sizes)
+    return -(-low // n) >= 0 and high // n <= t.sizes[q] - 1
+
+
+def _without_quotient(t: Term, periods: Periods) -> Term | None:
+    """Drop q, of which just one value has 0 <= n q + rest < n, where all else that has it is read modulo n."""
+    for (i, a), (j, b) in combinations(enumerate(t.brackets), 2):
+        if not (isinstance(a, NotNegative) and isinstance(b, NotNegative)) or a.index.symbols:
+            continue
+        total = a.index + b.index
+        if not total.is_constant:
+            continue
+        n = total.constant + 1
+        for q, c in a.index.variables:
+            if abs(c) != n or not _is_periodic(t, q, n, periods, {i, j}, multiple=True):
+                continue
+            rest = a.index.substituted(q, Affine())
+            low, high = rest.bounds(t.sizes)
+            first, last = (-(high // n), -(low // n)) if c > 0 else (low // n, high // n)
+            if first >= 0 and last <= t.sizes[q] - 1:
+                return _substituted(t, {q: Affine()}, {i, j})
+    return None
+
+
+def _indices(t: Term, left_out: set[int]) -> Iterator[Affine]:
+    """List indices, but for those of brackets that are left out."""
+    yield from t.out
+    for f in t.factors:
+        yield from f.access
+    for k, b in enumerate(t.brackets):
+        if k not in left_out:
+            yield from indices_of(b)
+
+
+def _is_periodic(t: Term, v: Variable, n: int, periods: Periods, left_out: set[int], multiple: bool = False) -> bool:
+    """Tell whether a variable is read on axes of period n only; `multiple`: with multiples of n."""
+    others = [*t.out, *[a for k, b in enumerate(t.brackets) if k not in left_out for a in indices_of(b)]]
+    if any(v in variables_of(a) for a in others):
+        return False
+    read = [(periods.get((f.operand, d)), a.coefficient(v)) for f in t.factors for d, a in enumerate(f.access)]
+    return all(period == n and not (multiple and c % n) for period, c in read if c)
+
+
+def _substituted(t: Term, values: Mapping[Variable, Affine], left_out: set[int]) -> Term:
+    """Substitute variables, which are then gone, and leave brackets out."""
+
+    def index(a: Affine) -> Affine:
+        for v, value in values.items():
+            a = a.substituted(v, value)
+        return a
+
+    sizes = {v: n for v, n in enumerate(t.sizes) if v not in values}
+    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
+    brackets = [with_indices(b, index) for k, b in enumerate(t.brackets) if k not in left_out]
+    return term(tuple(map(index, t.out)), sizes, factors, brackets, t.coefficient)
+
+
+# ---- forms that are equal --------------------------------------------------------------------------------------
+
+
+def reduced(t: Term, periods: Periods) -> Term:
+    """Write accesses on periodic axes with the least coefficients and constants."""
+
+    def index(f: Read, d: int, a: Affine) -> Affine:
+        n = periods.get((f.operand, d))
+        return a if n is None or a.symbols else _reduced(a, n)
+
+    factors = [f._replace(access=tuple([index(f, d, a) for d, a in enumerate(f.access)])) for f in t.factors]
+    return term(t.out, t.sizes, factors, t.brackets, t.coefficient)
+
+
+def _reduced(a: Affine, n: int) -> Affine:
+    def least(c: int) -> int:
+        c %= n
+        return c if 2 * c <= n else c - n
+
+    return Affine(least(a.constant), tuple([(v, c) for v, k in a.variables if (c := least(k))]))
+
+
+def shifts(t: Term, periods: Periods) -> Iterator[Term]:
+    """List forms with a variable of a periodic range shifted, such that a read is at it alone."""
+    for v, n in enumerate(t.sizes):
+        if not _is_periodic(t, v, n, periods, set()):
+            continue
+        for a in dict.fromkeys([a for f in t.factors for a in f.access]):
+            c = a.coefficient(v)
+            if abs(c) == 1 and not a.symbols and a.variable != v:
+                value = (Affine(0, ((v, 1),)) - a.substituted(v, Affine())) * c
+                yield reduced(_with_value(t, v, value), periods)
+
+
+def reflections(t: Term, axes: Iterable[tuple[int, int]]) -> Iterator[Term]:
+    """List forms with a variable counted from its other end, for those that are read on some axes of operands."""
+    wanted = set(axes)
+    read = {v for f in t.factors for d, a in enumerate(f.access) if (f.operand, d) in wanted for v in variables_of(a)}
+    for v in read - {v for a in t.out for v in variables_of(a)}:
+        yield _with_value(t, v, Affine(t.sizes[v] - 1, ((v, -1),)))
+
+
+def _with_value(t: Term, v: Variable, value: Affine) -> Term:
+    """Substitute for a variable a value that is made of it, too."""
+
+    def index(a: Affine) -> Affine:
+        return a.substituted(v, value)
+
+    factors = [f._replace(access=tuple(map(index, f.access))) for f in t.factors]
+    brackets: list[Bracket] = [with_indices(b, index) for b in t.brackets]
+    return term(tuple(map(index, t.out)), t.sizes, factors, brackets, t.coefficient)
+
+
+# ---- the way back ----------------------------------------------------------------------------------------------
+
+
+def wrapped(t: Term, periods: Periods) -> Term:
+    """Write accesses that may be outside of a periodic axis as remainders."""
+    sizes, brackets, factors = dict(enumerate(t.sizes)), list(t.brackets), list[Read]()
+    for f in t.factors:
+        access = list(f.access)
+        for d, a in enumerate(access):
+            n = periods.get((f.operand, d))
+            if n is None or 0 in t.sizes:
+                continue
+            low, high = a.bounds(t.sizes)
+            if low >= 0 and high < n:
+                continue
+            r, q = len(sizes), len(sizes) + 1
+            first = low // n
+            sizes |= {r: n, q: high // n - first + 1}
+            remainder, quotient = Affine(0, ((r, 1),)), Affine(first, ((q, 1),))
+            brackets.append(IsZero(a - remainder - quotient * n))
+            access[d] = remainder
+        factors.append(f._replace(access=tuple(access)))
+    return t if len(sizes) == len(t.sizes) else term(t.out, sizes, factors, brackets, t.coefficient)
