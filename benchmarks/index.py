@@ -13,6 +13,7 @@ import numpy as np
 
 from benchmarks.harness import libraries, machine, sample, seconds
 from tapeless import index as ix
+from tapeless import numpy as tnp
 
 QUESTION = __doc__.splitlines()[0]
 RNG = np.random.default_rng(0)
@@ -140,13 +141,105 @@ def _network_in_bulk(lib: ModuleType) -> Any:
 LAYERS = [0.05 * normal(784, 300), 0.05 * normal(300, 100), 0.1 * normal(100, 10)]
 NETWORK = Problem(_network, _network_in_bulk, (normal(128, 784), *LAYERS))
 
+
+def _pooled(x: Any, g: Any) -> Any:
+    """Convolve images [n, c, h, w] with g [d, c, k, k], and take maxima of 2 by 2 elements and 0."""
+    (n, c, h, w), (d, _, k, _) = x.shape, g.shape
+    h, w = h - k + 1, w - k + 1
+    y = ix.build(
+        (n, d, h, w), lambda b, o, i, j: ix.sum((c, k, k), lambda q, p, r: g[o, q, p, r] * x[b, q, i + p, j + r])
+    )
+
+    def pooled(b: Any, o: Any, i: Any, j: Any) -> Any:
+        return ix.where(largest(b, o, i, j) > 0, largest(b, o, i, j), 0.0)
+
+    def largest(b: Any, o: Any, i: Any, j: Any) -> Any:
+        return ix.max((2, 2), lambda p, r: y[b, o, 2 * i + p, 2 * j + r])
+
+    return ix.build((n, d, h // 2, w // 2), pooled)
+
+
+def _convolutional(x: Any, *filters: Any) -> Any:
+    for g in filters:
+        x = _pooled(x, g)
+    return (x**2).sum()
+
+
+def _convolutional_in_bulk(lib: ModuleType) -> Any:
+    def f(x: Any, *filters: Any) -> Any:
+        for g in filters:
+            y = lib.lax.conv_general_dilated(x, g, (1, 1), "VALID")
+            y = lib.lax.reduce_window(y, -np.inf, lib.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
+            x = lib.numpy.where(y > 0, y, 0.0)
+        return (x**2).sum()
+
+    return f
+
+
+FILTERS = [0.2 * normal(8, 1, 5, 5), 0.1 * normal(16, 8, 3, 3)]
+CONVOLUTIONAL = Problem(_convolutional, _convolutional_in_bulk, (normal(16, 1, 28, 28), *FILTERS))
+
+
+def _recurrent(xs: Any, w: Any, u: Any) -> Any:
+    (steps, k), n = xs.shape, len(w)
+
+    def step(h: Any, t: Any) -> Any:
+        def unit(i: Any) -> Any:
+            return tnp.tanh(ix.sum(n, lambda j: w[i, j] * h[j]) + ix.sum(k, lambda j: u[i, j] * xs[t, j]))
+
+        return ix.build(n, unit)
+
+    return (ix.fold(step, tnp.zeros(n), steps) ** 2).sum()
+
+
+def _recurrent_in_bulk(lib: ModuleType) -> Any:
+    def f(xs: Any, w: Any, u: Any) -> Any:
+        step = lambda h, x: (lib.numpy.tanh(w @ h + u @ x), None)  # noqa: E731
+        return (lib.lax.scan(step, lib.numpy.zeros(len(w)), xs)[0] ** 2).sum()
+
+    return f
+
+
+RECURRENT = Problem(
+    _recurrent, _recurrent_in_bulk, (normal(200, 128), 0.05 * normal(128, 128), 0.05 * normal(128, 128))
+)
+
+# ---- the repulsion of the Hartree-Fock method
+
+
+def _repulsion(C: Any, J: Any) -> Any:
+    n, occupied = C.shape
+    D = ix.build((n, n), lambda p, q: ix.sum(occupied, lambda i: C[p, i] * C[q, i]))
+    return ix.sum((n, n, n, n), lambda p, q, r, s: D[p, q] * D[r, s] * J[p, q, r, s])
+
+
+def _repulsion_in_bulk(lib: ModuleType) -> Any:
+    def f(C: Any, J: Any) -> Any:
+        D = C @ C.T
+        return (D * lib.numpy.einsum("pqrs,rs->pq", J, D)).sum()
+
+    return f
+
+
+def repulsion(n: int) -> Problem:
+    """The problem of n basis functions."""
+    return Problem(_repulsion, _repulsion_in_bulk, (normal(n, n // 4), normal(n, n, n, n)))
+
+
 # ---- loops and entries
 
-FOLD = Problem(
-    lambda x: ix.fold(lambda c, k: c * x[k], 1.0, len(x)),
-    lambda lib: lambda x: lib.lax.scan(lambda c, y: (c * y, None), 1.0, x)[0],
-    (1 + 1e-6 * normal(200_000),),
-)
+
+def fold(n: int) -> Problem:
+    """The product of n numbers."""
+    return Problem(
+        lambda x: ix.fold(lambda c, k: c * x[k], 1.0, len(x)),
+        lambda lib: lambda x: lib.lax.scan(lambda c, y: (c * y, None), 1.0, x)[0],
+        (1 + 1e-6 * normal(n),),
+    )
+
+
+FOLD = fold(200_000)
+LONG = {"fold of 5e7": 50_000_000}  # run if they are asked for
 N, ENTRIES = 50_000, 500_000
 ROWS, COLUMNS = RNG.integers(0, N, (2, ENTRIES)).astype(np.int32)
 
@@ -175,6 +268,10 @@ PROBLEMS = {
     "filter of an image": IMAGE_FILTER,
     "Laplacian": LAPLACIAN,
     "network 784-300-100-10": NETWORK,
+    "convolutional network with pooling": CONVOLUTIONAL,
+    "recurrent network of width 128": RECURRENT,
+    "Hartree-Fock, 24 basis functions": repulsion(24),
+    "Hartree-Fock, 48 basis functions": repulsion(48),
     "fold": FOLD,
     "entries times vector": ENTRIES_TIMES_VECTOR,
 }
@@ -192,12 +289,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=QUESTION)
     parser.add_argument("--repeats", type=int, default=15, help="samples per side")
     parser.add_argument("--only", default="", help="run rows whose name contains this")
+    parser.add_argument("--long", action="store_true", help="run rows of minutes, too: a fold of 5e7")
     options = parser.parse_args()
     pair = libraries(False)
     print(
         f"{QUESTION}\n{machine()}\n\n{'':38}{'by elements':>12}{'in bulk':>12}{'ratio':>7}{'JAX, bulk':>12}{'ratio':>7}"
     )
-    for name, problem in PROBLEMS.items():
+    longer = {name: fold(n) for name, n in LONG.items() if options.long}
+    for name, problem in (PROBLEMS | longer).items():
         if options.only in name:
             thunks = [
                 compiled(pair.ours, problem.by_elements, problem.args),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapeless.interpreters import vmap
+from tapeless.interpreters.body_contractions import with_contractions
 from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core
@@ -73,6 +74,7 @@ def over(
         return then(_batched(lambda *indices: eval_jaxpr(jaxpr, [*consts, *indices]), sizes))
 
     written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
+    written = with_contractions(written)
     if select_n_p not in written.primitives:  # a choice stands for derivatives that are not to be taken
         written = simplified(written)
     given = [*more, *consts]

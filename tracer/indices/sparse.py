@@ -12,11 +12,19 @@ import numpy as np
 
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array
+from tapeless.tracer.core import Tracer
 from tapeless.tracer.indices.index import Index, TermForm
 from tapeless.tracer.numpy import asarray, stack
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine, variables
 from tapeless.tracer.terms.term import Lookup, Read, term
+
+
+def _limits(c: Any, n: int) -> tuple[int, int] | None:
+    """Find the limits that coordinates along an axis of n are known to keep to; None if they are not known to."""
+    found = None if isinstance(c, Tracer) else np.asarray(c)
+    is_inside = found is not None and found.size and found.min() >= 0 and found.max() < n
+    return (0, n - 1) if is_inside else None
 
 
 class Entries:
@@ -36,6 +44,8 @@ class Entries:
                 first = self.coords[0].aval
                 raise ValueError(f"coordinates along axis {axis} are {c.aval}, those along axis 0 {first}.")
 
+        self.limits: tuple[tuple[int, int] | None, ...] = tuple(map(_limits, coords, self.shape))
+
     @property
     def ndim(self) -> int:
         return len(self.shape)
@@ -47,9 +57,9 @@ class Entries:
             raise IndexError(f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one.")
         form = TermForm(*operands)
         entry = form.variable(self.coords[0].shape[0] if self.coords else 1)
-        for item, c in zip(items, self.coords, strict=True):
+        for item, c, limits in zip(items, self.coords, self.limits, strict=True):
             index = item if isinstance(item, Index) else Index(int(item))
-            form.brackets.append(Lookup(form.affine(index), form.operand(c), (entry,)))
+            form.brackets.append(Lookup(form.affine(index), form.operand(c), (entry,), limits))
         return form, entry
 
 
@@ -80,13 +90,13 @@ class SparseArray(Entries):
 
     def tree_flatten(self) -> tuple[tuple[Any], Any]:
         """Return the values, and what is known."""
-        return (self.values,), (self.coords, self.shape)
+        return (self.values,), (self.coords, self.shape, self.limits)
 
     @classmethod
     def tree_unflatten(cls, aux: Any, children: Any) -> "SparseArray":
         """Put the values back."""
         made = object.__new__(cls)
-        (made.values,), (made.coords, made.shape) = children, aux
+        (made.values,), (made.coords, made.shape, made.limits) = children, aux
         return made
 
     @classmethod
@@ -137,6 +147,6 @@ def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Re
     """Write a product of factors, or true, to the coordinates of every entry, and add up."""
     written = tuple([Affine(0, ((1 + axis, 1),)) for axis in range(entries.ndim)])
     entry = (Affine(0, ((0, 1),)),)
-    brackets = [Lookup(v, len(operands) + axis, entry) for axis, v in enumerate(written)]
+    brackets = [Lookup(v, len(operands) + axis, entry, entries.limits[axis]) for axis, v in enumerate(written)]
     scattering = term(written, (entries.coords[0].shape[0], *entries.shape), factors, brackets)
     return ein((*operands, *entries.coords), [scattering], entries.shape, dtype=None if factors else bool)

@@ -48,7 +48,7 @@ def as_ein(w: Writer, eqn: Equation) -> Atom | None:
     found = statement(eqn, w.definition, operands.index)
     if found is None:
         return None
-    return _exactly(w, found.terms, operands.__getitem__, eqn.outvars[0].aval, found.precision)
+    return exactly(w, found.terms, operands.__getitem__, eqn.outvars[0].aval, found.precision)
 
 
 class _Fusion:
@@ -238,7 +238,7 @@ class _Fusion:
             found = changed.get(eqn.outvars[0]) if len(eqn.outvars) == 1 else None
             if found is not None:
                 w.place, aval = eqn.source, eqn.outvars[0].aval
-                write = _exactly if found.exact else lowered
+                write = exactly if found.exact else lowered
                 atom = write(w, found.terms, lambda k: w.now(self._atoms[k]), aval, found.precision)
                 if atom is not None and w.replace(eqn, atom):
                     continue
@@ -246,7 +246,7 @@ class _Fusion:
         return w.finish()
 
 
-def _exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
+def exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
     """Write the sum of terms as an `ein`; factors of another dtype are converted."""
     others = {f.operand for t in terms for f in t.factors if atoms(f.operand).aval.dtype != aval.dtype}
     first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first that is converted

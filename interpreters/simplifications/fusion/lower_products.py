@@ -142,7 +142,7 @@ class _Contraction:
         return Indexed(self._w.write(reduce_sum_p, x.value, axes=axes), tuple([v for v in x.order if v in needed]))
 
     def _contracted(self, a: Indexed, b: Indexed, over: Sequence[Variable]) -> Indexed:
-        (x, of_x), (y, of_y) = (b, a) if self._is_behind(a.order, b.order) else (a, b)
+        (x, of_x), (y, of_y) = (b, a) if self._is_second(a.order, b.order, over) else (a, b)
         batch = [v for v in of_x if v in of_y and v not in over]
         gone = {*over, *batch}
         order = (*batch, *[v for v in of_x if v not in gone], *[v for v in of_y if v not in gone])
@@ -150,11 +150,18 @@ class _Contraction:
         params = {"dimension_numbers": dims, "precision": self._precision, "preferred_element_type": None}
         return Indexed(self._w.write(dot_general_p, x, y, **params), order)
 
-    def _is_behind(self, order: Order, other: Order) -> bool:
-        """Tell whether the result has variables of `other` alone before those of `order` alone."""
+    def _is_second(self, order: Order, other: Order, over: Sequence[Variable]) -> bool:
+        """Tell whether a factor is the second operand: the result has variables of the other alone before its own.
+
+        If only one has any, it is the first operand if it is summed over its last axes: others would be moved first.
+        """
         first, second = [[self._wanted.index(v) for v in p if v in self._wanted and v not in q]
                          for p, q in ((order, other), (other, order))]  # fmt: skip
-        return bool(first) and bool(second) and min(second) < min(first)
+        if first and second:
+            return min(second) < min(first)
+        long, short = (order, other) if len(order) >= len(other) else (other, order)
+        own = [v for v in long if v in over or v not in short]
+        return (long is order) == ({*own[: len(over)]} == {*over}) and len(own) > len(over)
 
     def _multiplied(self, a: Indexed, b: Indexed) -> Indexed:
         every = a.labels | b.labels
