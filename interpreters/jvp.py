@@ -38,11 +38,7 @@ def jvp_jaxpr(
     Returns: the program; its constants, which users' rules close over; which results have a tangent.
       Remembered for as long as `jaxpr` lives.
     """
-    cache = _jvp_jaxprs.setdefault(jaxpr, {})
-    key = (nonzero, wanted)
-    if key not in cache:
-        cache[key] = _jvp_jaxpr(jaxpr, nonzero, wanted or (False,) * len(jaxpr.outvars))
-    return cache[key]
+    return _jvp_jaxpr(jaxpr, nonzero, wanted or (False,) * len(jaxpr.outvars))
 
 
 class JVPTrace(Trace):
@@ -222,6 +218,7 @@ def total(terms: Sequence[Any], out: Any) -> Any:
     return total
 
 
+@core.remembered
 def _jvp_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
@@ -241,6 +238,3 @@ def _jvp_jaxpr(
     out_tangents, outvars = core.under_new(trace, push)
     built, consts = trace.finish(outvars, f"jvp_{jaxpr.name}")
     return built, consts, are_nonzero(out_tangents)
-
-
-_jvp_jaxprs = core.program_cache()

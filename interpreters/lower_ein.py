@@ -14,6 +14,7 @@ from tapeless.tracer.terms.term import Term
 _COUNTS = np.dtype(np.float32)  # of truth values: sums of these are 0 only if all are
 
 
+@core.remembered
 def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     """Write every `ein` of a program, and of the programs inside, as other operations.
 
@@ -21,20 +22,6 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
     """
     if not _has_ein(jaxpr):
         return jaxpr
-    cache = _written.setdefault(jaxpr, {})
-    if not cache:
-        cache[None] = _without_ein(jaxpr)
-    return cache[None]
-
-
-def _has_ein(jaxpr: Jaxpr) -> bool:
-    cache = _having.setdefault(jaxpr, {})
-    if not cache:
-        cache[None] = ein_p in jaxpr.primitives or any(map(_has_ein, jaxpr.programs))
-    return cache[None]
-
-
-def _without_ein(jaxpr: Jaxpr) -> Jaxpr:
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
@@ -49,7 +36,10 @@ def _without_ein(jaxpr: Jaxpr) -> Jaxpr:
     return w.finish()
 
 
-_written, _having = core.program_cache(), core.program_cache()
+@core.remembered
+def _has_ein(jaxpr: Jaxpr) -> bool:
+    return ein_p in jaxpr.primitives or any(map(_has_ein, jaxpr.programs))
+
 
 # ---- one equation --------------------------------------------------------------------------------------------
 

@@ -178,6 +178,7 @@ rules: Final = Rules(
 )
 
 
+@core.remembered
 def _remembered(
     jaxpr: Jaxpr,
     linear_in: tuple[bool, ...],
@@ -186,12 +187,8 @@ def _remembered(
     simplify: Simplify,
     loop: "Loop | None" = None,
 ) -> UnzippedJaxpr:
-    cache = _unzipped.setdefault(jaxpr, {})
-    key = (linear_in, policy, linear_out, simplify, loop)
-    if key not in cache:
-        halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop)
-        cache[key] = halves if policy is save_all else _recomputing(halves, policy)
-    return cache[key]
+    halves = _unzip(jaxpr, linear_in, linear_out, simplify, loop)
+    return halves if policy is save_all else _recomputing(halves, policy)
 
 
 def _unzip(
@@ -217,15 +214,8 @@ class _Separated(NamedTuple):
     linear_out: tuple[bool, ...]
 
 
+@core.remembered
 def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
-    cache = _programs_separated.setdefault(jaxpr, {})
-    key = (linear_in, must)
-    if key not in cache:
-        cache[key] = _separate(jaxpr, linear_in, must)
-    return cache[key]
-
-
-def _separate(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
     """Apply the program to primal and to linear variables, and write down what is done to either."""
     primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(primal, jaxpr)
@@ -277,7 +267,3 @@ def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:
 def _recomputing(halves: UnzippedJaxpr, policy: Policy) -> UnzippedJaxpr:
     primal, linear, residuals = rematerialization.by_policy(halves.primal, halves.linear, halves.residuals, policy)
     return UnzippedJaxpr(primal, linear, halves.linear_out, residuals)
-
-
-_unzipped = core.program_cache()
-_programs_separated = core.program_cache()

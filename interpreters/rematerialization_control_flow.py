@@ -91,20 +91,11 @@ class _RematerializedHalves(NamedTuple):
     carried: tuple[int, ...] = ()
 
 
+@core.remembered
 def _parts(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> _RematerializedHalves:
     """Split a program for the results at `positions`. Remembered with it: the same objects every time."""
-    cache = _remembered.setdefault(jaxpr, {})
-    key = (n_consts, n_carry, positions, policy)
-    if key not in cache:
-        cache[key] = _split(jaxpr, n_consts, n_carry, positions, policy)
-    return cache[key]
-
-
-def _split(
-    jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
-) -> _RematerializedHalves:
     plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
     computed = _computed(jaxpr, positions, plan)
     if not computed:
@@ -146,6 +137,3 @@ def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: RematerializationPla
     """List the wanted results that are rematerialized, not saved."""
     made = set(plan.saved).difference(jaxpr.invars)
     return [i for i, v in zip(positions, plan.wanted) if v not in made or v is not jaxpr.outvars[i]]
-
-
-_remembered = core.program_cache()

@@ -51,17 +51,14 @@ def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
     return cache[key]
 
 
+@core.remembered
 def apart(jaxpr: Jaxpr) -> Jaxpr:
     """Remove the barriers of a linear body's checkpoints: it runs in another loop than the primal body.
 
     A barrier holds the running cotangents too, and the loop would copy them at every step.
     """
-    cache = _apart_programs.setdefault(jaxpr, {})
-    if not cache:
-        eqns = [_apart(eqn) for eqn in jaxpr.eqns]
-        changed = any(new is not eqn for new, eqn in zip(eqns, jaxpr.eqns))
-        cache["apart"] = jaxpr.replace(eqns=eqns) if changed else jaxpr
-    return cache["apart"]
+    eqns = [_apart(eqn) for eqn in jaxpr.eqns]
+    return jaxpr.replace(eqns=eqns) if any(new is not eqn for new, eqn in zip(eqns, jaxpr.eqns)) else jaxpr
 
 
 def _apart(eqn: Equation) -> Equation:
@@ -171,4 +168,3 @@ def _filled(halves: UnzippedJaxpr, mine: dict[int, int], slots: tuple[ShapedArra
 
 _scan_bodies = core.program_cache()
 _filled_programs = core.program_cache()
-_apart_programs = core.program_cache()

@@ -94,12 +94,8 @@ def transpose_jaxpr(
       wanted: which linear inputs are to have a cotangent even if it is zero.
     Returns: the program, and which linear inputs have a cotangent. Remembered for as long as `jaxpr` lives.
     """
-    cache = _transposed.setdefault(jaxpr, {})
-    key = (nonzero, added, wanted)
-    if key not in cache:
-        none = (False,) * sum(jaxpr.linear_in)
-        cache[key] = _transpose_jaxpr(jaxpr, nonzero, added or none, wanted or none)
-    return cache[key]
+    none = (False,) * sum(jaxpr.linear_in)
+    return _transpose_jaxpr(jaxpr, nonzero, added or none, wanted or none)
 
 
 def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
@@ -279,6 +275,7 @@ def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None
     return NotImplementedError(f"no transpose rule for '{primitive}': {why}.{reached}")
 
 
+@core.remembered
 def _transpose_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], added: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
@@ -301,6 +298,3 @@ def _transpose_jaxpr(
     if consts:
         raise InternalError(f"the transpose of {jaxpr.name} is not closed: it holds {[aval_of(x) for x in consts]}")
     return checked_linear(simplified(built)), are_nonzero(pulled)
-
-
-_transposed = core.program_cache()

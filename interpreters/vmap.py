@@ -310,14 +310,11 @@ def _names_of(primitive: Primitive, params: dict[str, Any]) -> frozenset[Hashabl
     return frozenset(own).union(*[_names_in(program) for program in subjaxprs(params)])
 
 
+@core.remembered
 def _names_in(jaxpr: Jaxpr) -> frozenset[Hashable]:
     """The axes that a program has collectives over. Remembered for as long as it lives."""
-    cache = _named.setdefault(jaxpr, {})
-    if not cache:
-        none: frozenset[Hashable] = frozenset()
-        cache[None] = none.union(*[_names_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
-    return cache[None]
+    none: frozenset[Hashable] = frozenset()
+    return none.union(*[_names_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
 
 
 _batched = core.program_cache()
-_named = core.program_cache()

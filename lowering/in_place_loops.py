@@ -41,12 +41,10 @@ loops: Table[str] = Table(
 # ---- what is overwritten, and when ---------------------------------------------------------------------------
 
 
+@core.remembered
 def written(jaxpr: Jaxpr) -> frozenset[Any]:
     """The variables whose elements some equation overwrites, here or in a program that it runs."""
-    cache = _written.setdefault(jaxpr, {})
-    if not cache:
-        cache["all"] = frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
-    return cache["all"]
+    return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
 
 
 def _written_by(eqn: Equation) -> list[Any]:
@@ -60,13 +58,10 @@ def _written_by(eqn: Equation) -> list[Any]:
     return found
 
 
+@core.remembered
 def overwrites(jaxpr: Jaxpr) -> bool:
     """Tell whether a program, or one that it runs, writes into parts of arrays."""
-    cache = _overwrites.setdefault(jaxpr, {})
-    if not cache:
-        here = any(primitive in writes for primitive in jaxpr.primitives)
-        cache["any"] = here or any(map(overwrites, jaxpr.programs))
-    return cache["any"]
+    return any(primitive in writes for primitive in jaxpr.primitives) or any(map(overwrites, jaxpr.programs))
 
 
 class Order(NamedTuple):
@@ -254,13 +249,11 @@ def homes(branches: Sequence[Jaxpr]) -> list[int | None]:
     return [p if single.count(p) == 1 else None for p in single]
 
 
+@core.remembered
 def _updated(jaxpr: Jaxpr) -> list[int | None]:
     """Map each result to the input that it is, or that it is made of by overwriting elements; None if neither."""
-    cache = _origins.setdefault(jaxpr, {})
-    if not cache:
-        makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
-        cache["all"] = [_traced_back(v, makers, jaxpr.invars) for v in jaxpr.outvars]
-    return cache["all"]
+    makers = {v: (eqn, i) for eqn in jaxpr.eqns for i, v in enumerate(eqn.outvars)}
+    return [_traced_back(v, makers, jaxpr.invars) for v in jaxpr.outvars]
 
 
 def _traced_back(v: Any, makers: dict[Any, tuple[Equation, int]], invars: Sequence[Any]) -> int | None:
@@ -285,6 +278,3 @@ def _updated_by(eqn: Equation) -> list[int | None]:
         return [None] * len(eqn.outvars)
     shift = len(eqn.invars) - len(programs[-1].invars)
     return [None if p is None else p + shift for p in inside]
-
-
-_written, _origins, _overwrites = core.program_cache(), core.program_cache(), core.program_cache()

@@ -37,18 +37,15 @@ def in_order(jaxpr: Jaxpr) -> Jaxpr:
     return checked(jaxpr.replace(eqns=eqns))
 
 
+@core.remembered
 def threaded(jaxpr: Jaxpr, at: int = 0) -> Jaxpr:
     """The program with a token among its inputs, at `at`, and first of its results, after its ordered effects.
 
     Remembered for as long as `jaxpr` lives.
     """
-    cache = _threaded.setdefault(jaxpr, {})
-    if at not in cache:
-        token = Var(TOKEN)
-        eqns, last = _chained(jaxpr.eqns, token)
-        invars = with_token(jaxpr.invars, token, at)
-        cache[at] = jaxpr.replace(invars=invars, eqns=eqns, outvars=(last, *jaxpr.outvars))
-    return cache[at]
+    token = Var(TOKEN)
+    eqns, last = _chained(jaxpr.eqns, token)
+    return jaxpr.replace(invars=with_token(jaxpr.invars, token, at), eqns=eqns, outvars=(last, *jaxpr.outvars))
 
 
 def with_token(atoms: Sequence[Any], token: Atom, at: int) -> tuple[Any, ...]:
@@ -71,6 +68,3 @@ def _chained(eqns: Sequence[Equation], token: Atom) -> tuple[list[Equation], Ato
             eqn, token = rules[eqn.primitive](eqn, token, out), out
         chain.append(eqn)
     return chain, token
-
-
-_threaded = core.program_cache()

@@ -25,17 +25,14 @@ rules: Final = Rules(
 )
 
 
+@core.remembered
 def program(jaxpr: Jaxpr) -> Jaxpr:
     """The program on words in the place of keys, the same object if it has no keys.
 
     Remembered for as long as `jaxpr` lives.
     Raises: NotImplementedError if a primitive that is given keys has no rule.
     """
-    cache = _programs.setdefault(jaxpr, {})
-    if not cache:
-        found = jaxpr if _is_plain(jaxpr) else WordWriter(jaxpr).rewritten()
-        cache["of words"] = None if found is jaxpr else found  # a program that its own entry held would never go
-    return cache["of words"] or jaxpr
+    return jaxpr if _is_plain(jaxpr) else WordWriter(jaxpr).rewritten()
 
 
 def _is_plain(jaxpr: Jaxpr) -> bool:
@@ -132,6 +129,3 @@ def and_then(item: int) -> Callable[[tuple[int, ...], int], tuple[int, ...]]:
 def and_words(items: tuple[int, ...], n: int) -> tuple[int, ...]:
     """Append the number of words to a parameter with a size for each axis."""
     return (*items, n)
-
-
-_programs = core.program_cache()

@@ -16,6 +16,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 from tapeless.tracer.user_primitives import UserPrimitive, check_types
 
 
+@core.remembered
 def expanded(jaxpr: Jaxpr) -> Jaxpr:
     """The program with calls in the place of users' primitives, the same object if it has none.
 
@@ -23,14 +24,6 @@ def expanded(jaxpr: Jaxpr) -> Jaxpr:
     Raises: NotImplementedError if a primitive has no lowering rule; TypeError if the rule gives other types than the
       primitive has; UnexpectedTracerError if it closes over a traced value.
     """
-    cache = _expanded.setdefault(jaxpr, {})
-    if not cache:
-        found = _expand(jaxpr)
-        cache[None] = None if found is jaxpr else found  # a program that its own entry held would never go
-    return cache[None] or jaxpr
-
-
-def _expand(jaxpr: Jaxpr) -> Jaxpr:
     if not jaxpr.carrying:
         return jaxpr
     eqns = [_expanded_equation(eqn) for eqn in jaxpr.eqns]
@@ -69,6 +62,3 @@ def _as_weak(x: Any, aval: ShapedArray) -> Any:
     """x, as weakly typed as `aval`."""
     weak = aval_of(x).weak_type
     return x if weak == aval.weak_type else convert_element_type(x, aval.dtype, aval.weak_type)
-
-
-_expanded = core.program_cache()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -558,3 +558,24 @@ class ProgramCache:
 def program_cache() -> ProgramCache:
     """Make a cache by program."""
     return ProgramCache()
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def remembered(f: _Function) -> _Function:
+    """Remember what a function finds of a program, its first argument, and of others, for as long as that lives."""
+    cache = ProgramCache()
+
+    @functools.wraps(f)
+    def found(jaxpr: Any, *args: Any) -> Any:
+        known = cache.setdefault(jaxpr, {})
+        if args not in known:
+            result = f(jaxpr, *args)
+            known[args] = _SAME if result is jaxpr else result  # a program that its own entry held would never go
+        return jaxpr if known[args] is _SAME else known[args]
+
+    return found  # type: ignore[return-value]
+
+
+_SAME = object()

@@ -50,10 +50,7 @@ def marked(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
     """`mark_linear`, remembered for as long as the program lives: the same object every time."""
     if jaxpr.linear_in == linear_in:
         return jaxpr
-    cache = _marked.setdefault(jaxpr, {})
-    if linear_in not in cache:
-        cache[linear_in] = mark_linear(jaxpr, linear_in)
-    return cache[linear_in]
+    return _marked(jaxpr, linear_in)
 
 
 def _call(linear_in: tuple[bool, ...], *, jaxpr: Jaxpr, **params: Any) -> tuple[dict[str, Any], list[bool]]:
@@ -68,4 +65,4 @@ def _marked_equation(eqn: Equation, linear_in: list[bool]) -> tuple[dict[str, An
     return rule(tuple(linear_in), **eqn.params) if rule else (eqn.params, [True] * len(eqn.outvars))
 
 
-_marked = core.program_cache()
+_marked = core.remembered(mark_linear)

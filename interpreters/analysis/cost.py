@@ -88,14 +88,11 @@ class Cost:
 _numbers = attrgetter(*[f.name for f in fields(Cost)])
 
 
+@core.remembered
 def cost(jaxpr: Jaxpr) -> Cost:
     """The cost of running a program once. Remembered for as long as it lives."""
-    cache = _costs.setdefault(jaxpr, {})
-    if None not in cache:
-        parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
-        found = reduce(plus, parts, Cost(drops=_dropped(jaxpr)))
-        cache[None] = replace(found, size=program_size(jaxpr))
-    return cache[None]
+    parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
+    return replace(reduce(plus, parts, Cost(drops=_dropped(jaxpr))), size=program_size(jaxpr))
 
 
 def work(jaxpr: Jaxpr) -> int:
@@ -549,5 +546,3 @@ carrying[control_flow.scan_p] = _scan
 carrying[linear_solve.linear_solve_p] = lambda eqn: cost(eqn.params["system"][2])  # the solver
 carrying[control_flow.cond_p] = lambda eqn: max(map(cost, eqn.params["branches"]), key=lambda c: c.work)
 _computes(custom.custom_linear_p, _custom_linear)
-
-_costs = core.program_cache()

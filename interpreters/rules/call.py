@@ -57,12 +57,10 @@ def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Cal
     return outs[:n], outs[n:]
 
 
+@core.remembered
 def _narrowed(jaxpr: Jaxpr, positions: tuple[int, ...]) -> Jaxpr:
     """`jaxpr` with only some of its results; the same object every time, for the compiler's cache."""
-    cache = _narrow.setdefault(jaxpr, {})
-    if positions not in cache:
-        cache[positions] = jaxpr.replace(outvars=[jaxpr.outvars[i] for i in positions])
-    return cache[positions]
+    return jaxpr.replace(outvars=[jaxpr.outvars[i] for i in positions])
 
 
 def _jit_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr) -> Any:
@@ -97,5 +95,3 @@ transpose.rules[c.jit_p] = transpose.Accumulating(_jit_transpose)
 vmap.rules[c.jit_p] = _jit_vmap
 rematerialization.rules[c.jit_p] = rematerialization_control_flow.call
 rematerialization_budget.rules[c.jit_p] = rematerialization_budget.call
-
-_narrow = core.program_cache()

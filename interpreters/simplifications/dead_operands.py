@@ -77,15 +77,12 @@ def _of(jaxpr: Jaxpr, kept: Sequence[int]) -> Jaxpr:
     return passes.rearranged(jaxpr, kept, range(len(jaxpr.outvars)))
 
 
+@core.remembered
 def _read(jaxpr: Jaxpr) -> tuple[int, ...]:
     """Positions of the inputs that a program reads. Remembered for as long as it lives."""
-    cache = _positions.setdefault(jaxpr, {})
-    if not cache:
-        used = passes.used_variables(jaxpr)
-        cache[None] = tuple([i for i, v in enumerate(jaxpr.invars) if v in used])
-    return cache[None]
+    used = passes.used_variables(jaxpr)
+    return tuple([i for i, v in enumerate(jaxpr.invars) if v in used])
 
 
 rules[jit_p] = rules[checkpoint_p] = rules[cond_p] = _call
 rules[scan_p] = _scan
-_positions = core.program_cache()

@@ -65,14 +65,12 @@ def _lighter(w: Writer, eqn: Equation) -> Equation:
     return eqn.replace(params=params, invars=[*[before[v] for v in shared], *eqn.invars])
 
 
+@core.remembered
 def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
     """The linear equations that move, those that make nothing that is larger, and what they read. Remembered."""
-    cache = _found.setdefault(jaxpr, {})
-    if n_consts not in cache:
-        moved = invariant(jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not _grows(eqn))
-        needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
-        cache[n_consts] = needed_for(moved, needed)
-    return cache[n_consts]
+    moved = invariant(jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not _grows(eqn))
+    needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
+    return needed_for(moved, needed)
 
 
 def needed_for(eqns: Sequence[Equation], wanted: Collection[Atom]) -> list[Equation]:
@@ -92,6 +90,3 @@ def _has_linear_operand(eqn: Equation) -> bool:
 
 def _grows(eqn: Equation) -> bool:
     return sum(v.aval.size for v in eqn.outvars) > max(v.aval.size for v in eqn.invars)
-
-
-_found = core.program_cache()

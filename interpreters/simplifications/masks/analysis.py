@@ -77,13 +77,11 @@ def _compares(jaxpr: Jaxpr) -> bool:
     return any(v.linear and dtypes.kind(v.aval.dtype) in "biu" for v in made)
 
 
+@core.remembered
 def chooses(jaxpr: Jaxpr) -> bool:
     """Tell whether a program chooses between linear values, or one inside it does."""
-    cache = _chooses.setdefault(jaxpr, {})
-    if not cache:
-        eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying
-        cache[None] = any(eqn.linear and _chooses_by(eqn) for eqn in eqns)
-    return cache[None]
+    eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying
+    return any(eqn.linear and _chooses_by(eqn) for eqn in eqns)
 
 
 def _chooses_by(eqn: Equation) -> bool:
@@ -271,6 +269,3 @@ def _common(groups: Sequence[frozenset[Mask]]) -> frozenset[Mask]:
 def _fits(x: Atom, eqn: Equation) -> bool:
     """Tell whether an operand has the shape of the result, so that a mask of one is one of the other."""
     return x.aval.shape == eqn.outvars[0].aval.shape
-
-
-_chooses = core.program_cache()

@@ -57,27 +57,24 @@ UNREAD = Place(-2)
 Places = Sequence[Place | None]  # one for each result; None if it is read everywhere
 
 
+@core.remembered
 def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, ...]) -> Within:
     """A program, given masks of its results. Remembered for as long as it lives.
 
     Args:
       finite: for each input, whether it is known to be finite.
     """
-    cache = _programs.setdefault(jaxpr, {})
-    key = places, finite
-    if key not in cache:
-        truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
-        new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
-        read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
-        out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]
-        given = [v for v, known in zip(jaxpr.invars, finite, strict=True) if known]
-        sinking = Sinking(jaxpr.replace(invars=[*new, *jaxpr.invars]), out, given)
-        sinking.coefficients.implied = _implied(jaxpr, truths, places)
-        program = sinking.run()
-        changed = program is not sinking.jaxpr
-        where = tuple([sinking.coefficients.of_inputs(sinking.where.get(v, NOWHERE)) for v in jaxpr.invars])
-        cache[key] = Within(checked(program) if changed else jaxpr, truths, where, changed)
-    return cache[key]
+    truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
+    new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
+    read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
+    out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]
+    given = [v for v, known in zip(jaxpr.invars, finite, strict=True) if known]
+    sinking = Sinking(jaxpr.replace(invars=[*new, *jaxpr.invars]), out, given)
+    sinking.coefficients.implied = _implied(jaxpr, truths, places)
+    program = sinking.run()
+    changed = program is not sinking.jaxpr
+    where = tuple([sinking.coefficients.of_inputs(sinking.where.get(v, NOWHERE)) for v in jaxpr.invars])
+    return Within(checked(program) if changed else jaxpr, truths, where, changed)
 
 
 def _truth(jaxpr: Jaxpr, i: int, place: Place | None) -> Var | None:
@@ -317,5 +314,3 @@ analysis.inside[jit_p] = analysis.inside[checkpoint_p] = _call
 analysis.inside[cond_p] = _cond
 analysis.choosing[cond_p] = _reads_apart
 analysis.inside[scan_p] = _scan
-
-_programs = core.program_cache()

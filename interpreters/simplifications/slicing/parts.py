@@ -17,6 +17,7 @@ from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.fusion.lower_views import Order
 from tapeless.interpreters.simplifications.fusion.tiles import fills_box, whole_box, written_box
+from tapeless.interpreters.simplifications.index_arrays import index_array
 from tapeless.interpreters.simplifications.slicing.views import (
     PartTerm,
     Starts,
@@ -31,7 +32,6 @@ from tapeless.interpreters.simplify import Writer, filled, literal
 from tapeless.tracer import dtypes
 from tapeless.tracer.jaxpr import Atom, Equation
 from tapeless.tracer.primitives import checkpoint as c
-from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import reduction as r
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.contraction import dot_general_p
@@ -241,29 +241,11 @@ def _moved_by(access: Access, by: Sequence[int]) -> Access:
 def _iota(eqn: Equation, view: View) -> ResultPart | None:
     """Multiples of another iota: what a function of indices is no row says."""
     index, dtype = view.access[eqn.params["dimension"]], eqn.params["dtype"]
-    low, high = index.bounds(view.shape)
-    if index.symbols or len(index.variables) > 1 or not _counts_to(high, dtype):
+    multiples = Affine(0, index.variables)  # which are written before the constant is added
+    ends = [*index.bounds(view.shape), *multiples.bounds(view.shape), index.constant]
+    if index.symbols or not dtypes.holds_integers(dtype, min(ends), max(ends)):
         return None
-    aval = eqn.outvars[0].aval.update(shape=view.shape)
-
-    def write(w: Writer) -> Atom:
-        if not index.variables:
-            return filled(w, low, aval)
-        ((v, step),) = index.variables
-        x = w.write(s.iota_p, dtype=dtype, shape=(view.shape[v],), dimension=0)
-        x = w.write(s.rev_p, x, dimensions=(0,)) if step < 0 else x
-        x = w.write(e.mul_p, x, literal(abs(step), aval)) if abs(step) != 1 else x
-        x = w.write(e.add_p, x, literal(low, aval)) if low else x
-        return spread(w, x, (v,), view.shape)
-
-    return ResultPart({}, write)
-
-
-def _counts_to(last: int, dtype: dtypes.DType) -> bool:
-    """Tell whether a dtype holds each integer from 0 to `last`; others wrap around, or are rounded to one number."""
-    if dtypes.is_inexact(dtype):
-        return last <= 2 ** (dtypes.finfo(dtype).nmant + 1)
-    return last <= dtypes.iinfo(dtype).max
+    return ResultPart({}, lambda w: index_array(w, index, range(len(view.shape)), view.shape, dtype))
 
 
 # ---- batches -------------------------------------------------------------------------------------------------

@@ -259,21 +259,13 @@ def _is_worth(x: Atom, parts: Views) -> bool:
     return len(parts) <= MOST and sum(view.size for view in parts) <= min(size // 2, size - LEAST)
 
 
+@core.remembered
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
     """Find the parts of its inputs that a program reads. Remembered for as long as it lives."""
-    cache = _in_parts.setdefault(jaxpr, {})
-    if not cache:
-        cache[None] = _Narrowing(jaxpr).read_of_inputs()
-    return cache[None]
+    return _Narrowing(jaxpr).read_of_inputs()
 
 
+@core.remembered
 def _given(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr | None:
     """A program with these parts of inputs as inputs, if it can be. Remembered for as long as `jaxpr` lives."""
-    cache = _with_parts.setdefault(jaxpr, {})
-    if parts not in cache:
-        cache[parts] = _Narrowing(jaxpr).given(parts)
-    return cache[parts]
-
-
-_in_parts = core.program_cache()
-_with_parts = core.program_cache()
+    return _Narrowing(jaxpr).given(parts)
