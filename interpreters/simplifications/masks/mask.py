@@ -69,6 +69,11 @@ class Mask(NamedTuple):
         plan = plan_of(self.views[-1]) if self.views else None
         return plan is not None and _sums(plan)
 
+    def along_whole_axes(self) -> "Mask":
+        """Make the mask that holds all along the axes that it does not depend on: a larger one, if it is of a part."""
+        found = _along_whole_axes(self.views[-1]) if self.views else None
+        return self if found is None else self._replace(views=(*self.views[:-1], found))
+
     def repeated(self, shape: Shape, dims: Sequence[int]) -> "Mask":
         """Make the mask of arrays of a shape that does not depend on axes but `dims`, which are those of this one."""
         out = variables(shape)
@@ -168,6 +173,14 @@ def _view(t: Term | None, of: Shape, shape: Shape) -> MaskView | None:
         return _NOTHING
     found = MaskView(t.unit, of, shape)
     return None if plan_of(found) is None else found
+
+
+@lru_cache(maxsize=4096)
+def _along_whole_axes(view: MaskView) -> MaskView | None:
+    t, of, shape = view
+    read = {v for a in (*t.factors[0].access, *[b.index for b in t.brackets]) for v in variables_of(a)}
+    wide = [read.isdisjoint(variables_of(a)) for a in t.out]
+    return _view(_widened(t, shape, wide, of, [False] * len(of)), of, shape) if any(wide) else None
 
 
 @lru_cache(maxsize=4096)

@@ -40,7 +40,7 @@ from tapeless.tracer.primitives.indexing import dynamic_slice_p, dynamic_update_
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.terms.affine import Access, Affine, variables
 from tapeless.tracer.terms.solve import composed, solved
-from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, term
+from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
 VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they do nothing but read
@@ -245,7 +245,9 @@ def _iota(eqn: Equation, view: View) -> ResultPart | None:
     ends = [*index.bounds(view.shape), *multiples.bounds(view.shape), index.constant]
     if index.symbols or not dtypes.holds_integers(dtype, min(ends), max(ends)):
         return None
-    return ResultPart({}, lambda w: index_array(w, index, range(len(view.shape)), view.shape, dtype))
+    order = tuple(variables_of(index))
+    own = [view.shape[v] for v in order]
+    return ResultPart({}, lambda w: spread(w, index_array(w, index, order, own, dtype), order, view.shape))
 
 
 # ---- batches -------------------------------------------------------------------------------------------------
