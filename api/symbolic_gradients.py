@@ -18,6 +18,7 @@ from tapeless.compile.jit import program_of
 from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.constant_names import constant_names
 from tapeless.differentiate.autodiff import jvp, vjp
+from tapeless.differentiate.conventions import check_convention
 from tapeless.formulas import Formulas, Input, ValueName
 from tapeless.interpreters.let_form import conjugated
 from tapeless.interpreters.raise_terms import raised, with_squared_moduli
@@ -32,7 +33,6 @@ from tapeless.tracer.terms.affine import Affine, symbol
 from tapeless.tracer.terms.term import term
 from tapeless.tracer.types import ShapedArray, aval_of, is_arraylike
 
-CONVENTIONS = ("hermitian", "bilinear")
 ONE = (term((), (), (), (), 1),)
 
 
@@ -129,12 +129,6 @@ def _is_leaf(x: Any) -> bool:
 
 def _names(name: str, tree: Any) -> list[str]:
     return [f"{name}{pytree.keystr(path)}" for path, _ in pytree.leaves_with_path(tree, _is_leaf)]
-
-
-def check_convention(who: str, convention: str) -> None:
-    """Raises: ValueError if there is no such convention."""
-    if convention not in CONVENTIONS:
-        raise ValueError(f"{who}: convention={convention!r} is none of {CONVENTIONS}.")
 
 
 # ---- tangents with a free index ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tapeless.arguments.checks import (
     no_derivative,
     structure,
 )
+from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
 from tapeless.differentiate.tangents import instantiated, own_array, tangent
@@ -68,6 +69,8 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    convention: str = "bilinear",
 ) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[..., Any],
@@ -75,6 +78,8 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    convention: str = "bilinear",
 ) -> Callable[..., Any]:
     """The gradient of a scalar function, as a function of the same arguments.
 
@@ -83,6 +88,7 @@ def grad(
       argnums: which positional arguments to differentiate; several give a tuple.
       holomorphic: promise that `fun` is, and its arguments are complex.
       allow_int: differentiate integers too, giving float0 zeros.
+      convention: of complex arguments: "bilinear" is ∂f/∂x - i ∂f/∂y, "hermitian" its conjugate.
     Returns: gradients shaped like the arguments; with `has_aux` also aux.
     Raises: TypeError if `fun` is no function; when called, TypeError if the result is not a scalar or an argument not
       differentiable, ValueError if there is no argument at `argnums`.
@@ -91,7 +97,7 @@ def grad(
     >>> grad(lambda x: x**2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    value_and_gradient = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int, convention)
 
     @named("gradient", fun, same_arguments=True)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -133,6 +139,8 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    convention: str = "bilinear",
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[..., Any],
@@ -140,6 +148,8 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    *,
+    convention: str = "bilinear",
 ) -> Callable[..., Any]:
     """Value and gradient of a scalar function at once, as a function of the same arguments.
 
@@ -150,13 +160,14 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, convention)
 
 
 def _value_and_grad(
-    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+    who: str, fun: Any, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, convention: str
 ) -> Callable[..., Any]:
     check_callable(who, fun)
+    check_convention(who, convention)
 
     @named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -169,7 +180,7 @@ def _value_and_grad(
         _check_scalar(who, leaves, tree, fun, holomorphic)
         one = constant(1, aval_of(leaves[0]))
         pulled = pull_back(pytree.unflatten(tree, [one]))
-        result = pulled if isinstance(argnums, Sequence) else pulled[0]
+        result = in_convention(convention, pulled if isinstance(argnums, Sequence) else pulled[0])
         return ((values, aux) if has_aux else values), result
 
     return value_and_gradient
@@ -181,12 +192,15 @@ def vjp(fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False) -
 def vjp(fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]) -> tuple[R, PullBack, Aux]: ...
 @overload
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, convention: str) -> Any: ...
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, convention: str = "bilinear") -> Any:
     """Value of `fun`, and the function that pulls cotangents of its result back to its arguments.
 
     Args:
       primals: pytrees of arrays.
       has_aux: `fun` returns (value, aux).
+      convention: of complex numbers: "bilinear" pulls k back through v z as v k, "hermitian" as conj(v) k.
     Returns: (value, pull_back), with aux as third if `has_aux`; `pull_back(cotangent)` is a tuple, one per primal.
       The function `pull_back` is a pytree, of its residuals.
     Raises: TypeError if a primal is not an array; of `pull_back`, if the cotangent's structure or types differ.
@@ -195,7 +209,9 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull_back(1.0)
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    return vjp_of("vjp", fun, primals, has_aux)
+    check_convention("vjp", convention)
+    value, pull_back, *aux = vjp_of("vjp", fun, primals, has_aux)
+    return (value, pull_back_in_convention(convention, pull_back), *aux)
 
 
 def vjp_of(who: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool) -> Any:
