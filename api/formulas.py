@@ -62,6 +62,7 @@ class Input(NamedTuple):
     value: Any = None
     size: int | None = None
     periods: tuple[int, ...] = ()  # axes that are read modulo their size
+    hints: tuple[tuple[int, str], ...] = ()  # axes, and names that the function has for indices of them
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,11 @@ class Formulas:
         """Names of all operands."""
         booleans = frozenset(k for k, x in enumerate(self.form.avals) if dtypes.is_bool(x.dtype))
         indices = frozenset(k for k, o in enumerate(self.inputs) if o.size is not None)
-        return Operands((*[o.name for o in self.inputs], *self.defined), booleans, indices)
+        hints = dict[tuple[int, int], list[str]]()
+        for k, o in enumerate(self.inputs):
+            for axis, name in dict.fromkeys(o.hints):
+                hints.setdefault((k, axis), []).append(name)
+        return Operands((*[o.name for o in self.inputs], *self.defined), booleans, indices, hints)
 
     @property
     def terms(self) -> Any:
@@ -219,10 +224,12 @@ class Formulas:
         return "\\begin{aligned}\n" + " \\\\\n".join([x.replace("=", "&=", 1) for x in lines]) + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
+        said = ", ".join(self.assumptions)
+        return f"$\\displaystyle {self.latex()}$" + (f" if `{said}`" if said else "")
 
     def __str__(self) -> str:
-        return self.text()
+        """Print as text, and what was assumed of the arrays."""
+        return self.text() + (f"\n  if {', '.join(self.assumptions)}" if self.assumptions else "")
 
     __repr__ = __str__
 
@@ -257,7 +264,7 @@ class Formulas:
 
         Raises: NotImplementedError naming a function that NumPy does not have.
         """
-        operands = self.operands
+        operands = self._source_operands
         names = [_source_name(name) for name in self.results]
         functions = list(dict.fromkeys(opaque_source(c.params) for c in self._opaque))
         if taken := {"np", "range", *names, *functions} & {*operands.names}:
@@ -281,19 +288,26 @@ class Formulas:
 
     def _assignment(self, name: str, terms: tuple[Term, ...], aval: ShapedArray) -> str:
         """Write an assignment, of the real part where terms add up to a real number."""
-        text = sum_source(terms, aval.shape, [x.shape for x in self.form.avals], self.operands, self.form.periods)
+        text = sum_source(
+            terms, aval.shape, [x.shape for x in self.form.avals], self._source_operands, self.form.periods
+        )
         given = [self.form.avals[f.operand] for t in terms for f in t.factors]
         is_complex = any(dtypes.is_complex(x.dtype) for x in given) and not dtypes.is_complex(aval.dtype)
         if dtypes.is_bool(aval.dtype):
             return f"{name} = ({text}) != 0"
         return f"{name} = np.real({text})" if is_complex else f"{name} = {text}"
 
+    @property
+    def _source_operands(self) -> Operands:
+        """Operands without names of the user for indices, which names of source might be."""
+        return self.operands._replace(hints={})
+
     def einsum(self) -> str:
         """Write the formulas as calls of `einsum`, a line for each array.
 
         Raises: NotImplementedError naming a term that is none.
         """
-        operands, lines = self.operands, list[str]()
+        operands, lines = self._source_operands, list[str]()
         for d in self.form.definitions:
             if isinstance(d.value, Computed):
                 raise NotImplementedError(f"einsum: {d.value.primitive.name} is no sum of products: use numpy().")
@@ -311,7 +325,7 @@ class Formulas:
 
         Raises: NotImplementedError naming a formula that is no sum of chains of matrices and vectors.
         """
-        operands, lines = self.operands, list[str]()
+        operands, lines = self._source_operands, list[str]()
         sums = [(d.value, d.aval) for d in self.form.definitions if not isinstance(d.value, Computed)]
         if len(sums) < len(self.form.definitions):
             raise NotImplementedError("matrix: a definition is no sum of products: use text().")

@@ -25,6 +25,7 @@ from tapeless.interpreters.raise_terms import raised, with_squared_moduli
 from tapeless.spaces import Space
 from tapeless.symbolic_sizes import for_all_sizes
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer.indices.hints import Hint, noting
 from tapeless.tracer.jaxpr import eval_jaxpr
 from tapeless.tracer.numpy import conj, real
 from tapeless.tracer.numpy import sum as sum_of
@@ -63,6 +64,7 @@ def grad(
     Σ[j] A[j,a] * x[j] + Σ[j] A[a,j] * x[j]
     >>> print(g.simplify())
     2 * Σ[j] A[a,j] * x[j]
+      if A[i,j] = A[j,i]
     """
     check_callable("index.grad", fun)
     check_convention("index.grad", convention)
@@ -277,18 +279,23 @@ def _traced(who: str, fun: Callable[..., Any], args: Sequence[Any]) -> _Program:
     names = [name if name.isidentifier() else f"x{k}" for k, name in enumerate(names)]
     if len(set(names)) < len(names):
         raise ValueError(f"{who}: two arguments have the same name: {', '.join(names)}.")
-    results = list[pytree.PyTreeDef]()
+    results, arrays = list[pytree.PyTreeDef](), list[Any]()
 
     def noted(*args: Any) -> Any:
+        arrays[:] = pytree.leaves(args)
         result = fun(*args)
         results.append(pytree.structure(result))
         return result
 
     structs = pytree.unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
-    closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
-    given = [_input(n, a, x) for n, a, x in zip(names, avals, spaces)]
+    with noting() as hints:
+        closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
+    given = [
+        _input(n, a, x)._replace(hints=_hints(array, hints)) for n, a, x, array in zip(names, avals, spaces, arrays)
+    ]
     constants = [
-        Input(name, aval_of(x), value=x) for name, x in zip(constant_names(fun, closed.consts, names), closed.consts)
+        Input(name, aval_of(x), value=x, hints=_hints(x, hints))
+        for name, x in zip(constant_names(fun, closed.consts, names), closed.consts)
     ]
     return _Program(with_squared_moduli(closed.jaxpr), (*constants, *given), tree, results[-1])
 
@@ -301,6 +308,10 @@ def _heads(fun: Any, args: Sequence[Any]) -> list[str]:
 def _as_name(path: str) -> str:
     """Write a path, `w['bias']`, as a name, `w_bias`."""
     return re.sub(r"\W+", "_", path).strip("_")
+
+
+def _hints(array: Any, hints: Sequence[Hint]) -> tuple[tuple[int, str], ...]:
+    return tuple([(h.axis, h.name) for h in hints if h.array is array])
 
 
 def _input(name: str, aval: ShapedArray, x: Any) -> Input:

@@ -341,7 +341,6 @@ def main(path="hartree_fock.png"):
     water = Molecule([8, 1, 1])
     for name, formulas in zip(Derivatives._fields, water.formulas):
         print(f"{name} = {formulas}")
-        print(f"    where {', '.join(formulas.assumptions)}")
     positions = np.array(WATER)
     total, _, (S, h, J) = water.solved(positions)
     print(f"water: {total:.8f} hartree")

@@ -18,6 +18,7 @@ from tapeless.interpreters.body_contractions import with_contractions
 from tapeless.interpreters.index_brackets import with_brackets
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer import core
+from tapeless.tracer.indices.hints import parameter_names
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
 from tapeless.tracer.numpy.index_plan import BODY
@@ -62,8 +63,10 @@ def over(
       then: results, with an axis for each index in front -> flat results; simplified along with the body.
     """
 
+    names = parameter_names(function, len(sizes))
+
     def indexed(*values: Any) -> Sequence[Any]:
-        return body(*[Index(0, {Variable(x, n): 1}) for x, n in zip(values, sizes, strict=True)])
+        return body(*[Index(0, {Variable(x, n, name=i): 1}) for x, n, i in zip(values, sizes, names, strict=True)])
 
     jaxpr, consts = trace_to_jaxpr(indexed, [INDEX] * len(sizes), what=BODY, function=function)
     jaxpr, recording = with_brackets(jaxpr), _recording.get()

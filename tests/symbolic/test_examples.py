@@ -50,7 +50,7 @@ def test_hermitian_form():
 def test_form_without_symmetry(rng):
     """VD1, undeclared: A x + A† x."""
     found = check(quadratic, 1, (random(rng, (2, 2)), POINT), (space("A", 2, 2), space("x", 2)))
-    assert found.text() == "Σ[j] conj(A[j,a]) * x[j] + Σ[j] A[a,j] * x[j]"
+    assert found.text() == "Σ[i] conj(A[i,a]) * x[i] + Σ[j] A[a,j] * x[j]"
     assert found.assumptions == ()
 
 
@@ -133,7 +133,7 @@ def test_hartree_fock(rng):
     """VD6: one term with the symmetries, four without."""
     C = random(rng, (3, 2))
     found = check(hartree_fock, 0, (C, repulsion(rng)), (space("C", 3, 2), space("J", 3, 3, 3, 3, symmetries=EXCHANGE)))
-    assert found.text() == "4 * Σ[j,k,l,m] J[a,j,k,l] * C[j,b] * C[l,m] * conj(C[k,m])"
+    assert found.text() == "4 * Σ[q,r,s,i] J[a,q,r,s] * C[q,b] * C[s,i] * conj(C[r,i])"
     assert found.assumptions == ("J[i,j,k,l] = conj(J[j,i,l,k])", "J[i,j,k,l] = J[k,l,i,j]")
     found = check(hartree_fock, 0, (C, random(rng, (3,) * 4)), (space("C", 3, 2), space("J", 3, 3, 3, 3)))
     assert [t.coefficient for t in found.terms] == [1, 1, 1, 1]

@@ -215,3 +215,19 @@ def test_lets_of_complex_functions(rng, name):
         value, slope = form(*args)
         np.testing.assert_allclose(value, f(*map(tnp.asarray, args)), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(slope, gradient(f, 0, args), rtol=1e-10, atol=1e-10)
+
+
+def test_names_of_indices_survive():
+    """Sums have the names that bodies give to the indices of an axis; results have letters that are none of these."""
+    A, x = ix.Space("A", (3, 3)), ix.Space("x", (3,))
+
+    def f(A, x):
+        return ix.sum((3, 3, 3), lambda row, a, q: A[row, a] * A[a, q] * x[q] * x[row])
+
+    assert ix.grad(f, 1)(A, x).simplify().text() == (
+        "Σ[a,q] A[b,a] * A[a,q] * x[q] + Σ[row,a] A[row,b] * A[a,row] * x[a]"
+    )
+    twice = ix.grad(lambda A, x: ix.sum((3, 3), lambda i, i2: A[i, 0] * A[i2, 0] * x[i] * x[i2]), 1)(A, x)
+    assert twice.simplify().text() == "2 * Σ[i] A[a,0] * A[i,0] * x[i]"
+    source = ix.grad(lambda x: ix.sum((3, 3), lambda np, range: (np >= range) * x[np] * x[range]))(x).numpy()
+    assert "lambda a, j:" in source  # names of source are not the user's

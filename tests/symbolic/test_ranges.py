@@ -87,8 +87,8 @@ def test_reads_modulo_the_size(rng, symmetric):
 
 
 WANNIER = (
-    "4 * Σ[j,k,l,m,n] S[a,a + j - 1,b,k] * S[j + l - 1,l,m,n] * U[a + j - 1,k,c] * U[l,n,c] * conj(U[j + l - 1,m,c])"
-    " * w[j]"
+    "4 * Σ[b,q,k,p,q1] S[a,a + b - 1,c,q] * S[b + k - 1,k,p,q1] * U[a + b - 1,q,d] * U[k,q1,d] * conj(U[b + k - 1,p,d])"
+    " * w[b]"
 )
 
 

@@ -119,6 +119,7 @@ def test_antisymmetric_forms_are_0():
     assert len(found.terms) == 2
     assert found.simplify().text() == "0"
     assert found.simplify().assumptions == ("A[i,j] = -A[j,i]",)
+    assert str(found.simplify()) == "0\n  if A[i,j] = -A[j,i]"
 
 
 def test_undeclared_symmetries_are_never_used():

@@ -26,13 +26,14 @@ Scalar = Any  # a traced integer of rank 0
 class Variable:
     """A variable of a body: 0 <= value < size.
 
-    `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much.
+    `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much. `name`: in its body.
     """
 
     value: Scalar
     size: int
     period: int | None = None
     middle: int | None = None
+    name: str = ""
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -292,6 +293,12 @@ class TermForm:
         remainder = self.variable(quotient.divisor)
         self.brackets.append(IsZero(self.affine(quotient.dividend) - q * quotient.divisor - remainder))
         return q
+
+
+def name_of(index: Index) -> str:
+    """Return the name of the variable that an index is, but for a number; empty if it is none."""
+    parts = list(index.parts)
+    return parts[0].name if len(parts) == 1 and isinstance(parts[0], Variable) else ""
 
 
 def in_array(index: Index, n: int) -> Index:

@@ -29,7 +29,7 @@ class Range:
         ((part, _),) = variable.parts.items()
         assert isinstance(part, Variable)
         period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
-        return Index(-(middle or 0), {Variable(part.value, part.size, period, middle): 1})
+        return Index(-(middle or 0), {Variable(part.value, part.size, period, middle, part.name): 1})
 
 
 def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False) -> Range:

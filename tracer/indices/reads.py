@@ -6,7 +6,8 @@ import numpy as np
 
 from tapeless.tracer import dtypes, prng_keys
 from tapeless.tracer.array import Array
-from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, of_value
+from tapeless.tracer.indices.hints import note
+from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Lookup, Read, term
@@ -72,6 +73,7 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
         )
     elements = list(elements_of(item))
     if not elements:
+        note(x, axis, name_of(item))
         return form.affine(in_array(item, n))
     position = form.variable(n)
     if len(elements) == 1 and abs(elements[0][1]) == 1:

@@ -5,7 +5,7 @@ of sums j, k, ..; what bounds an index from both sides is one bracket, `[0 <= i 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -29,11 +29,15 @@ FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 
 
 class Operands(NamedTuple):
-    """Operands by number: their names, which of them are booleans, and which are free indices."""
+    """Operands by number: their names, which of them are booleans, and which are free indices.
+
+    `hints`: names that the user has for indices of an axis of an operand.
+    """
 
     names: Sequence[str]
     booleans: frozenset[int] = frozenset()
     indices: frozenset[int] = frozenset()
+    hints: Mapping[tuple[int, int], Sequence[str]] = {}
 
 
 class Notation(NamedTuple):
@@ -113,8 +117,9 @@ def is_negative(c: Any) -> bool:
 
 
 def free_names(rank: int, operands: Operands) -> list[str]:
-    """Name the indices of a result: letters that no operand is called by."""
-    return list(islice((x for x in letters(FREE) if x not in operands.names), rank))
+    """Name the indices of a result: letters that no operand is called by, and no index of the user."""
+    taken = {*operands.names, *[name for names in operands.hints.values() for name in names]}
+    return list(islice((x for x in letters(FREE) if x not in taken), rank))
 
 
 class IndexNames:
@@ -123,9 +128,9 @@ class IndexNames:
     def __init__(self, t: Term, rank: int, operands: Operands) -> None:
         self.sizes: tuple[int, ...] = t.sizes
         free = free_names(rank, operands)
-        bound = (x for x in letters(BOUND) if x not in operands.names and x not in free)
         order = [v for v in dict.fromkeys(_variables_in_order(t)) if v >= rank]
-        self._names, self._operands = {**dict(enumerate(free)), **dict(zip(order, bound))}, operands
+        bound = _bound_names(t, order, {*operands.names, *free}, operands)
+        self._names, self._operands = {**dict(enumerate(free)), **bound}, operands
         self.bound: list[str] = [self._names[v] for v in order]
         self.bound_sizes: list[int] = [t.sizes[v] for v in order]
 
@@ -144,6 +149,20 @@ class IndexNames:
 
     def index(self, a: Affine) -> str:
         return named_affine(a, self)
+
+
+def _bound_names(t: Term, order: Sequence[Variable], taken: set[str], operands: Operands) -> dict[Variable, str]:
+    """Name summed variables: as the user does where they read an axis, if that is free, else by letters."""
+    found = dict[Variable, str]()
+    for v in order:
+        axes = [(f.operand, d) for f in _factors(t) for d, a in enumerate(f.access) if [*variables_of(a)] == [v]]
+        hints = [name for axis in axes for name in operands.hints.get(axis, ())]
+        wanted = [*hints, *[f"{name}{n}" for n in range(1, len(order)) for name in hints]]
+        name = next((x for x in wanted if x not in taken and x not in found.values()), None)
+        if name is not None:
+            found[v] = name
+    rest = (x for x in letters(BOUND) if x not in taken and x not in found.values())
+    return {v: found[v] if v in found else next(rest) for v in order}
 
 
 def _factors(t: Term) -> list[Read]:
