@@ -4,6 +4,7 @@ import numpy as np
 
 from tapeless.interpreters.simplifications.fusion.bands import in_bands
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
+from tapeless.interpreters.simplifications.fusion.taps import in_taps
 from tapeless.interpreters.simplify import Writer, filled
 from tapeless.tracer import core, dtypes
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, carried, map_carried
@@ -52,7 +53,7 @@ def _written_out(w: Writer, eqn: Equation) -> Atom:
     for t in eqn.params["terms"]:
         after = in_bands(t)
         if after is not None and not any(0 in eqn.invars[k].aval.shape for k in operands_of(after)):
-            terms.append(after.unit if is_truth else after)
+            terms += in_taps(after.unit if is_truth else after)
     given = () if 0 in out.shape else tuple(terms)
     total = lowered(w, given, eqn.invars.__getitem__, aval, eqn.params["precision"], exact=True)
     assert total is not None

@@ -1,0 +1,61 @@
+"""Windows of few taps: a term with x[i + j], j < 5, as five terms, of shifted parts of x.
+
+Search terms: stencil, finite impulse response filter, loop unrolling. A window's elements would else be copied, as many
+as it has taps, before they are contracted; shifted parts are read in one loop, and written, too, in that of a gradient.
+Only products of elements are taken apart so: where a sum over other indices is left in a contraction, one large
+contraction is less than many small ones, and what is small is left, for compiling takes longer.
+"""
+
+from itertools import product
+from math import prod
+
+from tapeless.tracer.terms.affine import Affine, Variable
+from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.term import Lookup, Sum, Term, indices_of, term, variables_of, with_indices
+
+MOST_TAPS = 32
+LEAST_ELEMENTS = 1024  # of the products for each tap
+
+
+def in_taps(t: Term) -> Sum:
+    """Write a term as one for each tap of its windows; the term alone if these are many, or it has none."""
+    taps = sorted(_taps(t))
+    left = [v for v in range(len(t.sizes)) if v not in taps]
+    few = 1 < prod([t.sizes[v] for v in taps]) <= MOST_TAPS
+    if not few or prod([t.sizes[v] for v in left]) < LEAST_ELEMENTS or not _is_elementwise(t, frozenset(left)):
+        return (t,)
+    places = product(*[range(t.sizes[v]) for v in taps])
+    found = [solved(_at(t, dict(zip(taps, place, strict=True)))) for place in places]
+    return tuple([x for x in found if x is not None])
+
+
+def _taps(t: Term) -> set[Variable]:
+    """Find the variables that share an index with a larger one, in a factor or in the result."""
+    taps = set[Variable]()
+    for index in (*t.out, *[a for f in t.factors for a in f.access]):
+        together = sorted(variables_of(index), key=lambda v: (t.sizes[v], v))
+        taps.update(together[:-1])
+    return taps
+
+
+def _is_elementwise(t: Term, left: frozenset[Variable]) -> bool:
+    """Tell whether, where the taps are known, factors are numbers or have all other indices, and none is looked up."""
+    indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
+    if any(isinstance(b, Lookup) for b in t.brackets) or any(a.symbols for a in indices):
+        return False
+    own = [frozenset(v for a in f.access for v in variables_of(a)) & left for f in t.factors]
+    return all(labels in (frozenset(), left) for labels in own)
+
+
+def _at(t: Term, values: dict[Variable, int]) -> Term:
+    """Write a term with numbers for some variables."""
+
+    def known(a: Affine) -> Affine:
+        for v, n in values.items():
+            a = a.substituted(v, Affine(n))
+        return a
+
+    factors = [f._replace(access=tuple(map(known, f.access))) for f in t.factors]
+    brackets = [with_indices(b, known) for b in t.brackets]
+    sizes = {v: n for v, n in enumerate(t.sizes) if v not in values}
+    return term(tuple(map(known, t.out)), sizes, factors, brackets, t.coefficient)
