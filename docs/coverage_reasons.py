@@ -34,7 +34,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         ),
         "it is given programs, and those here have other equations": "linear_solve_p select_and_scatter_p",
     },
-    "jax.scipy.special": {_LATER: "hyp1f1 hyp2f1"},
     "jax.errors": {
         "there are no symbolic dimensions yet": "InconclusiveDimensionOperation",
         "nothing raises it": "JaxprTypeError",

@@ -233,6 +233,8 @@ tl.scipy.special.NAME(tnp.array([0.25, 0.5]), 2.0) | beta betaln boxcox boxcox1p
 tl.scipy.special.NAME(tnp.array([0.25, 0.5]), 2.0) | poch
 tl.scipy.special.NAME(tnp.array([0.25, 0.5]), 2.0) | rel_entr xlog1py xlogy
 tl.scipy.special.NAME(2, tnp.array([0.25, 0.5])) | polygamma
+tl.scipy.special.NAME(1.0, 2.0, tnp.array([0.25, 0.5])) | hyp1f1
+tl.scipy.special.NAME(1.0, 2.0, 3.0, tnp.array([0.25, 0.5])) | hyp2f1
 tl.scipy.special.zeta(2.0, tnp.array([1.0, 2.0]))
 tl.scipy.special.bernoulli(4)
 tl.scipy.special.bessel_jn(tnp.array([0.5]), v=2)

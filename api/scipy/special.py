@@ -2,6 +2,7 @@
 
 import typing as _typing
 
+from tapeless.scipy.special_functions.hypergeometric import hyp1f1, hyp2f1
 from tapeless.scipy.special_functions.quadratures import owens_t, wofz
 from tapeless.scipy.special_functions.recurrences import bessel_jn, expn, sph_harm_y
 from tapeless.scipy.special_functions.softmax import log_softmax, softmax
@@ -48,9 +49,9 @@ from tapeless.tracer.special import (
 __all__ = [
     "bernoulli", "bessel_jn", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "dawsn", "digamma", "entr",
     "erf", "erfc", "erfcx", "erfinv", "exp1", "expi", "expit", "expn", "factorial", "fresnel", "gamma", "gammainc",
-    "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax", "loggamma",
-    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch", "polygamma", "rel_entr", "sici",
-    "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
+    "gammaincc", "gammaln", "gammasgn", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr",
+    "log_softmax", "loggamma", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "owens_t", "poch",
+    "polygamma", "rel_entr", "sici", "softmax", "spence", "sph_harm_y", "wofz", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
 
 if not _typing.TYPE_CHECKING:  # type checkers know better what is there
