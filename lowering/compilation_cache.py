@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tapeless.lowering import compat
 from tapeless.lowering.devices import Device
+from tapeless.tracer.config import config
 from tapeless.tracer.late_imports import LateModule
 
 if TYPE_CHECKING:
@@ -221,12 +222,17 @@ def _without_source_lines(text: str | bytes) -> bytes:
 # ---- the one in use
 
 
-@functools.cache
 def default_cache() -> CompilationCache | None:
-    """The cache that the environment asks for; None if it is turned off or its directory is of no use."""
-    if os.environ.get("TAPELESS_CACHE", "1").lower() in ("0", "false", "off"):
+    """The cache that the settings ask for; None if it is turned off or its directory is of no use."""
+    return _cache_in(config.compilation_cache_dir) if config.enable_compilation_cache else None
+
+
+@functools.cache
+def _cache_in(given: str) -> CompilationCache | None:
+    """The cache in a directory, else in that of the environment."""
+    if not given and os.environ.get("TAPELESS_CACHE", "1").lower() in ("0", "false", "off"):
         return None
-    directory = os.environ.get("TAPELESS_CACHE_DIR") or _user_cache_directory()
+    directory = given or os.environ.get("TAPELESS_CACHE_DIR") or _user_cache_directory()
     try:
         return CompilationCache(directory)
     except (OSError, RuntimeError) as error:

@@ -5,6 +5,7 @@ the object checks first, because XLA compares sizes in bytes and nothing else.
 """
 
 import importlib
+import itertools
 import os
 import re
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -326,6 +328,8 @@ def _load_or_compile(
     text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any], use_cache: bool
 ) -> tuple[Any, bool]:
     """jaxlib's executable, and whether it was found in the cache on disk."""
+    if config.dump_ir_to:
+        _dump(text, Path(config.dump_ir_to))
     cache = default_cache() if use_cache else None
     if cache is None:
         return _compile(text, device, given, callbacks), False
@@ -340,6 +344,16 @@ def _load_or_compile(
     with suppress(XlaRuntimeError):  # not every platform can serialise
         cache.put(key, loaded.serialize())
     return loaded, False
+
+
+def _dump(text: str | bytes, directory: Path) -> None:
+    """Write a module to a file of its own, named after it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file = directory / f"{next(_dumped):04}-{re.sub(r'[^.0-9A-Za-z_-]', '_', _name_of(text))}.mlir"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+_dumped = itertools.count()
 
 
 def _compile(text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any]) -> Any:

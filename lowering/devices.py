@@ -20,13 +20,12 @@ import threading
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
 from tapeless.lowering import forking
 from tapeless.lowering.compat import jaxlib_core, xc
-from tapeless.tracer.config import config
+from tapeless.tracer.config import Field, add_field, config
 
 
 class Device:
@@ -221,7 +220,7 @@ def config_cpu_devices(n: int) -> None:
 
 def current_device() -> Device:
     """The device on which values go that are on none: that of `default_device`, else the first there is."""
-    return _scoped.get() or _everywhere or _default_platform()[0]
+    return _default.__get__(None) or _default_platform()[0]
 
 
 def _check_platform(name: str) -> None:
@@ -242,12 +241,8 @@ def default_device(device: Device | str | None) -> Generator[Device]:
     ...     device
     CpuDevice(id=0)
     """
-    here, before = _chosen(device), _scoped.get()
-    try:
-        _scoped.set(here)
+    with _default.scope(device):
         yield current_device()
-    finally:
-        _scoped.set(before)
 
 
 def set_default_device(device: Device | str | None) -> None:
@@ -255,8 +250,7 @@ def set_default_device(device: Device | str | None) -> None:
 
     Raises: RuntimeError if the platform is not there, with the reason, TypeError for what is neither.
     """
-    global _everywhere
-    _everywhere = _chosen(device)
+    config.update("default_device", device)
 
 
 def _chosen(device: Any) -> Device | None:
@@ -267,8 +261,14 @@ def _chosen(device: Any) -> Device | None:
     raise TypeError(f"a device or the name of a platform is expected, not {device!r} of type {type(device).__name__}.")
 
 
-_scoped: ContextVar[Device | None] = ContextVar("device", default=None)
-_everywhere: Device | None = None
+class _DeviceField(Field[Any]):
+    """The setting `config.default_device`: a device or None; a platform's name means its first device."""
+
+    def checked(self, value: Any) -> Device | None:
+        return _chosen(value)
+
+
+_default = add_field("default_device", _DeviceField(None, None, keyed=False))
 _cpu_devices: int | None = None
 
 

@@ -66,6 +66,8 @@ class Field(Generic[T]):
         raise ValueError(f"config.{self.name} must be {allowed}, not {value!r}.")
 
     def _checked_name(self, value: Any) -> T:
+        if value is None:
+            value = ""  # as JAX spells it
         if not isinstance(value, str):
             raise ValueError(f"config.{self.name} must be a string, not {value!r}.")
         if self.check is not None and value:
@@ -121,11 +123,16 @@ class Config:
     transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host: what happens when
       elements are moved: "allow"; "log" or "disallow" what nobody asked for by `device_put` or `device_get`;
       "log_explicit" or "disallow_explicit" whatever is moved. `transfer_guard` sets the three.
+    enable_compilation_cache, compilation_cache_dir: whether compiled programs are kept on disk, and where; "" is for
+      what the environment says.
+    dump_ir_to: a directory that the StableHLO of each program is written to before it is compiled; "" for none.
+    default_device: the device on which values go that are on none; None for the first there is.
+    high_dynamic_range_gumbel: whether `random.gumbel`, and what is made of it, has the mode "high" unless one is given.
     progress: whether a compilation that takes longer than five seconds is logged while it runs.
     traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
       "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
-    JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`, for the
-    others "jax_" and the name.
+    JAX's names are understood, too: `jax_enable_x64` for the widths, `jax_enable_checks` for `check_programs`,
+    `jax_platforms` for `platform_name`, for the others "jax_" and the name.
     """
 
     __slots__ = ()
@@ -148,6 +155,10 @@ class Config:
     no_execution: Field[bool] = Field(False, (False, True))
     log_compiles: Field[bool] = Field(False, (False, True), keyed=False)
     explain_cache_misses: Field[bool] = Field(False, (False, True), keyed=False)
+    enable_compilation_cache: Field[bool] = Field(True, (False, True), keyed=False)
+    compilation_cache_dir: Field[str] = Field("", None, keyed=False)
+    dump_ir_to: Field[str] = Field("", None, keyed=False)
+    high_dynamic_range_gumbel: Field[bool] = Field(False, (False, True))
     progress: Field[bool] = Field(True, (False, True), keyed=False)
     traceback_filtering: Field[str] = Field(
         "auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False
@@ -329,4 +340,4 @@ def _field(name: str) -> Field[Any]:
     return field
 
 
-_GUARD, _OF_JAX = "transfer_guard", {"enable_checks": "check_programs"}
+_GUARD, _OF_JAX = "transfer_guard", {"enable_checks": "check_programs", "platforms": "platform_name"}

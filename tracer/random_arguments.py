@@ -12,6 +12,7 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import shape_of
@@ -47,10 +48,13 @@ def _has_no_mantissa(dtype: Any) -> bool:
 
 
 def sampling_mode(name: str, mode: str | None) -> str:
-    """Canonicalise the number of bits of a sample. Raises: ValueError if it is neither "low" nor "high"."""
+    """Canonicalise the number of bits of a sample, which is that of the settings if it is None.
+
+    Raises: ValueError if it is neither "low" nor "high".
+    """
     if mode not in (None, "low", "high"):
         raise ValueError(f'{name}: the mode must be "low" or "high", not {mode!r}.')
-    return mode or "low"
+    return mode or ("high" if config.high_dynamic_range_gumbel else "low")
 
 
 def count_of(name: str, x: Any) -> int:

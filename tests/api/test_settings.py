@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,3 +182,63 @@ def test_platform():
     with pytest.raises(RuntimeError, match="there is no platform 'abacus'"):
         tl.config.jax_platform_name = "abacus"
     assert tl.config.platform_name == "cpu"
+
+
+def test_the_default_device():
+    device = tl.devices()[0]
+    assert tl.config.jax_default_device is None
+    tl.config.update("jax_default_device", device)
+    try:
+        assert tl.config.default_device is device
+        with tl.default_device("cpu") as found:
+            assert tl.config.jax_default_device is found
+    finally:
+        tl.config.update("jax_default_device", None)
+    assert tl.config.jax_default_device is None
+    with pytest.raises(TypeError), tl.config.scope(jax_default_device=3):
+        pass
+
+
+def test_platforms_is_the_platform():
+    with tl.config.scope(jax_platforms="cpu"):
+        assert tl.config.jax_platforms == tl.config.jax_platform_name == "cpu"
+    with tl.config.scope(jax_platforms=None):
+        assert tl.config.platform_name == ""
+    with pytest.raises(RuntimeError, match="abacus"), tl.config.scope(jax_platforms="abacus"):
+        pass
+
+
+def test_programs_are_written_to_a_directory(tmp_path: Path):
+    with tl.config.scope(jax_dump_ir_to=str(tmp_path / "ir")):
+        tl.jit(lambda x: 3 * x - 17)(np.arange(3))
+    texts = [file.read_text() for file in (tmp_path / "ir").iterdir()]
+    assert any(text.startswith("module @") and "stablehlo" in text for text in texts)
+
+
+def test_the_directory_of_compiled_programs(tmp_path: Path):
+    def is_kept(**settings: Any) -> bool:
+        with tl.config.scope(jax_compilation_cache_dir=str(tmp_path), **settings):
+            offset = next(numbers)
+            tl.jit(lambda x: x + offset)(np.arange(3))
+        return any((tmp_path / "programs").glob("*")) if (tmp_path / "programs").exists() else False
+
+    numbers = iter((1234567, 7654321))
+    assert not is_kept(jax_enable_compilation_cache=False)
+    assert is_kept()
+
+
+def test_high_dynamic_range_gumbel():
+    """As in JAX, where only numbers of the two modes differ."""
+    jax = pytest.importorskip("jax")
+    key, logits = tl.random.key(4), np.zeros(5, np.float32)
+    with tl.config.scope(jax_high_dynamic_range_gumbel=True):
+        found = tl.random.gumbel(key, (6,)), tl.random.categorical(key, logits, shape=(9,))
+    jax.config.update("jax_high_dynamic_range_gumbel", True)
+    try:
+        theirs = jax.random.key(4)
+        expected = jax.random.gumbel(theirs, (6,)), jax.random.categorical(theirs, logits, shape=(9,))
+    finally:
+        jax.config.update("jax_high_dynamic_range_gumbel", False)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found[1], expected[1])
+    assert (np.asarray(found[0]) != np.asarray(tl.random.gumbel(key, (6,)))).all()

@@ -292,9 +292,9 @@ def test_what_a_dead_writer_left_is_removed(cache: CompilationCache):
 
 @pytest.fixture
 def fresh_default():
-    default_cache.cache_clear()
+    compilation_cache._cache_in.cache_clear()
     yield
-    default_cache.cache_clear()
+    compilation_cache._cache_in.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_default")
@@ -304,7 +304,7 @@ def test_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("TAPELESS_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert default_cache().directory == tmp_path / "xdg" / "tapeless" / "programs"
-    default_cache.cache_clear()
+    compilation_cache._cache_in.cache_clear()
     monkeypatch.setenv("TAPELESS_CACHE_DIR", str(tmp_path / "own"))
     assert default_cache().directory == tmp_path / "own" / "programs"
 

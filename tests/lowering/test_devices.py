@@ -97,10 +97,10 @@ def test_the_default_device_of_a_block_is_that_threads_own():
     (device,) = devices.devices("cpu")
     seen = []
     with devices.default_device(device):
-        thread = threading.Thread(target=lambda: seen.append(devices._scoped.get()))
+        thread = threading.Thread(target=lambda: seen.append(devices._default.scoped.get()))
         thread.start()
         thread.join()
-        assert devices._scoped.get() is device
+        assert devices._default.scoped.get() is device
     assert seen == [None]
 
 

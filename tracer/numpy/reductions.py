@@ -52,7 +52,7 @@ def sum(
     """
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
-    add = reduction.reduce_or if dtypes.is_bool(x.dtype) else reduction.reduce_sum
+    add = reduction.reduce_or if dtypes.is_bool(x.dtype) else _total
     return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
@@ -73,9 +73,17 @@ def prod(
     return reduced("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
 
 
+def _total(x: Array, axes: Sequence[int]) -> Array:
+    """Add in 32 bits at least, and round once: XLA rounds narrow sums as it goes."""
+    return _like(x, reduction.reduce_sum(wide(x), axes))
+
+
 def _product(x: Array, axes: Sequence[int]) -> Array:
-    """Multiply in 32 bits at least: XLA adds narrow numbers so, but rounds each of their products."""
-    found = reduction.reduce_prod(wide(x), axes)
+    """Multiply in 32 bits at least, and round once."""
+    return _like(x, reduction.reduce_prod(wide(x), axes))
+
+
+def _like(x: Array, found: Array) -> Array:
     return found if found.dtype == x.dtype else lax.convert_element_type(found, x.dtype)
 
 
