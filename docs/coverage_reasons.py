@@ -19,8 +19,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "there is no conversion to TensorFlow": "jax2tf_associative_scan_reductions",
     },
     "jax.numpy": {
-        "StableHLO has no integers of 1 bit: its `i1` is a boolean, and JAX's `zeros(3, int1) + 1` is `[True True True]`": "int1 uint1",
-        "jaxlib 0.10.2 refuses it on the CPU: "Invalid XLA PrimitiveType: 36 (F6E2M3FN)"": "float6_e2m3fn float6_e3m2fn",
+        "StableHLO's integers of 1 bit are booleans: JAX's `zeros(3, int1) + 1` is `[True True True]`": "int1 uint1",
+        "jaxlib 0.10.2 has no code for it on the CPU: `Invalid XLA PrimitiveType: 36 (F6E2M3FN)`": (
+            "float6_e2m3fn float6_e3m2fn"
+        ),
     },
     "jax.lax": {
         _DEVICES: (

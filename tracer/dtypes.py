@@ -8,7 +8,7 @@ kind alone, so that a number gives way to any array of its kind. Knowingly diffe
 whatever the default width; NumPy scalars are weak, of their own width, which shows among weak operands only.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, NewType, TypeAlias
 
@@ -387,7 +387,7 @@ def result_type(*operands: Any) -> tuple[DType, bool]:
     >>> result_type(np.ones(3, np.int8), 2.0)
     (dtype('float32'), True)
     """
-    known = _results[config.default_bits]
+    known = _results[config.default_bits, config.numpy_bits]
     key = tuple(map(_type_of, operands))
     if config.numpy_dtype_promotion == "strict":
         _check_strict(key)
@@ -405,7 +405,9 @@ def wider(x: DType, y: DType) -> DType:
 # A type that takes part in promotion is a dtype where strong, a scalar class where weak: np.float64 is a weak float64,
 # float a weak float of the default width. Only booleans are strong either way.
 _TypeOf: TypeAlias = DType | type
-_results: dict[int, dict[tuple[_TypeOf, ...], tuple[DType, bool]]] = {32: {}, 64: {}}
+_results: dict[tuple[int, int], dict[tuple[_TypeOf, ...], tuple[DType, bool]]] = {
+    (default, of_numpy): {} for default in (32, 64) for of_numpy in (32, 64)
+}
 _WIDE_NUMBERS: dict[type, type] = {wide.type: narrow.type for wide, narrow in _OF_32_BITS.items()}
 _NUMBERS: frozenset[type] = frozenset(
     [*_KIND_OF_PYTHON, *(dtype.type for dtype, kind in _KINDS.items() if kind in "biufc")]
@@ -440,7 +442,15 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
     strong = [canonical(t) for t in types if not isinstance(t, type) or t in _BOOLEANS]
     if not strong:
         return reduce(_widest, weak), True
-    return _default_if_weak(_join([*strong, *(_weak_kind(dtype) for dtype in weak)]))
+    joined = _join([*strong, *(_weak_kind(dtype) for dtype in weak)])
+    if config.numpy_bits == 32 == config.default_bits and joined not in strong:
+        joined = _narrowed(joined, strong)
+    return _default_if_weak(joined)
+
+
+def _narrowed(joined: DType | str, strong: Sequence[DType]) -> DType | str:
+    """The join where 64 bits are there only if asked for: uint32 and a signed integer are int32, as in JAX."""
+    return _OF_32_BITS.get(joined, joined) if all(bits_of(x) <= 32 for x in strong) else joined
 
 
 _BOOLEANS = (bool, np.bool_)

@@ -97,10 +97,10 @@ def test_the_default_device_of_a_block_is_that_threads_own():
     (device,) = devices.devices("cpu")
     seen = []
     with devices.default_device(device):
-        thread = threading.Thread(target=lambda: seen.append(devices._default.scoped.get()))
+        thread = threading.Thread(target=lambda: seen.append(devices._default.__get__(None)))
         thread.start()
         thread.join()
-        assert devices._default.scoped.get() is device
+        assert devices._default.__get__(None) is device
     assert seen == [None]
 
 

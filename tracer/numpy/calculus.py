@@ -21,13 +21,12 @@ from tapeless.tracer.numpy.promotion import (
     promoted_inexact_dtypes,
     stretched,
 )
-from tapeless.tracer.numpy.reductions import cumsum
+from tapeless.tracer.numpy.reductions import cumsum, total
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.numpy.sorting import argsort, searchsorted
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.contraction import conv_general_dilated
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, rev, slice_in_dim
 
 # ---- differences ---------------------------------------------------------------------------------------------
@@ -146,7 +145,7 @@ def _trapezoid(y: Array, step: Any) -> Array:
     n = y.shape[-1]
     pairs = lax.add(slice_in_dim(y, 1, None, axis=-1), slice_in_dim(y, 0, max(n - 1, 0), axis=-1))
     areas = lax.mul(pairs, stretched(step, pairs.shape) if step.shape else step)
-    return lax.div(reduce_sum(areas, (areas.ndim - 1,)), 2.0)
+    return lax.div(total(areas, (areas.ndim - 1,)), 2.0)
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:

@@ -14,9 +14,9 @@ from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
+from tapeless.tracer.numpy.reductions import total
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.operands import canonical_axis
-from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -206,7 +206,7 @@ def trace(
     x = diagonal(_matrices("trace", a, number_operand), offset, axis1, axis2)
     wanted = dtypes.canonical(dtype) if dtype is not None else _sum_dtype(x.dtype)
     x = x if x.dtype == wanted else lax.convert_element_type(x, wanted)
-    return reduce_sum(x, (x.ndim - 1,))
+    return total(x, (x.ndim - 1,))
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

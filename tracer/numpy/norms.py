@@ -11,7 +11,7 @@ from tapeless.tracer import core, dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.numpy.arithmetic import select
 from tapeless.tracer.numpy.promotion import array_operand, cast, inexact
-from tapeless.tracer.numpy.reductions import Axis, checked_axes
+from tapeless.tracer.numpy.reductions import Axis, checked_axes, total
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives.reduction import reduce_max, reduce_min, reduce_sum
@@ -106,7 +106,7 @@ def _vector_norm(x: Array, *, ord: int | float, axes: tuple[int, ...]) -> Array:
         return reduce_min(sizes, axes)
     if ord == 0:
         return reduce_sum(lax.convert_element_type(lax.ne(x, 0), sizes.dtype), axes)
-    return reduce_sum(sizes, axes) if ord == 1 else _root_of_powers(sizes, float(ord), axes)
+    return total(sizes, axes) if ord == 1 else _root_of_powers(sizes, float(ord), axes)
 
 
 def _greatest(sizes: Array, axes: tuple[int, ...]) -> Array:
@@ -133,8 +133,7 @@ def _squared_size(x: Array) -> Array:
 def _root_of_powers(sizes: Array, p: float, axes: tuple[int, ...]) -> Array:
     """Compute (sum of sizes**p)**(1/p) over `axes`; a size of 0 has the power 0, or infinity if p is negative."""
     powers = away_from(0.0, lambda y: lax.pow(y, p), sizes)
-    total = reduce_sum(powers, axes)
-    return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total)
+    return away_from(0.0 if p > 0 else np.inf, lambda y: lax.pow(y, 1 / p), total(powers, axes))
 
 
 # ---- matrices ------------------------------------------------------------------------------------------------
@@ -162,8 +161,8 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
         values = svd(x, compute_uv=False)
         return (reduce_sum if ord == "nuc" else extreme)(values, (n - 2,))
     if ord in (1, -1):
-        return extreme(reduce_sum(lax.abs(x), (n - 2,)), (n - 2,))
-    return extreme(reduce_sum(lax.abs(x), (n - 1,)), (n - 2,))
+        return extreme(total(lax.abs(x), (n - 2,)), (n - 2,))
+    return extreme(total(lax.abs(x), (n - 1,)), (n - 2,))
 
 
 # ---- kinks ---------------------------------------------------------------------------------------------------

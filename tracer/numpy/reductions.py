@@ -52,7 +52,7 @@ def sum(
     """
     check_no_out("sum", out)
     x = _accumulated("sum", a, dtype, promote_integers)
-    add = reduction.reduce_or if dtypes.is_bool(x.dtype) else _total
+    add = reduction.reduce_or if dtypes.is_bool(x.dtype) else total
     return reduced("sum", x, axis, keepdims, add, 0, where, initial, add_arrays)
 
 
@@ -73,7 +73,7 @@ def prod(
     return reduced("prod", x, axis, keepdims, multiply_all, 1, where, initial, multiply)
 
 
-def _total(x: Array, axes: Sequence[int]) -> Array:
+def total(x: Array, axes: Sequence[int]) -> Array:
     """Add in 32 bits at least, and round once: XLA rounds narrow sums as it goes."""
     return _like(x, reduction.reduce_sum(wide(x), axes))
 

@@ -140,3 +140,22 @@ def test_numbers_are_not_rounded_on_their_way_to_wide_arrays(f):
     found = f(tnp, tnp.asarray(X))
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, f(np, X), rtol=1e-14)  # a few roundings of float64; of float32 it would be 1e-8
+
+
+INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32)]
+
+
+@pytest.mark.parametrize("x", [*INTEGERS, "bool", "float16", "bfloat16", "float32", "complex64"])
+def test_32_bits_stay_32_bits_for_programs_from_jax(x: str):
+    """With numpy_bits=32 as in JAX without x64; at 64 bits as in NumPy."""
+    jnp = pytest.importorskip("jax.numpy")
+    for y in INTEGERS:
+        with tl.config.scope(numpy_bits=32):
+            found = (tnp.ones(2, x) + tnp.ones(2, y)).dtype, tnp.promote_types(x, y)
+        assert found == ((jnp.ones(2, x) + jnp.ones(2, y)).dtype, jnp.promote_types(x, y))
+        if x in INTEGERS:
+            assert (tnp.ones(2, x) + tnp.ones(2, y)).dtype == np.promote_types(x, y)
+    with tl.config.scope(numpy_bits=32):
+        assert (tnp.ones(2, np.uint32) + tnp.ones(2, np.int64)).dtype == np.int64  # which was asked for
+        with tl.enable_x64():
+            assert (tnp.ones(2, np.uint32) + tnp.ones(2, np.int32)).dtype == np.int64
