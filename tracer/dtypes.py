@@ -450,7 +450,9 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
 
 def _narrowed(joined: DType | str, strong: Sequence[DType]) -> DType | str:
     """The join where 64 bits are there only if asked for: uint32 and a signed integer are int32, as in JAX."""
-    return _OF_32_BITS.get(joined, joined) if all(bits_of(x) <= 32 for x in strong) else joined
+    if isinstance(joined, str) or any(bits_of(x) > 32 for x in strong):
+        return joined
+    return _OF_32_BITS.get(joined, joined)
 
 
 _BOOLEANS = (bool, np.bool_)
