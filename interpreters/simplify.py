@@ -16,6 +16,7 @@ linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -248,15 +249,8 @@ def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
 
 def uses(jaxpr: Jaxpr) -> dict[Var, int]:
     """Count how often each variable is read, as an operand or a result."""
-    found: dict[Var, int] = {}
-    for eqn in jaxpr.eqns:
-        for v in eqn.invars:
-            if type(v) is Var:
-                found[v] = found.get(v, 0) + 1
-    for v in jaxpr.outvars:
-        if type(v) is Var:
-            found[v] = found.get(v, 0) + 1
-    return found
+    reads = (jaxpr.outvars, *[eqn.invars for eqn in jaxpr.eqns])
+    return Counter([v for read in reads for v in read if type(v) is Var])
 
 
 def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:

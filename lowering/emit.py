@@ -84,20 +84,16 @@ class _Height(NamedTuple):
     branches: int
 
 
+@core.remembered
 def _height(jaxpr: Jaxpr) -> _Height:
     """The height of a program, remembered for as long as it lives."""
-    found = _heights.setdefault(jaxpr, {})
-    if "height" not in found:
-        programs = branches = 0
-        for eqn in jaxpr.carrying:
-            for inner in map(_height, subjaxprs(eqn.params)):
-                programs = max(programs, inner.programs)
-                branches = max(branches, inner.branches + ("branches" in eqn.params))
-        found["height"] = _Height(programs + 1, branches)
-    return found["height"]
+    programs = branches = 0
+    for eqn in jaxpr.carrying:
+        for inner in map(_height, subjaxprs(eqn.params)):
+            programs = max(programs, inner.programs)
+            branches = max(branches, inner.branches + ("branches" in eqn.params))
+    return _Height(programs + 1, branches)
 
-
-_heights = core.program_cache()
 
 # Of a function that a loop calls: which of its arguments the loop overwrites.
 Looping = tuple[bool, ...] | None

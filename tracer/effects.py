@@ -22,17 +22,12 @@ def effects(eqn: Equation) -> Effects:
     return own.union(*[effects_of(inner) for inner in subjaxprs(eqn.params)])
 
 
+@core.remembered
 def effects_of(jaxpr: Jaxpr) -> Effects:
     """The effects of all equations of a program. Remembered for as long as it lives."""
-    cache = _effects.setdefault(jaxpr, {})
-    if not cache:
-        own = any(primitive.effect is not None for primitive in jaxpr.primitives)
-        cache[None] = _NONE.union(*map(effects, jaxpr.eqns if own else jaxpr.carrying))
-    return cache[None]
+    own = any(primitive.effect is not None for primitive in jaxpr.primitives)
+    return _NONE.union(*map(effects, jaxpr.eqns if own else jaxpr.carrying))
 
 
 def _own(effect: str, eqn: Equation) -> Effects:
     return frozenset((effect, ORDERED) if eqn.params.get(ORDERED) else (effect,))
-
-
-_effects = core.program_cache()

@@ -36,12 +36,10 @@ class IntegerNarrowing(NamedTuple):
     source: UserLine | None
 
 
+@core.remembered
 def narrowings(jaxpr: Jaxpr) -> tuple[IntegerNarrowing, ...]:
     """The inputs and literals of a program that must fit another integer dtype than their own."""
-    cache = _cache.setdefault(jaxpr, {})
-    if "narrowings" not in cache:
-        cache["narrowings"] = tuple(_found(jaxpr))
-    return cache["narrowings"]
+    return tuple(_found(jaxpr))
 
 
 def check_fits(found: IntegerNarrowing, value: Any, who: Callable[[], str]) -> None:
@@ -59,7 +57,6 @@ def check_fits(found: IntegerNarrowing, value: Any, who: Callable[[], str]) -> N
 
 _HANDING_ON = (copy_p, stop_gradient_p, broadcast_in_dim_p, reshape_p)
 _CALLS = (jit_p, custom_jvp_p, custom_vjp_p)
-_cache = core.program_cache()
 
 
 def _found(jaxpr: Jaxpr) -> list[IntegerNarrowing]:

@@ -187,15 +187,10 @@ def origin_of(jaxpr: Jaxpr, v: Atom, policy: Policy | None = None) -> Origin:
     return Origin(v, eqn, policy)
 
 
+@core.remembered
 def _equations_by_result(jaxpr: Jaxpr) -> dict[Atom, Equation]:
     """Map every computed variable to its equation. Remembered for as long as `jaxpr` lives."""
-    found = _by_result.setdefault(jaxpr, {})
-    if not found:
-        found.update((v, eqn) for eqn in jaxpr.eqns for v in eqn.outvars)
-    return found
-
-
-_by_result = core.program_cache()
+    return {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
 
 
 def _computed_again(linear: Jaxpr) -> int:

@@ -70,11 +70,6 @@ def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     used = [f for f in t.factors if ring.is_numeric or f.use is not Use.DIVIDED]
     scale = [np.asarray(t.coefficient).astype(ring.dtype)] if ring.is_numeric and t.coefficient != 1 else []
     given = [np.asarray(operands[f.operand]) for f in used]
-    if used and t.sizes == out.shape and _is_elementwise(t) and all(x.shape in (t.sizes, ()) for x in given):
-        with np.errstate(all="ignore"):
-            arrays = [_as_used(x, f.use, ring) for f, x in zip(used, given)]
-            out[...] = ring.add(out, reduce(ring.multiply, [*arrays, *scale]))
-        return
     box = _Grids(t.sizes, operands)
     brackets = sorted(t.brackets, key=lambda b: not isinstance(b, Lookup))
     masks = [mask for b in brackets if (mask := box.mask(b)) is not None]
@@ -88,14 +83,6 @@ def _add(out: Any, t: Term, operands: Sequence[Any], ring: Semiring) -> None:
     elif out.size:
         at, total = np.broadcast_arrays(at, total)
         ring.add.at(out.reshape(-1), at, total)
-
-
-@lru_cache(maxsize=4096)
-def _is_elementwise(t: Term) -> bool:
-    """Tell whether all is read and written at the same place, or read at none: NumPy broadcasts the operands."""
-    own = list(range(len(t.sizes)))
-    accesses = [t.out, *[f.access for f in t.factors if f.access]]
-    return not t.brackets and all([a.variable for a in access] == own for access in accesses)
 
 
 def products_of(t: Term) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
-from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of, cost_of_exact
+from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
 from tapeless.interpreters.simplifications.fusion.promising import roots
 from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, may_compose, statement
 from tapeless.interpreters.simplify import Writer, filled, typed
@@ -130,7 +130,7 @@ class _Fusion:
 
     def _cost(self, v: Var, found: Statement) -> ContractionCost | None:
         shapes = tuple([tuple([self._atoms[k].aval.shape for k in _read_by(t)]) for t in found.terms])
-        return (cost_of_exact if found.exact else cost_of)(found.terms, shapes, v.aval.shape)
+        return cost_of(found.terms, shapes, v.aval.shape, found.exact)
 
     def _order(self, v: Var) -> tuple[bool, int, int, int]:
         """Rank values, those that only move first: their readers are then seen as what they compute."""

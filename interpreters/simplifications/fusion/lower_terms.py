@@ -97,7 +97,7 @@ class _TermLowering:
     def __init__(
         self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool
     ) -> None:
-        self._w, self._term, self._atoms, self._aval = w, t, atoms, aval
+        self.w, self._term, self._atoms, self._aval = w, t, atoms, aval
         self._precision, self._exact, self._scalar = precision, exact, aval.update(shape=())
         self._symbols: dict[Symbol, Atom] = {}
         place = placed_axes(t, aval.shape)
@@ -124,7 +124,7 @@ class _TermLowering:
         if self._exact or c in (1, -1):
             return True
         if factors or dtypes.is_integer(self._aval.dtype):
-            return count(self._w, c, self._scalar) is not None
+            return count(self.w, c, self._scalar) is not None
         with np.errstate(over="ignore"):
             return c != c or complex(literal(c, self._scalar).value) == c
 
@@ -135,8 +135,8 @@ class _TermLowering:
             return self._accesses.written(*found, t.out, self._aval.shape)
         x = self.arranged(found, self._wanted)
         for b in self._place.brackets:
-            x = chosen(self._w, where(self._w, b, self._wanted, x.aval.shape), x)
-        return placed(self._w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
+            x = chosen(self.w, where(self.w, b, self._wanted, x.aval.shape), x)
+        return placed(self.w, x, self._place.out or (), self.sizes, box, literal(0, x.aval))
 
     def _summed(self, coefficient: Coefficient) -> Indexed:
         factors, masks = self._factors(), self._masks()
@@ -150,25 +150,21 @@ class _TermLowering:
         kept = [v for v in self._wanted if v in steps.kept]
         kept = (*kept, *sorted(steps.kept.difference(kept)))
         p = MaskedProduct(tuple(scaled), tuple(masks), kept, self.sizes, self._scalar, self._precision, self._exact)
-        found = summed(self._w, p)
+        found = summed(self.w, p)
         return found if steps.scatter is None else self._scattered(found, steps.scatter, choice)
-
-    @property
-    def w(self) -> Writer:
-        return self._w
 
     # factors
 
     def _symbol(self, s: Symbol) -> Atom:
         """The integer scalar that a symbol is."""
         if s not in self._symbols:
-            x = lower_steps.wide(self._w, self._atoms(s.operand))
+            x = lower_steps.wide(self.w, self._atoms(s.operand))
             self._symbols[s] = self._clamped(x, (s.low, s.high))
         return self._symbols[s]
 
     def _clamped(self, x: Atom, limits: tuple[int, int]) -> Atom:
         low, high = [literal(n, x.aval) for n in limits]
-        return self._w.write(e.clamp_p, low, x, high)
+        return self.w.write(e.clamp_p, low, x, high)
 
     def _factors(self) -> list[Indexed]:
         reads = self._term.factors
@@ -181,8 +177,8 @@ class _TermLowering:
     def _factor(self, f: Read) -> Indexed:
         x = self._atoms(f.operand)
         if x.aval.dtype != self._aval.dtype or (self._exact and x.aval.weak_type):
-            x = typed(self._w, x, self._aval)
-        x = self._w.write(e.conj_p, x) if f.use is Use.CONJUGATED and dtypes.is_complex(x.aval.dtype) else x
+            x = typed(self.w, x, self._aval)
+        x = self.w.write(e.conj_p, x) if f.use is Use.CONJUGATED and dtypes.is_complex(x.aval.dtype) else x
         return Indexed(*self._accesses.read(x, f.access))
 
     def _divided(self, factors: list[Indexed], y: Indexed) -> list[Indexed]:
@@ -192,12 +188,12 @@ class _TermLowering:
         k = min(above, key=lambda k: factors[k].value.aval.size) if above else below[0] if below else None
         x = Indexed(literal(1, self._scalar), ()) if k is None else factors[k]
         order = x.order if above else y.order
-        quotient = Indexed(self._w.write(e.div_p, self.arranged(x, order), self.arranged(y, order)), order)
+        quotient = Indexed(self.w.write(e.div_p, self.arranged(x, order), self.arranged(y, order)), order)
         return [quotient, *[x for n, x in enumerate(factors) if n != k]]
 
     def arranged(self, x: Indexed, order: Order) -> Atom:
         """Give a value an axis for each of these variables."""
-        return arranged(self._w, x.value, x.order, order, self.sizes)
+        return arranged(self.w, x.value, x.order, order, self.sizes)
 
     def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed]:
         """Multiply the least factor by a number, or let the number be one."""
@@ -207,12 +203,12 @@ class _TermLowering:
             return [Indexed(self._number(coefficient), ())]
         k = min(range(len(factors)), key=lambda k: factors[k].value.aval.size)
         x, order = factors[k]
-        x = self._w.write(e.neg_p, x) if coefficient == -1 else self._w.write(e.mul_p, self._number(coefficient), x)
+        x = self.w.write(e.neg_p, x) if coefficient == -1 else self.w.write(e.mul_p, self._number(coefficient), x)
         return [*factors[:k], Indexed(x, order), *factors[k + 1 :]]
 
     def _number(self, coefficient: Coefficient) -> Atom:
         if dtypes.is_integer(self._aval.dtype):
-            number = count(self._w, coefficient, self._scalar)
+            number = count(self.w, coefficient, self._scalar)
             assert number is not None
             return number
         with np.errstate(over="ignore"):
@@ -228,16 +224,16 @@ class _TermLowering:
     def mask(self, b: Bracket) -> Indexed:
         """Compare indices: with an axis for each variable that a bracket has."""
         order = tuple(variables_of(b.index))
-        return Indexed(where(self._w, b, order, tuple([self.sizes[v] for v in order]), self._symbol), order)
+        return Indexed(where(self.w, b, order, tuple([self.sizes[v] for v in order]), self._symbol), order)
 
     def _case(self, b: Lookup) -> Indexed:
         x, case = self._atoms(b.operand), b.index.constant
         if dtypes.is_bool(x.aval.dtype) and case in (0, 1) and b.limits in (None, (0, 1)):
-            x = x if case else self._w.write(bits.not_p, x)
+            x = x if case else self.w.write(bits.not_p, x)
         else:
-            x = lower_steps.wide(self._w, x)
+            x = lower_steps.wide(self.w, x)
             x = x if b.limits is None else self._clamped(x, b.limits)
-            x = self._w.write(e.eq_p, x, filled(self._w, case, x.aval))
+            x = self.w.write(e.eq_p, x, filled(self.w, case, x.aval))
         return Indexed(*self._accesses.read(x, b.access))
 
     def _looked_up(self, b: Lookup) -> "_LookedUpIndex":
@@ -245,7 +241,7 @@ class _TermLowering:
 
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
         """Write what was looked up within its limits."""
-        x = lower_steps.wide(self._w, found.value.value)
+        x = lower_steps.wide(self.w, found.value.value)
         return found.value._replace(value=x if found.limits is None else self._clamped(x, found.limits))
 
     def equal(self, found: "_LookedUpIndex") -> Indexed:
@@ -253,24 +249,24 @@ class _TermLowering:
         x, own = self.clamped(found), tuple(variables_of(found.place))
         order = (*x.order, *[v for v in own if v not in x.labels])
         shape = tuple([self.sizes[v] for v in order])
-        index = index_array(self._w, found.place, order, shape, WIDE, self._symbol)
-        return Indexed(self._w.write(e.eq_p, index, self.arranged(x, order)), order)
+        index = index_array(self.w, found.place, order, shape, WIDE, self._symbol)
+        return Indexed(self.w.write(e.eq_p, index, self.arranged(x, order)), order)
 
     def between(self, x: Indexed, low: int, high: int) -> Indexed:
         """Compare positions with the least and the greatest that there may be."""
         aval = x.value.aval
-        above = self._w.write(e.ge_p, x.value, filled(self._w, low, aval))
-        below = self._w.write(e.le_p, x.value, filled(self._w, high, aval))
-        return Indexed(self._w.write(bits.and_p, above, below), x.order)
+        above = self.w.write(e.ge_p, x.value, filled(self.w, low, aval))
+        below = self.w.write(e.le_p, x.value, filled(self.w, high, aval))
+        return Indexed(self.w.write(bits.and_p, above, below), x.order)
 
     # steps
 
     def _stepped(self, x: Indexed, steps: Sequence[Any], choice: "_StepChoice") -> Indexed:
         for step in steps:
             if isinstance(step, Indexing):
-                found = lower_steps.gathered(self._w, *x, step, self._positions(step, choice))
+                found = lower_steps.gathered(self.w, *x, step, self._positions(step, choice))
             else:
-                found = lower_steps.running(self._w, *x, step, self.sizes[step.upto])
+                found = lower_steps.running(self.w, *x, step, self.sizes[step.upto])
             x = Indexed(*found)
         return x
 
@@ -280,9 +276,9 @@ class _TermLowering:
     def _scattered(self, x: Indexed, step: Indexing, choice: "_StepChoice") -> Indexed:
         wanted = tuple(sorted(self.kept))
         value = self.arranged(x, lower_steps.windows(wanted, step))
-        zeros = filled(self._w, 0, value.aval.update(shape=tuple([self.sizes[v] for v in wanted])))
+        zeros = filled(self.w, 0, value.aval.update(shape=tuple([self.sizes[v] for v in wanted])))
         positions = self._positions(step, choice)
-        return Indexed(lower_steps.scattered(self._w, value, zeros, wanted, step, positions), wanted)
+        return Indexed(lower_steps.scattered(self.w, value, zeros, wanted, step, positions), wanted)
 
 
 class _LookedUpIndex(NamedTuple):

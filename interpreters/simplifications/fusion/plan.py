@@ -101,24 +101,20 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
 
 
 @lru_cache(maxsize=4096)
-def cost_of(terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape) -> ContractionCost | None:
-    """The cost of a sum of terms; None if one of them has no plan."""
-    found = [planned(t, of_factors, shape) for t, of_factors in zip(terms, shapes, strict=True)]
-    costs = [None if plan is None else plan.cost for plan in found]
-    return None if None in costs else _total([cost for cost in costs if cost is not None], shape)
+def cost_of(
+    terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, exact: bool = False
+) -> ContractionCost | None:
+    """The cost of a sum of terms; None if one of them has no plan.
 
-
-@lru_cache(maxsize=4096)
-def cost_of_exact(terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape) -> ContractionCost:
-    """The cost of a sum of terms that `ein` computes: by their plans, or else by the variables of factors alone."""
-    plans = [planned(t, of_factors, shape) for t, of_factors in zip(terms, shapes, strict=True)]
-    return _total([_estimated(t, shape) if p is None else p.cost for t, p in zip(terms, plans)], shape)
-
-
-def _total(costs: Sequence[ContractionCost], shape: Shape) -> ContractionCost:
-    total = ContractionCost(max(len(costs) - 1, 0) * prod(shape), 0 if costs else prod(shape), 0)
-    for cost in costs:
-        total = total.plus(cost)
+    Args:
+      exact: `ein` computes them; what has no plan is estimated by the variables of factors alone.
+    """
+    total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
+    for t, of_factors in zip(terms, shapes, strict=True):
+        plan = planned(t, of_factors, shape)
+        if plan is None and not exact:
+            return None
+        total = total.plus(_estimated(t, shape) if plan is None else plan.cost)
     return total
 
 

@@ -120,10 +120,17 @@ def _is_mask(x: Atom, shape: tuple[int, ...]) -> bool:
     return type(x) is Var and x.aval.dtype == BOOL and x.aval.shape == shape
 
 
-def _operand(given: Mapping[Atom, Atom], mask: Mask) -> Region | None:
-    """Translate a mask of a body to the caller, if it is an input of the body: one of the operands `given`."""
-    x = given.get(mask.which)
-    return regions.of(Mask(x, mask.case, mask.cases)) if type(x) is Var else None
+def _meaning(truths: Sequence[Var | None], out: Out, given: Mapping[Atom, Atom]) -> Callable[[Mask], Region | None]:
+    """Translate masks of a body, without their views, to the caller: of results, and of operands that are `given`."""
+    table = {t: region for t, region in zip(truths, out) if t is not None}
+
+    def meaning(mask: Mask) -> Region | None:
+        if mask.which in table:
+            return table[mask.which]
+        x = given.get(mask.which)
+        return regions.of(Mask(x, mask.case, mask.cases)) if type(x) is Var else None
+
+    return meaning
 
 
 def _new(sinking: Sinking, places: Places, out: Out) -> list[Atom]:
@@ -186,12 +193,10 @@ def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom]
 
 
 def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list[Region | None]:
-    table: dict[Atom, Region | None] = {t: region for t, region in zip(within.truths, out) if t is not None}
-
-    def meaning(mask: Mask) -> Region | None:
-        return regions.viewed(table[mask.which] if mask.which in table else _operand(given, mask), mask.views)
-
-    return [regions.translated(region, meaning) for region in within.where]
+    meaning = _meaning(within.truths, out, given)
+    return [
+        regions.translated(region, lambda mask: regions.viewed(meaning(mask), mask.views)) for region in within.where
+    ]
 
 
 def _taking(within: Within, n: int) -> Jaxpr:
@@ -262,21 +267,9 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
 def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | None]:
     n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
     n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
-    constant: dict[Atom, Region | None] = {t: r for t, r in zip(within.truths[:n_carry], out) if t is not None}
-    stacked: dict[Atom, Region | None] = {t: r for t, r in zip(within.truths[n_carry:], out[n_carry:]) if t is not None}
-    shared, elements = dict(zip(inputs[:n_consts], eqn.invars)), dict(zip(inputs[n:], eqn.invars[n:]))
-
-    def of_all(mask: Mask) -> Region | None:
-        """A mask that is the same in every step."""
-        if mask.which in constant:
-            return constant[mask.which]
-        return _operand(shared, mask)
-
-    def of_each(mask: Mask) -> Region | None:
-        """A mask of which every step has its own, all of them."""
-        if mask.which in stacked:
-            return stacked[mask.which]
-        return _operand(elements, mask)
+    # A mask that is the same in every step, and one of which every step has its own, all of them.
+    of_all = _meaning(within.truths[:n_carry], out[:n_carry], dict(zip(inputs[:n_consts], eqn.invars)))
+    of_each = _meaning(within.truths[n_carry:], out[n_carry:], dict(zip(inputs[n:], eqn.invars[n:])))
 
     def once(mask: Mask) -> Region | None:
         any_step = regions.moved(of_each(mask), Mask.anywhere_along_first_axis)
