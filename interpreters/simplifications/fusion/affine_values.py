@@ -161,11 +161,10 @@ def _complement(brackets: tuple[Bracket, ...]) -> Iterator[tuple[Bracket, ...]]:
             yield (*brackets[:k], other)
 
 
-def _together(f: Callable[[Affine, Affine], Iterable[Piece]], values: Values, x: Atom, y: Atom) -> Iterator[Piece]:
+def _together(f: Callable[[Affine, Affine], Iterable[Piece]], of_x: Pieces, of_y: Pieces) -> Iterator[Piece]:
     """A function of two values, piece by piece."""
-    of_x = values.pieces(x)
     for p in of_x:
-        for q in values.pieces(y) if of_x is not UNKNOWN else UNKNOWN:
+        for q in of_y:
             if p.value is None or q.value is None:
                 yield Piece(None).where(*p.brackets, *q.brackets)
             else:
@@ -183,7 +182,11 @@ _rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"
 
 
 def _pairwise(f: Callable[[Affine, Affine], Iterable[Piece]]) -> Callable[[Values, Equation], Iterable[Piece]]:
-    return lambda values, eqn: _together(f, values, *eqn.invars)
+    def rule(values: Values, eqn: Equation) -> Iterator[Piece]:
+        of_x = values.pieces(eqn.invars[0])  # if it is unknown, the other is not looked at
+        return _together(f, of_x, UNKNOWN if of_x is UNKNOWN else values.pieces(eqn.invars[1]))
+
+    return rule
 
 
 def _times(a: Affine, b: Affine) -> Iterator[Piece]:
@@ -205,13 +208,8 @@ def _negative(values: Values, eqn: Equation) -> Iterator[Piece]:
 
 
 def _clamp(values: Values, eqn: Equation) -> Iterator[Piece]:
-    low, x, high = eqn.invars
-    for p in values.pieces(high):
-        for q in _together(_greater, values, x, low):
-            if p.value is None or q.value is None:
-                yield Piece(None).where(*p.brackets, *q.brackets)
-            else:
-                yield from [found.where(*p.brackets, *q.brackets) for found in _less(q.value, p.value)]
+    low, x, high = map(values.pieces, eqn.invars)
+    return _together(_less, tuple(_together(_greater, x, low)), high)
 
 
 def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
