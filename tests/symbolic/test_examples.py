@@ -236,3 +236,47 @@ def test_hessian_by_one_hots():
     assert found.text() in ("A[a,k] + A[k,a]", "A[k,a] + A[a,k]")
     columns = [found(np.zeros(2), k=k) for k in range(2)]
     np.testing.assert_array_equal(np.stack(columns, 1), [[2, 5], [5, 8]])
+
+
+def trace_of_products(A, B):
+    return ix.sum((3, 3), lambda i, j: A[i, j] * B[j, i] + B[i, j] * A[j, i])
+
+
+def misfit(T, X, Y, Z):
+    residual = ix.build(T.shape, lambda i, j, k: T[i, j, k] - ix.sum(5, lambda n: X[i, n] * Y[j, n] * Z[k, n]))
+    return ix.sum(T.shape, lambda i, j, k: residual[i, j, k] ** 2)
+
+
+def orbitals_by_elements(C, R, R2):
+    (n, m), conj = C.shape, tnp.conj
+    occupied = ix.build(m, lambda i: ix.sum((n, n), lambda p, q: conj(C[p, i]) * R[p, q] * C[q, i]))
+    energy = ix.sum((m, n, n), lambda i, p, q: conj(C[p, i]) * R2[p, q] * C[q, i])
+    return energy.real - ix.sum(m, lambda i: tnp.abs(occupied[i]) ** 2)
+
+
+def band_energy(C, F):
+    n, m = C.shape
+    return ix.sum((m, n, n), lambda i, p, q: tnp.conj(C[p, i]) * F[p, q] * C[q, i]).real
+
+
+def test_the_same_by_elements(rng):
+    """VD2, VD4, VD8, VD10 in the index language: the formulas are those of bulk operations, with the user's indices."""
+    args = random(rng, (3, 3)), random(rng, (3, 3))
+    found = check(trace_of_products, 0, args, (space("A", 3, 3), space("B", 3, 3)))
+    assert found.text() == "2 * conj(B[b,a])"
+    shapes = {"T": (2, 3, 4), "X": (2, 5), "Y": (3, 5), "Z": (4, 5)}
+    args = [random(rng, shape, False) for shape in shapes.values()]
+    found = check(misfit, 1, args, [space(name, *shape, dtype=float) for name, shape in shapes.items()])
+    assert found.text().split("\n")[-1] == "-2 * Σ[j,k] y[a,j,k] * Y[j,b] * Z[k,b]"
+    assert found.text().split("\n")[0] == "y[a,b,c] = T[a,b,c] - Σ[n] X[a,n] * Y[b,n] * Z[c,n]"
+    args = random(rng, (3, 2)), hermitian(rng, 3), hermitian(rng, 3)
+    spaces = space("C", 3, 2), *[space(name, 3, 3, symmetries="hermitian") for name in ("R", "R2")]
+    found = check(orbitals_by_elements, 0, args, spaces)
+    assert sorted(t.text() for t in found.terms) == [
+        "-4 * Σ[p,q,p1] C[p,b] * C[q,b] * conj(C[p1,b]) * R[a,p] * R[p1,q]",
+        "2 * Σ[p] C[p,b] * R2[a,p]",
+    ]
+    args = random(rng, (8, 5)), hermitian(rng, 8)
+    found = check(band_energy, 0, args, (space("C", 8, 5), space("F", 8, 8, symmetries="hermitian")))
+    assert found.matrix() == "2 * F @ C"
+    assert work(lambda C, F: (band_energy(C, F), found(C, F)), *args) <= 2 * work(band_energy, *args)

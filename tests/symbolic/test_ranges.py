@@ -2,6 +2,7 @@
 
 import time
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,7 +220,10 @@ def looped(terms, operands):
             value *= all(index(b.index) == 0 if isinstance(b, IsZero) else index(b.index) >= 0 for b in t.brackets)
             for f in t.factors:
                 x = operands[f.operand]
-                place = [index(a) % SIZE if (f.operand, d) in PERIODS else index(a) for d, a in enumerate(f.access)]
+                place = [
+                    index(a) % SIZE if (f.operand % len(RANKS), d) in PERIODS else index(a)
+                    for d, a in enumerate(f.access)
+                ]
                 inside = all(0 <= i < SIZE for i in place)
                 read = x[tuple(place)] if inside else 0.0
                 value *= np.conj(read) if f.use is Use.CONJUGATED else read
@@ -286,13 +290,47 @@ def test_wrapping_and_unwrapping_keep_the_value(terms, seed):
         np.testing.assert_allclose(looped(found, operands), expected, rtol=1e-10, atol=1e-10)
 
 
-@settings(max_examples=25, deadline=None)
-@given(sums(), st.integers(0, 99))
-def test_what_is_computed_is_what_loops_compute(terms, seed):
-    """The lowered program of terms with periodic axes."""
+def pushed_by_loops(terms, operands, tangents):
+    """The product rule: each read in turn of the tangent."""
+    n = len(RANKS)
+    changed = list[Any]()
+    for t in terms:
+        for k, f in enumerate(t.factors):
+            reads = [*t.factors[:k], f._replace(operand=n + f.operand), *t.factors[k + 1 :]]
+            changed.append(term(t.out, t.sizes, reads, t.brackets, t.coefficient))
+    return looped(changed, [*operands, *tangents])
+
+
+@settings(max_examples=20, deadline=None)
+@given(sums(), st.booleans(), st.integers(0, 99))
+def test_what_is_computed_is_what_loops_compute(terms, is_merged, seed):
+    """The lowered program of terms with periodic axes, merged or not; its jvp, its transpose, and a batch of it."""
+    rng = np.random.default_rng(seed)
+    operands, tangents, k = operands_of(rng), operands_of(rng), random(rng, (SIZE,))
+    given_terms = merged_by_symmetry(terms, EVEN, frozenset(), PERIODS) if is_merged else tuple(terms)
     with tl.enable_x64():
-        operands = operands_of(np.random.default_rng(seed))
         avals = tuple([ShapedArray((SIZE,) * rank, np.dtype(complex)) for rank in RANKS])
-        form = LetForm(avals, (), (tuple(terms),), PERIODS)
-        (found,) = evaluated(form, operands, [ShapedArray((SIZE,), np.dtype(complex))])
-        np.testing.assert_allclose(found, looped(terms, operands), rtol=1e-10, atol=1e-10)
+        form = LetForm(avals, (), (given_terms,), PERIODS)
+
+        def f(*xs):
+            return evaluated(form, xs, [ShapedArray((SIZE,), np.dtype(complex))])[0]
+
+        value, tangent = tl.jit(lambda xs, ts: tl.jvp(f, xs, ts))(tuple(operands), tuple(tangents))
+        np.testing.assert_allclose(f(*operands), looped(terms, operands), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(value, looped(terms, operands), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(tangent, pushed_by_loops(terms, operands, tangents), rtol=1e-10, atol=1e-10)
+        pulled = tl.vjp(f, *operands)[1](k)
+        pairing = sum(np.sum(np.asarray(ct) * t) for ct, t in zip(pulled, tangents))
+        np.testing.assert_allclose(pairing.real, np.sum(k * tangent).real, rtol=1e-10, atol=1e-10)
+        batch = tl.vmap(f)(*[np.stack([x, t]) for x, t in zip(operands, tangents)])
+        np.testing.assert_allclose(batch, [looped(terms, x) for x in (operands, tangents)], rtol=1e-10, atol=1e-10)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sums(), st.integers(0, 99))
+def test_what_is_not_declared_is_not_used(terms, seed):
+    """Of arrays without symmetries, and with no axis that is read modulo its size, the value stays."""
+    operands = [random(np.random.default_rng(seed + k), (SIZE,) * rank) for k, rank in enumerate(RANKS)]
+    for symmetries, periods in (({}, {}), ({}, PERIODS)):
+        found = merged_by_symmetry(terms, symmetries, frozenset(), periods)
+        np.testing.assert_allclose(looped(found, operands), looped(terms, operands), rtol=1e-10, atol=1e-10)
