@@ -29,6 +29,7 @@ from tapeless.opaque import applied
 from tapeless.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.indices.hints import note, note_assumptions
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.opaque import derivative_name, opaque_p
@@ -356,6 +357,10 @@ class Formulas:
             raise TypeError(f"this formula is of ({names}), not of {len(args)} arguments.")
         leaves = pytree.flatten_up_to(self.arguments, args, "formula", ("derived for", "given"))
         given = {o.name: _checked(o, x, check) for o, x in zip(expected, leaves)}
+        note_assumptions(self.assumptions)
+        for o in expected:
+            for axis, name in o.hints:
+                note(given[o.name], axis, name)
         for o in self.inputs:
             if o.size is not None:
                 given[o.name] = _index(o, indices)

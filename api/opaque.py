@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapeless.batch.vmap import vmap
+from tapeless.differentiate.autodiff import grad
 from tapeless.differentiate.jacobians import jacrev
 from tapeless.tracer import dtypes
 from tapeless.tracer.numpy import asarray, broadcast_to
@@ -86,8 +87,8 @@ def applied(function: Callable[..., Any], xs: Sequence[Any], params: Any) -> Any
         return y
 
     f: Callable[..., Any] = checked
-    for k in params["orders"]:
-        f = jacrev(f, k)
+    for n, k in enumerate(params["orders"]):
+        f = grad(f, k) if not shape and not sum(ranks[j] for j in params["orders"][:n]) else jacrev(f, k)
     for _ in range(aval_of(xs[0]).ndim - ranks[0]):
         f = vmap(f)
     return f(*xs)

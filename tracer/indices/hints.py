@@ -1,6 +1,10 @@
-"""Names that bodies give to the indices of arrays, as hints for printing: `C[p, i]` calls the axes of C p and i."""
+"""What is noted while a function is traced for formulas of it.
 
-from collections.abc import Generator
+These are the names that bodies give to the indices of arrays, hints for printing, as `C[p, i]` calls the axes of C p and
+i; and what formulas assume that it calls.
+"""
+
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -14,25 +18,39 @@ class Hint(NamedTuple):
     name: str
 
 
-_noted: ContextVar[list[Hint] | None] = ContextVar("index_hints", default=None)
+class Notes(NamedTuple):
+    """What was noted: names of indices, and what formulas that were called assume."""
+
+    hints: list[Hint]
+    assumptions: list[str]
+
+
+_noted: ContextVar[Notes | None] = ContextVar("index_notes", default=None)
 
 
 @contextmanager
-def noting() -> Generator[list[Hint], None, None]:
-    """Note names in a with block: the list of these, in order."""
-    hints = list[Hint]()
-    token = _noted.set(hints)
+def noting() -> Generator[Notes]:
+    """Note in a with block what functions say that are traced there."""
+    notes = Notes([], [])
+    token = _noted.set(notes)
     try:
-        yield hints
+        yield notes
     finally:
         _noted.reset(token)
 
 
 def note(array: Any, axis: int, name: str) -> None:
     """Note the name of an index that reads an axis of an array, where that is asked for."""
-    hints = _noted.get()
-    if hints is not None and name:
-        hints.append(Hint(array, axis, name))
+    notes = _noted.get()
+    if notes is not None and name:
+        notes.hints.append(Hint(array, axis, name))
+
+
+def note_assumptions(assumptions: Sequence[str]) -> None:
+    """Note what a formula assumes that is called, where that is asked for."""
+    notes = _noted.get()
+    if notes is not None:
+        notes.assumptions.extend(assumptions)
 
 
 def parameter_names(function: Any, n: int) -> list[str]:
