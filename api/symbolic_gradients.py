@@ -7,6 +7,7 @@ differentiated as always; what its equations compute is composed to sums of prod
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import update_wrapper
 from typing import Any, NamedTuple
 
@@ -230,7 +231,7 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
     scalar = ShapedArray((), np.dtype(np.int32))
     form = raised(jaxpr, {0: (term(out, box, (), (), 1),)}, [scalar] * len(sizes))
     operands = (*program.operands, *[Input(name, scalar, size=size) for name, size in sizes.items()])
-    return Formulas.of(form, operands, (None,), jaxpr.out_avals)
+    return replace(Formulas.of(form, operands, (None,), jaxpr.out_avals), assumptions=program.assumptions)
 
 
 def _position(at: Any, size: int) -> int:
@@ -255,6 +256,7 @@ class _Program(NamedTuple):
     operands: tuple[Input, ...]
     arguments: pytree.PyTreeDef
     results: pytree.PyTreeDef
+    assumptions: tuple[str, ...]  # of formulas that it calls
 
     def __call__(self, *values: Any) -> Any:
         return self.all(*values)[0]
@@ -288,16 +290,17 @@ def _traced(who: str, fun: Callable[..., Any], args: Sequence[Any]) -> _Program:
         return result
 
     structs = pytree.unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
-    with noting() as hints:
+    with noting() as notes:
         closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
-    given = [
-        _input(n, a, x)._replace(hints=_hints(array, hints)) for n, a, x, array in zip(names, avals, spaces, arrays)
-    ]
+    own = [_hints(x, notes.hints) for x in arrays]
+    given = [_input(n, a, x)._replace(hints=h) for n, a, x, h in zip(names, avals, spaces, own)]
+    held = closed.consts
     constants = [
-        Input(name, aval_of(x), value=x, hints=_hints(x, hints))
-        for name, x in zip(constant_names(fun, closed.consts, names), closed.consts)
+        Input(name, aval_of(x), value=x, hints=_hints(x, notes.hints))
+        for name, x in zip(constant_names(fun, held, names), held)
     ]
-    return _Program(with_squared_moduli(closed.jaxpr), (*constants, *given), tree, results[-1])
+    assumptions = tuple(dict.fromkeys(notes.assumptions))
+    return _Program(with_squared_moduli(closed.jaxpr), (*constants, *given), tree, results[-1], assumptions)
 
 
 def _heads(fun: Any, args: Sequence[Any]) -> list[str]:
@@ -392,4 +395,5 @@ def _derived(
             program.results if pytree.treedef_is_leaf(program.results) else pytree.treedef_children(program.results)[1]
         )
         tree = pytree.treedef_tuple([result, tree])
-    return Formulas.of(form, program.operands, names, jaxpr.out_avals, program.arguments, tree)
+    found = Formulas.of(form, program.operands, names, jaxpr.out_avals, program.arguments, tree)
+    return replace(found, assumptions=program.assumptions)

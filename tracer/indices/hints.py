@@ -1,6 +1,6 @@
-"""What is noted while a function is traced for formulas of it.
+"""Notes that are taken while a function is traced for formulas of it.
 
-These are the names that bodies give to the indices of arrays, hints for printing, as `C[p, i]` calls the axes of C p and
+These are names that bodies give to the indices of arrays, hints for printing, as `C[p, i]` calls the axes of C p and
 i; and what formulas assume that it calls.
 """
 
@@ -19,7 +19,7 @@ class Hint(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """What was noted: names of indices, and what formulas that were called assume."""
+    """Names of indices, and assumptions of formulas that were called."""
 
     hints: list[Hint]
     assumptions: list[str]
