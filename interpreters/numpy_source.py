@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tapeless.interpreters.let_form import Computed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
@@ -29,6 +31,20 @@ def computed_source(c: Computed, names: Sequence[str]) -> str:
         )
     given = [number_source(x.value) if isinstance(x, Literal) else names[x] for x in c.operands]
     return functions[c.primitive](given, c.params)
+
+
+def value_of_numbers(primitive: Primitive, numbers: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Compute a function of finite numbers by its source; None if it has none, or is not finite."""
+    if (
+        not np.all(np.isfinite(numbers))
+        or primitive not in functions
+        or primitive is opaque_p
+        or primitive is broadcast_in_dim_p
+    ):
+        return None
+    with np.errstate(all="ignore"):
+        found = eval(functions[primitive]([f"np.asarray({number!r})" for number in numbers], params), {"np": np})
+    return found if np.isfinite(found) else None
 
 
 def opaque_source(params: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from tapeless.interpreters.let_form import (
     with_written_results,
     without_conjugates,
 )
+from tapeless.interpreters.numpy_source import value_of_numbers
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values
@@ -173,11 +174,33 @@ class _Raising:
         return self._known[key]
 
     def _opaque(self, eqn: Equation) -> None:
-        """Define the results of an equation by its primitive."""
+        """Define the results of an equation by its primitive, or by what it is of numbers."""
+        number = self._folded(eqn)
+        if number is not None:
+            self.values[eqn.outvars[0]] = (term((), (), (), (), number),)
+            return
         operands = tuple([self._operand(x) if isinstance(x, Var) else x for x in eqn.invars])
         for k, v in enumerate(eqn.outvars):
             number = self._new(Definition(v.aval, Computed(eqn.primitive, eqn.params, operands, k)))
             self.values[v] = (_read(number, v.aval.shape),)
+
+    def _folded(self, eqn: Equation) -> Any:
+        """Compute a function of numbers, in the precision of Python; None if an operand is none, or the result."""
+        numbers = [self._as_number(x) for x in eqn.invars]
+        if any(x is None for x in numbers) or len(eqn.outvars) != 1 or eqn.outvars[0] in self.linear:
+            return None
+        aval = eqn.outvars[0].aval
+        if aval.shape or not dtypes.is_inexact(aval.dtype):
+            return None
+        found = value_of_numbers(eqn.primitive, numbers, eqn.params)
+        return None if found is None else exact_number(found)
+
+    def _as_number(self, x: Atom) -> Any:
+        if x.aval.shape or not dtypes.is_inexact(x.aval.dtype):
+            return None
+        terms = self.value(x)
+        is_number = len(terms) == 1 and not terms[0].factors and not terms[0].brackets and not terms[0].sizes
+        return terms[0].coefficient if is_number else None
 
     def _operand(self, v: Var) -> int:
         """Number a variable as an operand: a new one with a definition, unless it is one that there is."""

@@ -231,3 +231,17 @@ def test_names_of_indices_survive():
     assert twice.simplify().text() == "2 * Σ[i] A[a,0] * A[i,0] * x[i]"
     source = ix.grad(lambda x: ix.sum((3, 3), lambda np, range: (np >= range) * x[np] * x[range]))(x).numpy()
     assert "lambda a, j:" in source  # names of source are not the user's
+
+
+def test_constants_fold():
+    x = ix.Space("x", (3,))
+    assert ix.grad(lambda x: (2.0 * x * 3).sum() * tnp.sqrt(4.0))(x).text() == "12"
+    assert ix.grad(lambda x: (x * x).sum() * tnp.sqrt(1 + tnp.exp(tnp.log(3.0)) / 3 * 3))(x).text() == "4 * x[a]"
+    assert ix.grad(lambda x: (tnp.eye(3) * 2 @ x * tnp.ones(3)).sum())(x).text() == "2"
+    assert ix.grad(lambda x: (x * x).sum() * tnp.log(0.0))(x).text() == "y = log(0.0)\n2 * x[a] * y"  # no number
+    assert ix.grad(lambda x: (x * tnp.exp(tnp.inf)).sum())(x).text() == "y = exp(inf)\ny"
+    two = tnp.asarray(2.0)
+    assert ix.grad(lambda x: (two * x * x).sum())(x).text() == "2 * x[a] * two"  # arrays have names
+    z = ix.Space("z", (2,), complex)
+    found = ix.grad(lambda z: (z * tnp.exp(1j * tnp.pi)).sum().real)(z)
+    np.testing.assert_allclose(found(np.ones(2) + 0j), [-1, -1], atol=1e-12)
