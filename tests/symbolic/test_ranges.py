@@ -165,6 +165,20 @@ def test_gradients_of_ranges_are_those_of_loops(rng):
     np.testing.assert_allclose(tl.vjp(f, x)[1](t)[0], t @ slopes, rtol=1e-7, atol=1e-8)
 
 
+def test_reads_modulo_the_size_at_places_that_arrays_hold(rng):
+    k, x, steps = ix.range("k", 5, periodic=True), random(rng, (5,), False), np.array([-7, -1, 0, 3, 12])
+    held, places = tnp.asarray(x), tnp.asarray(steps)
+    i = np.arange(5)
+    np.testing.assert_array_equal(ix.build(k, lambda k: held[k + places[k]]), x[(i + steps) % 5])
+    np.testing.assert_array_equal(
+        ix.build(k, lambda k: held[2 * k - places[k + 1]]), x[(2 * i - np.roll(steps, -1)) % 5]
+    )
+    gathered = tl.grad(lambda x: ix.sum(k, lambda k: x[k + places[k]] ** 2))(x)
+    expected = np.zeros(5)
+    np.add.at(expected, (i + steps) % 5, 2 * x[(i + steps) % 5])
+    np.testing.assert_allclose(gathered, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [

@@ -302,7 +302,7 @@ def name_of(index: Index) -> str:
 
 
 def in_array(index: Index, n: int) -> Index:
-    """Find where an affine index of ranges reads an axis of n elements: modulo n, or counted from its middle.
+    """Find where an index of ranges reads an axis of n elements: modulo n, or counted from its middle.
 
     Raises: ValueError if the axis has another size than the range.
     """

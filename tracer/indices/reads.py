@@ -71,10 +71,11 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
             f"axis {axis} of {x.aval} is read by {type(item).__name__} {item!r} beside an index: items are indices, "
             "integers, slices, None and `...`."
         )
+    note(x, axis, name_of(item))
+    item = in_array(item, n)
     elements = list(elements_of(item))
     if not elements:
-        note(x, axis, name_of(item))
-        return form.affine(in_array(item, n))
+        return form.affine(item)
     position = form.variable(n)
     if len(elements) == 1 and abs(elements[0][1]) == 1:
         element, k = elements[0]
