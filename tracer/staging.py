@@ -99,6 +99,16 @@ class ProgramCell(Cell):
         self.value: Any = value
 
 
+_READ_BEFORE = "Read it before, and write it after, or make it in the function."
+_INSTEAD_OF_REFERENCES = {
+    "custom_vjp": (
+        "The backward rule of a call in a loop, a branch, a checkpoint or a jitted function is a program of its own, "
+        "which runs in the backward pass.\n  Get the cotangent as a gradient: let the loop take zeros that are added "
+        "where the rule stood, and differentiate by them."
+    )
+}
+
+
 class StagingTrace(WritingTrace):
     """Applying a primitive writes an equation."""
 
@@ -167,7 +177,7 @@ class StagingTrace(WritingTrace):
         for cell in self._cells.values():
             raise NotImplementedError(
                 f"a reference of outside is used where it cannot be: {cell.reference.aval} in {self.describe()}.\n"
-                "  Read it before, and write it after, or make it in the function."
+                f"  {_INSTEAD_OF_REFERENCES.get(self.what, _READ_BEFORE)}"
             )
         consts = [(v, taken) for v, _, taken in self._consts.values()]
         eqns, used = passes.live(self._eqns, outvars)

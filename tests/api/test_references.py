@@ -419,6 +419,42 @@ def test_cotangents_are_plumbed_out():
         tl.checkpoint(lambda x: x * one[...])(1.0)
 
 
+LOOPS = {
+    "scan": lambda f: lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=3)[0],
+    "fori_loop": lambda f: lambda x: lax.fori_loop(0, 3, lambda i, c: f(c), x),
+    "cond": lambda f: lambda x: lax.cond(x > 0, f, lambda x: x, x),
+    "checkpoint": tl.checkpoint,
+    "jit": tl.jit,
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("compute", [lambda f: f, tl.jit], ids=["eager", "jit"])
+def test_a_backward_rule_inside_says_what_to_do(name, compute):
+    """It cannot write a reference of outside; its cotangents are gradients by zeros that are added in its place."""
+    ref = tl.new_ref(0.0)
+
+    @tl.custom_vjp
+    def logged(x):
+        return x
+
+    logged.defvjp(lambda x: (x, None), lambda _, ct: (ref.set(ct), (ct,))[1])
+    with pytest.raises(NotImplementedError, match=r"(?s)backward rule of a call in a loop.*differentiate by them"):
+        compute(tl.grad(LOOPS[name](lambda x: tnp.sin(logged(x)))))(0.5)
+    assert float(ref[...]) == 0
+
+
+def test_cotangents_of_a_loop_as_gradients_by_zeros():
+    def f(x, zeros):
+        return lax.scan(lambda c, zero: (tnp.sin(c + zero), None), x, zeros)[0]
+
+    x = [0.5]
+    for _ in range(3):
+        x.append(np.sin(x[-1]))
+    expected = np.cumprod([np.cos(v) for v in x[2::-1]])[::-1]
+    close(tl.grad(f, 1)(0.5, tnp.zeros(3)), expected)
+
+
 def test_gradients_of_references():
     def square(ref):
         return ref[...] ** 2
