@@ -45,6 +45,8 @@ class ShapedArray:
         new = object.__new__(ShapedArray)
         new.shape, new.dtype, new.weak_type, new.sharding = exact
         new.ndim, new.size, new._tangent = len(exact[0]), math.prod(exact[0]), None
+        if new.size * exact_dtype.itemsize >= 2**63:
+            raise ValueError(f"an array of type {new} has more bytes than 64 bits count.")
         with _lock:
             found = _interned.setdefault(exact, new)
         return bounded(_recent, _RECENT_LIMIT).setdefault(exact, found)

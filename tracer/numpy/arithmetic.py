@@ -22,6 +22,7 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     number_operand,
     operand,
+    ordered,
     promoted,
     promoted_inexact,
 )
@@ -191,7 +192,7 @@ abs = absolute
 
 def fabs(x: ArrayLike, /) -> Array:
     """|x|, elementwise, as floating point."""
-    return absolute(inexact("fabs", x))
+    return absolute(ordered(inexact("fabs", x), "fabs"))
 
 
 def sign(x: ArrayLike, /) -> Array:

@@ -107,7 +107,14 @@ def _distances(x: Array, given: ArrayLike, axis: int, edge_order: int) -> Any:
     if given.shape != (n,):
         raise ValueError(f"gradient: {n} coordinates are needed along axis {axis} of {x.aval}, not {given.aval}.")
     shape = (*x.shape[:axis], n - 1, *x.shape[axis + 1 :])
-    return broadcast_in_dim(cast(_diff(given, n=1, axis=0), x.dtype), shape, (axis,))
+    return broadcast_in_dim(cast(_diff(_subtractable(given), n=1, axis=0), x.dtype), shape, (axis,))
+
+
+def _subtractable(x: Array) -> Array:
+    """Integers in a dtype that holds their differences."""
+    if not dtypes.is_integer(x.dtype) or x.dtype == np.int64:
+        return x
+    return lax.convert_element_type(x, np.float64 if x.dtype == np.uint64 else np.int64)
 
 
 @core.compound

@@ -15,6 +15,7 @@ from tapeless.tracer.numpy.promotion import (
     inexact,
     number_operand,
     operand,
+    ordered,
     promoted_inexact,
 )
 from tapeless.tracer.primitives import bits
@@ -28,7 +29,7 @@ from tapeless.tracer.types import aval_of
 
 def signbit(x: ArrayLike, /) -> Array:
     """Tell whether x is negative, -0.0 and negative NaNs included, elementwise."""
-    return _signbit(number_operand("signbit", x))
+    return _signbit(ordered(number_operand("signbit", x), "signbit"))
 
 
 @core.compound

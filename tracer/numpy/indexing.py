@@ -36,7 +36,7 @@ from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherSc
 from tapeless.tracer.primitives.operands import canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, full, full_like, reshape, reshape_p, rev, slice_p
 from tapeless.tracer.primitives.shape import slice as cut_out
-from tapeless.tracer.types import by_protocol
+from tapeless.tracer.types import aval_of, by_protocol
 
 Mode = str | GatherScatterMode | None
 
@@ -231,6 +231,8 @@ def take(
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
+    if dtypes.is_bool(aval_of(indices).dtype):  # as numbers: a mask is for x[mask]
+        indices = convert_element_type(indices, np.int32) if isinstance(indices, Array) else np.int32(indices)
     if mode == "wrap":
         indices, mode = _wrapped(indices, x.shape[axis]), "clip"
     elif mode in ("clip", GatherScatterMode.CLIP):

@@ -21,6 +21,7 @@ from tapeless.tracer.numpy.promotion import (
     common_shape,
     number_operand,
     operand,
+    ordered,
     promoted,
     promoted_dtypes,
     refuse_keys,
@@ -211,14 +212,14 @@ def _isinf(x: Any) -> Array:
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is +inf, elementwise."""
     check_no_out("isposinf", out)
-    x = operand("isposinf", x)
+    x = ordered(operand("isposinf", x), "isposinf")
     return lax.eq(x, np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Tell whether x is -inf, elementwise."""
     check_no_out("isneginf", out)
-    x = operand("isneginf", x)
+    x = ordered(operand("isneginf", x), "isneginf")
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 

@@ -104,21 +104,21 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`tril_indices` for matrices in the last two axes of arr. Raises: ValueError if it has fewer."""
+    """`tril_indices` for the matrix arr. Raises: ValueError if it is none."""
     rows, columns = _lengths("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`triu_indices` for matrices in the last two axes of arr. Raises: ValueError if it has fewer."""
+    """`triu_indices` for the matrix arr. Raises: ValueError if it is none."""
     rows, columns = _lengths("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
 
 def _lengths(name: str, arr: Array) -> tuple[int, int]:
     arr = by_protocol(arr)
-    if len(arr.shape) < 2:
-        raise ValueError(f"{name}: a matrix has at least two axes, {aval_of(arr)} has {len(arr.shape)}.")
+    if len(arr.shape) != 2:
+        raise ValueError(f"{name}: a matrix has two axes, {aval_of(arr)} has {len(arr.shape)}.")
     return arr.shape[-2], arr.shape[-1]
 
 

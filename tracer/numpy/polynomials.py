@@ -76,7 +76,8 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials, vectors of coefficients with the highest power first."""
-    return polyadd(a1, arithmetic.negative(a2))
+    x, y = promoted_dtypes("polysub", a1, a2)
+    return polyadd(x, arithmetic.negative(y))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:

@@ -236,6 +236,15 @@ def _promoted(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     return _broadcast2(name, cast(x, dtype, weak), cast(y, dtype, weak))
 
 
+def ordered(x: Operand, name: str) -> Operand:
+    """Return x, which has a sign. Raises: TypeError for complex numbers, which have none."""
+    if dtypes.is_complex(aval_of(x).dtype):
+        raise TypeError(
+            f"{name}: complex numbers have no sign, and x is {aval_of(x)}. Take tnp.real(x), or tnp.abs(x)."
+        )
+    return x
+
+
 def promoted_inexact(name: str, x: Any, y: Any) -> tuple[Operand, Operand]:
     """Two floating-point or complex operands in their common dtype and shape, up to rank 0."""
     x, y = promoted(name, x, y)

@@ -328,7 +328,7 @@ def _running(
     x = _strong(_accumulated(name, x, dtype))
     if axis is None and x.ndim != 1:
         raise ValueError(f"{name}: axis is needed for an array of {x.ndim} axes: {x.aval}.")
-    at = checked_axes(name, x, 0 if axis is None else axis)[0]
+    at = canonical_axis(0 if axis is None else axis, x.ndim, f"{name}: axis")
     found = _accumulate(primitive, x, at)
     if not include_initial:
         return found

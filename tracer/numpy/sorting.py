@@ -99,9 +99,9 @@ def _argsort(x: Array, *, axis: int, stable: bool, descending: bool, dtype: np.d
 
 def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     x = array_operand(name, a)
-    if axis is None or not x.ndim:
-        return reshape(x, (x.size,)), 0
-    return x, canonical_axis(axis, x.ndim)
+    if axis is None or (name == "argsort" and not x.ndim):  # of a scalar as of a vector, as in NumPy
+        x, axis = reshape(x, (x.size,)), axis or 0
+    return x, canonical_axis(axis, x.ndim, f"{name}: axis")
 
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:

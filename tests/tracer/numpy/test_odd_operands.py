@@ -1,0 +1,63 @@
+"""Operands that are seldom tried: what NumPy refuses is refused, and unsigned integers do not wrap on the way."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+
+BYTES, COMPLEX = np.array([0, 200, 28, 3], np.uint8), np.array([1 + 2j, -0.0 - 1j])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.uint64, np.int64])
+def test_coordinates_of_gradients_may_be_unsigned_and_fall(dtype: Any):
+    f, x = np.array([0, 20, 28, 3]).astype(dtype), np.array([100, 50, 7, 0]).astype(dtype)
+    with tl.enable_x64():
+        for args in ((f,), (f, x)):
+            np.testing.assert_allclose(tnp.gradient(*args), np.gradient(*args), rtol=1e-6)
+
+
+def test_differences_of_polynomials_promote_first():
+    x = np.array([0.5, -2.5, 1.5, 2.5, -0.5])
+    np.testing.assert_array_equal(tnp.polysub(x, BYTES), np.polysub(x, BYTES))
+    np.testing.assert_array_equal(
+        tnp.polysub(np.array([-1], np.int16), BYTES), np.polysub(np.array([-1], np.int16), BYTES)
+    )
+
+
+@pytest.mark.parametrize("compute", [lambda f: f, tl.jit], ids=["eager", "jit"])
+def test_booleans_are_positions_in_take(compute: Any):
+    x, places = np.array([5, 7, 9]), np.array([True, False, True, True])
+    np.testing.assert_array_equal(compute(tnp.take)(x, places), np.take(x, places))
+    np.testing.assert_array_equal(tnp.take(x, True), np.take(x, True))
+
+
+def test_scalars_are_not_sorted():
+    np.testing.assert_array_equal(tnp.argsort(2.5 * tnp.ones(())), np.argsort(np.array(2.5)))
+    np.testing.assert_array_equal(tnp.sort(tnp.ones(()), axis=None), np.sort(np.ones(()), axis=None))
+
+
+REFUSED: list[tuple[Any, Any, type[Exception]]] = [
+    (lambda np_: np_.sort(np_.array(2.5)), "sort: axis -1 is out of range", ValueError),
+    (lambda np_: np_.argsort(np_.array(2.5), axis=1), "argsort: axis 1 is out of range", ValueError),
+    (lambda np_: np_.cumulative_sum(np_.ones((2, 3)), axis=(0, 1)), "axis", TypeError),
+    (lambda np_: np_.cumulative_prod(np_.ones((2, 3)), axis=(0, 1)), "axis", TypeError),
+    (lambda np_: np_.fabs(np_.array(COMPLEX)), "fabs: complex numbers have no sign", TypeError),
+    (lambda np_: np_.signbit(np_.array(COMPLEX)), "signbit: complex numbers have no sign", TypeError),
+    (lambda np_: np_.isposinf(np_.array(COMPLEX)), "isposinf: complex numbers have no sign", TypeError),
+    (lambda np_: np_.isneginf(np_.array(COMPLEX)), "isneginf: complex numbers have no sign", TypeError),
+    (lambda np_: np_.tril_indices_from(np_.ones((2, 3, 4))), "tril_indices_from: a matrix has two axes", ValueError),
+    (lambda np_: np_.triu_indices_from(np_.ones(3)), "triu_indices_from: a matrix has two axes", ValueError),
+    (lambda np_: np_.zeros((2**31, 2**31, 2)), "has more bytes than 64 bits count", ValueError),
+    (lambda np_: np_.bincount(np_.array([5, 2**62])), "has more bytes than 64 bits count", (ValueError, MemoryError)),
+]
+
+
+@pytest.mark.parametrize("f, message, kind", REFUSED, ids=range(len(REFUSED)))
+def test_refused_as_in_numpy(f: Any, message: str, kind: Any):
+    with pytest.raises((TypeError, ValueError, MemoryError)):
+        f(np)
+    with pytest.raises(kind, match=message), tl.enable_x64():
+        f(tnp)
