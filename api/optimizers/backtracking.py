@@ -4,7 +4,8 @@ Source: Armijo 1966, "Minimization of functions having Lipschitz continuous firs
 2006, "Numerical optimization", algorithm 3.1. The first step of a search is longer than the last of the one before.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -41,6 +42,35 @@ class _Shortening(NamedTuple):
     count: Any
 
 
+class _Conditions(NamedTuple):
+    """When a step is short enough, and how the next one is made: see `scale_by_backtracking_linesearch`."""
+
+    most: ArrayLike
+    slope_rtol: ArrayLike
+    decrease_factor: ArrayLike
+    atol: ArrayLike
+    rtol: ArrayLike
+
+    def search(self, loss: Callable[[Any], Any], first: Array, start: Array, slope: Any) -> _Shortening:
+        """Shorten the step `first` until loss(step), `start` at 0 and there of this slope, has decreased enough."""
+        dtype, excess = start.dtype, cast(Any, self.rtol)
+
+        def lacking(step: Any, reached: Any) -> Any:
+            error = reached - (1.0 + excess) * start - step * self.slope_rtol * slope
+            return tnp.maximum(tnp.where(tnp.isnan(error), np.inf, error), 0.0).astype(dtype)
+
+        def shorter(search: _Shortening) -> _Shortening:
+            step = tnp.where(search.count > 0, self.decrease_factor * search.step, search.step).astype(dtype)
+            reached = tnp.asarray(loss(step)).astype(dtype)
+            return _Shortening(step, reached, lacking(step, reached), search.count + 1)
+
+        def go_on(search: _Shortening) -> Any:
+            return ~(search.error <= self.atol) & (search.count <= self.most)
+
+        begin = _Shortening(first, start, tnp.array(np.inf, dtype), tnp.zeros((), np.int32))
+        return while_loop(go_on, shorter, begin)
+
+
 def scale_by_backtracking_linesearch(
     max_backtracking_steps: ArrayLike,
     slope_rtol: ArrayLike = 1e-4,
@@ -64,6 +94,7 @@ def scale_by_backtracking_linesearch(
     Raises: ValueError if `update` is not given the parameters, TypeError for keywords that `value_fn` does not take.
     """
     who = "scale_by_backtracking_linesearch"
+    conditions = _Conditions(max_backtracking_steps, slope_rtol, decrease_factor, atol, rtol)
 
     def init(params: Params) -> ScaleByBacktrackingLinesearchState:
         dtype = real_numbers_for(params)
@@ -82,25 +113,10 @@ def scale_by_backtracking_linesearch(
         **extra: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
         check_params(who, params)
-        excess: Any = rtol
         loss, dtype = with_arguments(who, value_fn, extra), state.value.dtype
         start, slope = tnp.asarray(value).astype(dtype), slope_along(grad, updates)
-
-        def lacking(step: Any, reached: Any) -> Any:
-            error = reached - (1.0 + excess) * start - step * slope_rtol * slope
-            return tnp.maximum(tnp.where(tnp.isnan(error), np.inf, error), 0.0).astype(dtype)
-
-        def shorter(search: _Shortening) -> _Shortening:
-            step = tnp.where(search.count > 0, decrease_factor * search.step, search.step).astype(dtype)
-            reached = tnp.asarray(loss(moved(params, step, updates))).astype(dtype)
-            return _Shortening(step, reached, lacking(step, reached), search.count + 1)
-
-        def go_on(search: _Shortening) -> Any:
-            return ~(search.error <= atol) & (search.count <= max_backtracking_steps)
-
         first = tnp.minimum(increase_factor * state.learning_rate, max_learning_rate).astype(dtype)
-        search = _Shortening(first, start, tnp.array(np.inf, dtype), tnp.zeros((), np.int32))
-        search = while_loop(go_on, shorter, search)
+        search = conditions.search(lambda step: loss(moved(params, step, updates)), first, start, slope)
         if verbose:
             print_if(search.error > atol, _FAILED, step=search.step, error=search.error, value=start, slope=slope)
         step = tnp.where(tnp.isinf(search.error), 0.0, search.step).astype(dtype)

@@ -232,7 +232,8 @@ def take(
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(axis, x.ndim)
     if dtypes.is_bool(aval_of(indices).dtype):  # as numbers: a mask is for x[mask]
-        indices = convert_element_type(indices, np.int32) if isinstance(indices, Array) else np.int32(indices)
+        known = isinstance(indices, (bool, np.ndarray, np.generic))
+        indices = np.asarray(indices, np.int32) if known else convert_element_type(indices, np.int32)
     if mode == "wrap":
         indices, mode = _wrapped(indices, x.shape[axis]), "clip"
     elif mode in ("clip", GatherScatterMode.CLIP):
