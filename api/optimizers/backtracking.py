@@ -43,7 +43,7 @@ class _Shortening(NamedTuple):
 
 
 class _Conditions(NamedTuple):
-    """When a step is short enough, and how the next one is made: see `scale_by_backtracking_linesearch`."""
+    """Conditions on a step, and what makes the next one: see `scale_by_backtracking_linesearch`."""
 
     most: ArrayLike
     slope_rtol: ArrayLike
