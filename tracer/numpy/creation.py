@@ -373,9 +373,13 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
     )
     real = dtypes.real_part_dtype(low.dtype)
     gaps = builtins.max(num - 1 if endpoint else num, 1)
-    t = lax.div(broadcasted_iota(real, full_shape, 0), float(gaps))
-    t = t if t.dtype == low.dtype else lax.convert_element_type(t, low.dtype)
-    found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
+    place = broadcasted_iota(real, full_shape, 0)
+    place = place if place.dtype == low.dtype else lax.convert_element_type(place, low.dtype)
+    if dtypes.is_integer(dtype):  # what is whole is found exactly, and not rounded down by one
+        found = lax.add(low, lax.div(lax.mul(lax.sub(high, low), place), float(gaps)))
+    else:
+        t = lax.div(place, float(gaps))
+        found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
     if endpoint and num > 1:
         last = lax.eq(broadcasted_iota(np.int32, full_shape, 0), num - 1)
         found = lax.select_n(last, found, high)

@@ -34,6 +34,13 @@ def test_booleans_are_positions_in_take(compute: Any):
     np.testing.assert_array_equal(tnp.take(x, True), np.take(x, True))
 
 
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_integers_of_linspace_are_not_one_too_small(endpoint: bool):
+    for start, stop, num in [(-3, 3, 4), (0, 7, 8), (-100, 100, 201), (5, -7, 13), (1, 10, 4), (0, 5, 4), (3, 3, 5)]:
+        found = tnp.linspace(start, stop, num, endpoint=endpoint, dtype=int)
+        np.testing.assert_array_equal(found, np.linspace(start, stop, num, endpoint=endpoint, dtype=int))
+
+
 def test_scalars_are_not_sorted():
     np.testing.assert_array_equal(tnp.argsort(2.5 * tnp.ones(())), np.argsort(np.array(2.5)))
     np.testing.assert_array_equal(tnp.sort(tnp.ones(()), axis=None), np.sort(np.ones(()), axis=None))
