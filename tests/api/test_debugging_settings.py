@@ -175,8 +175,8 @@ def test_keys():
         tl.random.split(words)
     with tl.default_prng_impl("threefry2x32"), tl.threefry_partitionable(True):
         tl.random.key(0)
-    with raises(ValueError, "config.default_prng_impl must be 'threefry2x32', not 'rbg'."):
-        tl.config.update("jax_default_prng_impl", "rbg")
+    with raises(ValueError, "config.default_prng_impl must be 'threefry2x32' or 'rbg' or 'unsafe_rbg', not 'philox'."):
+        tl.config.update("jax_default_prng_impl", "philox")
     with raises(ValueError, "config.threefry_partitionable must be True, not False."), tl.threefry_partitionable(False):
         pass
 
