@@ -15,7 +15,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         _PROCESSES: "make_array_from_process_local_data thread_guard",
         "softmax has one derivative, the accurate one": "softmax_custom_jvp",
         "nothing tells how an array was collected": "array_garbage_collection_guard",
-        "it refuses sums in 16 bits while debugging: not built; those of `numpy` are made in 32 bits": "allow_f16_reductions",
+        "refusing sums in 16 bits is not built; those of `numpy` are made in 32 bits": "allow_f16_reductions",
         "there is no conversion to TensorFlow": "jax2tf_associative_scan_reductions",
     },
     "jax.numpy": {
