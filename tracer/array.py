@@ -4,6 +4,7 @@ Operators and methods are NumPy's; `tracer/numpy/array_methods.py` installs them
 For type checkers and editors they are declared here, as the same functions; a test compares both.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any, Final, Never, NewType, NoReturn, TypeAlias
 
 import numpy as np
@@ -82,6 +83,14 @@ class Array:
         if not self.aval.shape:
             raise TypeError("len() of an array without axes.")
         return self.aval.shape[0]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):  # of protocols, which ask every object
+                raise AttributeError(f"an array has no attribute {name!r}.", name=name, obj=None)
+            missing = importlib.import_module("tapeless.tracer.missing_names")
+            raise AttributeError(missing.ArrayRefusal(name), name=name, obj=None)
 
     if TYPE_CHECKING:
 

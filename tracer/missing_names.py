@@ -10,6 +10,13 @@ _MEANT = {
     "cat": "tnp.concatenate",
     "clip_by_global_norm": "tl.optimizers.clip_by_global_norm",
     "compile": "tl.jit",
+    "func": "tl.grad, tl.vmap, tl.jvp",
+    "functional": "tl.nn",
+    "Generator": "tl.random.key",
+    "Linear": "x @ w + b: layers are functions, and parameters their arguments",
+    "Module": "functions whose parameters are arguments, or tl.tree_util.register_dataclass",
+    "cuda": "tl.devices",
+    "optim": "tl.optimizers",
     "device_array": "tnp.asarray",
     "DeviceArray": "tl.Array",
     "from_numpy": "tnp.asarray",
@@ -38,6 +45,36 @@ _MEANT = {
     "tree_unflatten": "tl.tree.unflatten",
     "unsqueeze": "tnp.expand_dims",
 }
+# Attributes of arrays of other libraries, or what only arrays that change have.
+_MEANT_OF_ARRAY = {
+    "backward": "tl.grad(f)(x)",
+    "grad": "tl.grad(f)(x)",
+    "requires_grad": "tl.grad(f, argnums): functions are differentiated, in the arguments that are named",
+    "detach": "tl.lax.stop_gradient(x)",
+    "numpy": "numpy.asarray(x)",
+    "data": "numpy.asarray(x)",
+    "tobytes": "numpy.asarray(x).tobytes()",
+    "cpu": 'tl.device_put(x, tl.devices("cpu")[0])',
+    "cuda": "tl.device_put(x, device)",
+    "to": "tl.device_put(x, device) or x.astype(dtype)",
+    "type": "x.astype(dtype)",
+    "float": "x.astype(tnp.float32)",
+    "double": "x.astype(tnp.float64)",
+    "half": "x.astype(tnp.float16)",
+    "int": "x.astype(int)",
+    "long": "x.astype(tnp.int64)",
+    "bool": "x.astype(bool)",
+    "clone": "x.copy()",
+    "contiguous": "x: arrays have no other layout",
+    "dim": "x.ndim",
+    "expand": "tnp.broadcast_to(x, shape)",
+    "fill": "tnp.full_like(x, value)",
+    "itemset": "x.at[index].set(value)",
+    "masked_fill": "tnp.where(mask, value, x)",
+    "permute": "x.transpose(axes)",
+    "put": "x.at[index].set(values)",
+    "unsqueeze": "tnp.expand_dims(x, axis)",
+}
 _SHORT = {"tapeless": "tl", "tapeless.numpy": "tnp"}
 # Where a name is looked for: the first that has it is named.
 _NAMESPACES = (
@@ -57,6 +94,25 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"module {self.module!r} has no attribute {self.name!r}.\n  {_advice(self.module, self.name)}"
+
+
+class ArrayRefusal:
+    """The text of the error for an attribute that arrays do not have."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+    def __str__(self) -> str:
+        return f"an array has no attribute {self.name!r}.{_advice_on_array(self.name)}"
+
+
+def _advice_on_array(name: str) -> str:
+    if name in _MEANT_OF_ARRAY:
+        return f"\n  Do you mean {_MEANT_OF_ARRAY[name]}?"
+    if name.endswith("_"):
+        return "\n  Arrays are never changed in place: write x = x + y, or x = x.at[index].add(y)."
+    space = next((space for space in _NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
+    return f"\n  Do you mean {_shortened(space)}.{name}(x)?" if space is not None else ""
 
 
 def _advice(module: str, name: str) -> str:

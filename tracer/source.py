@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from types import CodeType, FrameType, TracebackType
 from typing import Final
 
+import numpy as np
+
 from tapeless.tracer.errors import JAXIndexError, JAXTypeError, LinearityError
 from tapeless.tracer.recency import bounded
 from tapeless.tracer.scopes import Arguments, Result, scoped
@@ -22,6 +24,8 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The source folders: installed they lie under one, in a checkout beside one another.
 _PACKAGES = ("",) if os.path.basename(_ROOT) == "tapeless" else ("api", "tracer", "interpreters", "lowering")
 _FOLDERS = tuple(os.path.join(_ROOT, name, "") for name in _PACKAGES)
+# Libraries that call our methods back: the line that called them is the user's. Other packages may lie in the first.
+_CALL_BACK = tuple(os.path.join(os.path.dirname(os.path.abspath(str(module.__file__))), "") for module in (os, np))
 # Both by id, which what is stored keeps from being used again: functions of two files may have equal code.
 _excluded: set[str] = set()  # files of libraries that asked not to be taken for the user's program
 _ours: dict[int, CodeType] = {}  # code that is no user's
@@ -74,7 +78,7 @@ class Source:
 
 
 def current() -> Source | None:
-    """The innermost frame that is not ours, or the place set by `at`."""
+    """The innermost frame of a user, or the place set by `at`."""
     place = override.get()
     if place is not None:
         return place
@@ -83,7 +87,7 @@ def current() -> Source | None:
         code = frame.f_code
         if id(code) not in _ours:
             key = id(code), frame.f_lasti, _scope.get()
-            if key in _known or not _is_ours(code):
+            if key in _known or _is_users(code):
                 return _known.get(key) or bounded(_known, _LIMIT).setdefault(key, Source(code, *key[1:]))
             bounded(_ours, _LIMIT)[id(code)] = code
         frame = frame.f_back
@@ -110,7 +114,7 @@ def name_line(error: Exception) -> None:
     frames = [(tb.tb_frame.f_code, tb.tb_lasti) for tb in walk_traceback(error.__traceback__)]
     if not _is_ours(frames[-1][0]):
         return
-    users = [Source(*frame) for frame in frames if not _is_ours(frame[0])]
+    users = [Source(*frame) for frame in frames if _is_users(frame[0])]
     place = users[-1] if users else current()
     if place is not None and not _NAMED.search(error.args[0]):
         error.args = (f"{error.args[0]}\n  At {place.describe()}",)
@@ -163,8 +167,18 @@ def api_boundary(fun: Callable[Arguments, Result]) -> Callable[Arguments, Result
 
 
 def include_frame(frame: FrameType) -> bool:
-    """Tell whether a frame is the user's: neither ours nor of an excluded file."""
+    """Tell whether tracebacks show a frame: it is neither ours nor of an excluded file."""
     return not _is_ours(frame.f_code)
+
+
+def _is_users(code: CodeType) -> bool:
+    """Tell whether code is a user's: neither ours nor that of a library that calls our methods back."""
+    file = os.path.abspath(code.co_filename)
+    return not (_is_ours(code) or (file.startswith(_CALL_BACK) and not _is_of_another_package(file)))
+
+
+def _is_of_another_package(file: str) -> bool:
+    return f"{os.sep}site-packages{os.sep}" in file and not file.startswith(_CALL_BACK[1])
 
 
 def _is_ours(code: CodeType) -> bool:

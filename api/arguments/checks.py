@@ -52,12 +52,18 @@ def check_callable(who: str, fun: Any, name: str = "", expected: str = "a functi
     """Raises: TypeError if `fun`, the argument `name` of `who` or the first that is expected, is not callable."""
     if not callable(fun):
         said = f"{name} must be" if name else "expected"
-        raise TypeError(f"{who}: {said} {expected}, not {_shown(fun)}.")
+        raise TypeError(f"{who}: {said} {expected}, not {shown(fun)}.")
 
 
-def _shown(x: Any) -> str:
-    """A value in a message: of an array its type, which may be all that is known of it, and short."""
-    return f"an array {aval_of(x)}" if hasattr(x, "shape") and is_arraylike(x) else repr(x)
+def shown(x: Any) -> str:
+    """A value in a message: of arrays their types, which may be all that is known of them, and short."""
+    if _is_array(x):
+        return f"an array {aval_of(x)}"
+    return _cut(repr(pytree.tree_map(lambda leaf: _Type(leaf) if _is_array(leaf) else leaf, x)))
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "shape") and is_arraylike(x)
 
 
 def check_arrays(what: str, tree: Any, advice: str = "") -> None:

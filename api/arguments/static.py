@@ -5,6 +5,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from tapeless.arguments.checks import shown
 from tapeless.tracer import core
 
 
@@ -184,7 +185,7 @@ def has_hash(value: Any) -> bool:
 def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
     which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
     return ValueError(
-        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {value!r} of type "
+        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {shown(value)} of type "
         f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
         "or do not make it static if it is an array."
     )

@@ -11,6 +11,7 @@ from tapeless.arguments.checks import (
     FUNCTION_AND_ARGUMENTS,
     check_arguments,
     check_arrays,
+    shown,
     check_callable,
     no_derivative,
     structure,
@@ -168,6 +169,7 @@ def _value_and_grad(
 ) -> Callable[..., Any]:
     check_callable(who, fun)
     check_convention(who, convention)
+    check_argnums(who, argnums)
 
     @named("value_and_gradient", fun, same_arguments=True)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
@@ -475,15 +477,24 @@ def _name(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
+def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
+    """Positions as a tuple. Raises: TypeError if they are no ints, which parameters are that were meant to be pulled."""
+    chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    if any(not isinstance(i, (int, np.integer)) for i in chosen):
+        raise TypeError(
+            f"{who}: argnums must be an int or a sequence of ints, not {shown(argnums)}.\n"
+            f"  Arguments are given to what {who} returns: {who}(f)(x)."
+        )
+    return chosen
+
+
 def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
     """Positions counted from the front.
 
     Raises: TypeError if they are no ints; ValueError if one is not that of an argument, or named twice.
     """
-    chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    chosen = check_argnums(who, argnums)
     for i in chosen:
-        if not isinstance(i, (int, np.integer)):
-            raise TypeError(f"{who}: argnums must be an int or a sequence of ints, not {argnums!r}.")
         if not -len(args) <= i < len(args):
             raise ValueError(
                 f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "

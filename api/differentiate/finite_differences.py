@@ -13,6 +13,7 @@ import numpy as np
 from tapeless.arguments.checks import check_arguments, check_arrays, check_callable
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.tracer import core, dtypes, pytree
+from tapeless.tracer import numpy as tnp
 from tapeless.tracer.types import aval_of
 
 EPS = 1 / 2048
@@ -57,7 +58,7 @@ def check_grads(
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     if order < 1 or not modes or not set(modes) <= set(_MODES):
         raise ValueError(f"check_grads: order must be at least 1 and modes some of {_MODES}, not {order} and {modes}.")
-    flat, leaves, names = _flat(f, tuple(args))
+    flat, leaves, names = _flat(f, pytree.tree_map(_array, tuple(args)))
     widest = max(_TOLERANCE.get(str(np.dtype(aval_of(x).dtype)), 0.0) for x in leaves) if leaves else 0.0
     tolerance = _Tolerance(widest if atol is None else atol, widest if rtol is None else rtol, eps or EPS)
     _check(_Case(flat, leaves, getattr(f, "__name__", "f"), names, ()), order, modes, tolerance)
@@ -178,7 +179,7 @@ class _Direction:
 
     def _results_at(self, step: float) -> list[Any]:
         args = [wide(x) + step * wide(t) for x, t in zip(self._case.args, self.tangents)]
-        return self._case.f(*[np.asarray(x).astype(aval_of(y).dtype) for x, y in zip(args, self._case.args)])
+        return self._case.f(*[_array(np.asarray(x).astype(aval_of(y).dtype)) for x, y in zip(args, self._case.args)])
 
     def shown(self) -> list[str]:
         """Render the parts, shortened."""
@@ -203,6 +204,11 @@ def _flat(f: Callable[..., Any], args: Any) -> tuple[Callable[..., list[Any]], l
         return [y for _, y in kept]
 
     return flat, [leaves[i] for i in varied], names
+
+
+def _array(x: Any) -> Any:
+    """An array of NumPy as one of ours, which all of a user's functions take."""
+    return tnp.asarray(x) if isinstance(x, np.ndarray) else x
 
 
 def wide(x: Any) -> Any:

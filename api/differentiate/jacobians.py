@@ -11,7 +11,15 @@ import numpy as np
 
 from tapeless.arguments.checks import check_callable, no_derivative
 from tapeless.batch.vmap import vmap
-from tapeless.differentiate.autodiff import canonical_argnums, check_inputs, linearize_of, named, vjp_of, with_arguments
+from tapeless.differentiate.autodiff import (
+    canonical_argnums,
+    check_argnums,
+    check_inputs,
+    linearize_of,
+    named,
+    vjp_of,
+    with_arguments,
+)
 from tapeless.differentiate.linear_maps import basis
 from tapeless.tracer import core, dtypes, pytree
 from tapeless.tracer.primitives.shape import concatenate, reshape, split
@@ -50,6 +58,7 @@ def _forward(
 ) -> Callable[..., Any]:
     """Make the function that `jacfwd` returns; messages name `who` and the function `of`."""
     check_callable(who, fun)
+    check_argnums(who, argnums)
     _check_chunk_size(who, chunk_size)
 
     @named("jacobian" if fun is of else who, of, same_arguments=True)
@@ -98,6 +107,7 @@ def _reverse(
 ) -> Callable[..., Any]:
     """Make the function that `jacrev` returns; messages name `who`."""
     check_callable(who, fun)
+    check_argnums(who, argnums)
     _check_chunk_size(who, chunk_size)
 
     @named("jacobian", fun, same_arguments=True)

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from tapeless.tracer import numpy as tnp
-from tapeless.tracer import pytree
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import ArrayLike
+from tapeless.tracer.pytree.treedef import flatten_up_to
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
 Params: TypeAlias = Any
@@ -138,11 +139,19 @@ def _seen(mask: Any, tree: Any) -> Any:
     return pytree.tree_map(lambda yes, x: x if yes else MaskedNode(), flags, tree)
 
 
-def map_updates(f: Callable[..., Any], updates: Updates, *others: Any) -> Any:
-    """Map a function over the leaves of updates and those of other trees; where an update is None, so is the result."""
-    return pytree.tree_map(
-        lambda u, *rest: None if u is None else f(u, *rest), updates, *others, is_leaf=lambda u: u is None
-    )
+_TREES = "the tree of updates", "the tree of parameters"
+
+
+def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str = "update", trees: Any = _TREES) -> Any:
+    """Map a function over the leaves of updates and those of other trees; where an update is None, so is the result.
+
+    Args:
+      who, trees: for messages, who maps, and what the first and the other trees are.
+    Raises: ValueError if another tree, which is of parameters or was made of them by `init`, has another structure.
+    """
+    leaves, treedef = pytree.flatten(updates, lambda u: u is None)
+    rest = [flatten_up_to(treedef, tree, who, trees) for tree in others]
+    return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in zip(leaves, *rest, strict=True)])
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:
@@ -151,12 +160,19 @@ def apply_updates(params: Params, updates: Updates) -> Params:
     Args:
       params: pytree of arrays.
       updates: pytree of arrays of the same structure and shapes.
+    Raises: TypeError if a parameter is an integer and its update is not, which would be cut off; ValueError if the
+      structures differ.
     """
-    return map_updates(_moved, params, updates)
+    return map_updates(_moved, params, updates, who="apply_updates", trees=_TREES[::-1])
 
 
 def _moved(p: Any, u: Any) -> Any:
-    p = tnp.asarray(p)
+    p, u = tnp.asarray(p), tnp.asarray(u)
+    if not dtypes.is_inexact(p.dtype) and dtypes.is_inexact(u.dtype):
+        raise TypeError(
+            f"apply_updates: a parameter is {p.aval}, and its update, {u.aval}, would be cut off.\n"
+            "  Convert the parameter with astype(float), or leave it out of those that are trained."
+        )
     return tnp.asarray(p + u).astype(p.dtype)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 HEADER_LIMIT = 100_000_000  # bytes, as in safetensors' own reader
 _LENGTH = 8
+_OF_NUMPY = (b"\x93NUMPY", b"PK\x03\x04")  # how files of numpy.save and numpy.savez begin
 _ALIGNMENT = 64  # of the elements, as a whole
 _RANK_LIMIT, _SIZE_LIMIT = 64, 2**63 - 1  # NumPy's
 _METADATA = "__metadata__"
@@ -123,9 +124,12 @@ def read_header(path: Path, file: BinaryIO) -> FileHeader:
     size = os.fstat(file.fileno()).st_size
     if size < _LENGTH:
         refuse(path, f"it has {size} bytes, fewer than the length of a header takes")
-    length = int.from_bytes(file.read(_LENGTH), "little")
+    start = file.read(_LENGTH)
+    length = int.from_bytes(start, "little")
+    if length > HEADER_LIMIT and start.startswith(_OF_NUMPY):
+        refuse(path, "it was written by NumPy, and tapeless.numpy.load reads it")
     if length > HEADER_LIMIT:
-        refuse(path, f"its first 8 bytes ask for a header of {length} bytes, and the limit is {HEADER_LIMIT}")
+        refuse(path, f"its first 8 bytes, {start!r}, are no length of a header, as files of save begin with")
     if length > size - _LENGTH:
         refuse(path, f"it is cut short: its header takes {length} bytes, and {size - _LENGTH} follow")
     parsed = _parsed(path, file.read(length))

@@ -1,5 +1,7 @@
 """What users read when something is wrong: whole messages, word for word."""
 
+import functools
+import string
 import traceback
 
 import numpy as np
@@ -389,8 +391,35 @@ def test_wrong_argnums_of_grad(argnums, message):
 
 @pytest.mark.parametrize("argnums", ["x", 1.5, None, (0, "y")])
 def test_argnums_that_are_no_numbers(argnums):
-    with raises(TypeError, f"grad: argnums must be an int or a sequence of ints, not {argnums!r}."):
+    message = (
+        f"grad: argnums must be an int or a sequence of ints, not {argnums!r}.\n"
+        "  Arguments are given to what grad returns: grad(f)(x)."
+    )
+    with raises(TypeError, message):
         tl.grad(lambda x, y: x * y, argnums)(1.0, 2.0)
+
+
+@pytest.mark.parametrize("transform", [tl.grad, tl.value_and_grad, tl.jacfwd, tl.jacrev, tl.hessian])
+def test_parameters_in_the_place_of_argnums(transform):
+    message = (
+        f"{transform.__name__}: argnums must be an int or a sequence of ints, not {{'w': float32[3]}}.\n"
+        f"  Arguments are given to what {transform.__name__} returns: {transform.__name__}(f)(x)."
+    )
+    with raises(TypeError, message):
+        transform(lambda p: p["w"].sum(), {"w": tnp.ones(3)})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: string.Formatter().format("{:.3f}", x),
+        np.linalg.norm,
+        lambda x: functools.reduce(lambda y, z: float(y) + z, [x, x]),
+    ],
+)
+def test_the_line_that_is_named_is_the_user_s_where_a_library_calls_back(call):
+    with pytest.raises(TypeError, match=r"asked for at \S*test_errors\.py:\d+ "):
+        tl.jit(lambda x: call(x))(np.ones(3, np.float32))
 
 
 def test_arguments_by_name_are_not_differentiated():

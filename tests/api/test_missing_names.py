@@ -1,12 +1,15 @@
 """Errors for names that are not there: they name what is meant, or where it is."""
 
 import importlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 import tapeless
+import tapeless as tl
+import tapeless.numpy as tnp
 
 ADVICE = {
     "tapeless.gradient": "Do you mean tl.grad?",
@@ -39,10 +42,10 @@ def test_the_error_says_what_is_meant(wanted):
 
 
 def test_what_is_advised_is_there():
-    table = importlib.import_module("tapeless.tracer.missing_names")._MEANT
-    for advice in table.values():
-        path = advice.split(",")[0]
-        if path.startswith("x"):
+    tables = importlib.import_module("tapeless.tracer.missing_names")
+    for advice in [*tables._MEANT.values(), *tables._MEANT_OF_ARRAY.values()]:
+        path = re.split(r"[,:(]", advice)[0]
+        if path.startswith(("x", "functions", "numpy")):
             continue
         found = {"tl": tapeless, "tnp": tapeless.numpy}[path.split(".")[0]]
         for name in path.split(".")[1:]:
@@ -53,3 +56,21 @@ def test_python_adds_no_suggestion_of_its_own():
     code = "import tapeless\ntapeless.nn.sofmax"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "Do you mean tl.nn.softmax?" in done.stderr and "Did you mean" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("backward", "\n  Do you mean tl.grad(f)(x)?"),
+        ("add_", "\n  Arrays are never changed in place: write x = x + y, or x = x.at[index].add(y)."),
+        ("exp", "\n  Do you mean tnp.exp(x)?"),
+        ("sigmoid", "\n  Do you mean tl.nn.sigmoid(x)?"),
+        ("nonsense", ""),
+        ("_private", ""),
+    ],
+)
+@pytest.mark.parametrize("of", [lambda f: f(tnp.ones(3)), lambda f: tl.jit(f)(tnp.ones(3))])
+def test_missing_attributes_of_arrays_name_what_is_meant(of, name, advice):
+    with pytest.raises(AttributeError) as caught:
+        of(lambda x: getattr(x, name))
+    assert str(caught.value) == f"an array has no attribute {name!r}.{advice}"

@@ -303,7 +303,7 @@ def conv_general_dilated(
 
 
 def _check_strides(name: str, strides: Sequence[int] | None, lhs: Any, n: int) -> None:
-    if strides is not None and len(strides) != n:
+    if isinstance(strides, Sequence) and len(strides) != n:
         raise ValueError(
             f"{name}: window_strides {tuple(strides)} are {len(strides)}, but lhs {aval_of(lhs)} has {n} axes of space,"
             " which are those besides batch and features."

@@ -4,7 +4,7 @@ A window of n elements, `dilation` apart, moves by `stride` over an axis that is
 Source: StableHLO spec, reduce_window and select_and_scatter.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from tapeless.tracer import dtypes
@@ -46,6 +46,11 @@ def explicit_padding(
     """
     if isinstance(padding, str):
         return _named_padding(name, padding.upper(), shape, window, strides)
+    if not isinstance(padding, Iterable) or not all(isinstance(pair, Iterable) for pair in padding):
+        raise TypeError(
+            f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the {len(shape)} axes "
+            f"of the windows, not {padding!r}."
+        )
     pairs = tuple(tuple(map(int, pair)) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"{name}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows.")
@@ -77,6 +82,8 @@ def padtype_to_pads(
 
 def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tuple[int, ...]:
     """Check one positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
+    if not isinstance(values, (Iterable, type(None))):
+        raise TypeError(f"{name}: {what} must be integers, one for each of {n} axes, not {values!r}: {(values,) * n}.")
     exact = (1,) * n if values is None else tuple(map(int, values))
     if len(exact) != n or any(v < 1 for v in exact):
         raise ValueError(f"{name}: {what} {exact} must be positive, one for each of {n} axes.")

@@ -346,3 +346,22 @@ def test_parameters_have_the_names_and_places_of_optax():
     for name in functions:
         theirs = [p for p in inspect.signature(getattr(optax, name)).parameters if p not in NOT_HERE.get(name, ())]
         assert list(inspect.signature(getattr(optimizers, name)).parameters) == theirs, name
+
+
+def test_trees_that_differ_are_named_for_what_they_are():
+    adam, params = tl.optimizers.adam(1e-3), {"w": tnp.ones(3)}
+    with pytest.raises(ValueError, match=r"^update: the tree of parameters does not match the tree of updates at the root"):
+        adam.update({"v": tnp.ones(3)}, adam.init(params))
+    message = r"^apply_updates: the tree of updates does not match the tree of parameters at the root"
+    with pytest.raises(ValueError, match=message):
+        tl.optimizers.apply_updates(params, {"v": tnp.ones(3)})
+
+
+def test_integers_are_not_trained():
+    message = (
+        "apply_updates: a parameter is int32[3], and its update, float32[3], would be cut off.\n"
+        "  Convert the parameter with astype(float), or leave it out of those that are trained."
+    )
+    with pytest.raises(TypeError) as caught:
+        tl.optimizers.apply_updates({"w": tnp.arange(3)}, {"w": tnp.ones(3)})
+    assert str(caught.value) == message

@@ -284,7 +284,9 @@ def entry(dtype="F32", shape=(2,), data_offsets=(0, 8)) -> dict[str, Any]:
     [
         (b"", "it has 0 bytes, fewer than the length of a header takes"),
         (b"PK\x03\x04" + bytes(30), "it is cut short: its header takes 67324752 bytes, and 26 follow"),
-        (b"\xff" * 20, "its first 8 bytes ask for a header of 18446744073709551615 bytes, and the limit is 100000000"),
+        (b"some text", "its first 8 bytes, b'some tex', are no length of a header, as files of save begin with"),
+        (b"\x93NUMPY\x01\x00", "it was written by NumPy, and tapeless.numpy.load reads it"),
+        (b"PK\x03\x04\x14" * 4, "it was written by NumPy, and tapeless.numpy.load reads it"),
         (WHOLE[:50], "it is cut short: its header takes "),
         (WHOLE[:-1], "it is cut short: its arrays take 10 bytes, and 9 follow the header"),
         (WHOLE + b"\0", "it has more bytes than its header says: its arrays take 10 bytes, and 11 follow the header"),

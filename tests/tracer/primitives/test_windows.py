@@ -39,3 +39,31 @@ def test_initial_values_are_scalars_of_the_dtype(wrong):
         TypeError, match="reduce_window: init_value must be a scalar of float64, as operand is, not float"
     ):
         lax.reduce_window(X, wrong, lax.add, *WINDOW)
+
+
+IMAGE, KERNEL = np.ones((1, 1, 8, 8), np.float32), np.ones((1, 1, 3, 3), np.float32)
+PADDING = (
+    "conv_general_dilated: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the 2 axes of "
+    "the windows, not {}."
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"window_strides": 1, "padding": "SAME"},
+            "conv_general_dilated: window_strides must be integers, one for each of 2 axes, not 1: (1, 1).",
+        ),
+        ({"window_strides": (1, 1), "padding": 1}, PADDING.format(1)),
+        ({"window_strides": (1, 1), "padding": (1, 1)}, PADDING.format("(1, 1)")),
+        (
+            {"window_strides": (1, 1), "padding": "SAME", "rhs_dilation": 2},
+            "conv_general_dilated: rhs_dilation must be integers, one for each of 2 axes, not 2: (2, 2).",
+        ),
+    ],
+)
+def test_one_number_for_all_axes_is_refused(settings, message):
+    with pytest.raises(TypeError) as caught:
+        tl.lax.conv_general_dilated(IMAGE, KERNEL, **settings)
+    assert str(caught.value) == message
