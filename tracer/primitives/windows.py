@@ -48,8 +48,8 @@ def explicit_padding(
         return _named_padding(name, padding.upper(), shape, window, strides)
     if not isinstance(padding, Iterable) or not all(isinstance(pair, Iterable) for pair in padding):
         raise TypeError(
-            f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the {len(shape)} axes "
-            f"of the windows, not {padding!r}."
+            f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the {len(shape)} "
+            f"axes of the windows, not {padding!r}."
         )
     pairs = tuple(tuple(map(int, pair)) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
