@@ -11,9 +11,9 @@ from tapeless.arguments.checks import (
     FUNCTION_AND_ARGUMENTS,
     check_arguments,
     check_arrays,
-    shown,
     check_callable,
     no_derivative,
+    shown,
     structure,
 )
 from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
@@ -478,7 +478,7 @@ def _name(fun: Any) -> str:
 
 
 def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
-    """Positions as a tuple. Raises: TypeError if they are no ints, which parameters are that were meant to be pulled."""
+    """Positions as a tuple. Raises: TypeError if they are no ints, as parameters are that were meant to be pulled."""
     chosen = tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     if any(not isinstance(i, (int, np.integer)) for i in chosen):
         raise TypeError(

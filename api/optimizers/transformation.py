@@ -8,8 +8,8 @@ state. An optimizer is a chain of them, and `apply_updates` makes the step. Shap
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from tapeless.tracer import numpy as tnp
 from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.pytree.treedef import flatten_up_to
 

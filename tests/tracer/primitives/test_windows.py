@@ -43,8 +43,8 @@ def test_initial_values_are_scalars_of_the_dtype(wrong):
 
 IMAGE, KERNEL = np.ones((1, 1, 8, 8), np.float32), np.ones((1, 1, 3, 3), np.float32)
 PADDING = (
-    "conv_general_dilated: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the 2 axes of "
-    "the windows, not {}."
+    "conv_general_dilated: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the 2 axes "
+    "of the windows, not {}."
 )
 
 
