@@ -33,7 +33,7 @@ def count(size: int, window: int, stride: int, padding: tuple[int, int], base_di
 
 def explicit_padding(
     name: str,
-    padding: str | Sequence[Sequence[int]],
+    padding: Any,
     shape: Sequence[int],
     window: Sequence[int],
     strides: Sequence[int],
@@ -42,7 +42,7 @@ def explicit_padding(
 
     "VALID" pads nothing; with "SAME" a window starts at every stride-th element, the padding shared between both
     ends, the odd one after, or before if "SAME_LOWER".
-    Raises: ValueError for other strings, or if there is not a pair per axis.
+    Raises: ValueError for other strings, or if there is not a pair per axis; TypeError for what are no pairs.
     """
     if isinstance(padding, str):
         return _named_padding(name, padding.upper(), shape, window, strides)
@@ -80,8 +80,8 @@ def padtype_to_pads(
     return list(explicit_padding("padtype_to_pads", padding, in_shape, window_shape, window_strides))
 
 
-def per_axis(name: str, what: str, values: Sequence[int] | None, n: int) -> tuple[int, ...]:
-    """Check one positive integer for each of `n` axes, ones if None. Raises: ValueError naming `what`."""
+def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
+    """Check one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
     if not isinstance(values, (Iterable, type(None))):
         raise TypeError(f"{name}: {what} must be integers, one for each of {n} axes, not {values!r}: {(values,) * n}.")
     exact = (1,) * n if values is None else tuple(map(int, values))
