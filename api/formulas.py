@@ -64,6 +64,12 @@ class Input(NamedTuple):
     size: int | None = None
     periods: tuple[int, ...] = ()  # axes that are read modulo their size
     hints: tuple[tuple[int, str], ...] = ()  # axes, and names that the function has for indices of them
+    stays: tuple[int, ...] = ()  # axes; indices that read these alone stay summed over
+
+
+def staying_axes(inputs: Sequence[Input]) -> frozenset[tuple[int, int]]:
+    """List the axes of inputs whose indices stay summed over."""
+    return frozenset([(k, d) for k, o in enumerate(inputs) for d in o.stays])
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ class Formulas:
         tree = pytree.structure(0) if tree is None else tree
         names = _definition_names(inputs, form)
         periods = {(k, d): o.aval.shape[d] for k, o in enumerate(inputs) for d in o.periods}
-        form = form._replace(periods=periods)
+        form = form._replace(periods=periods, stays=staying_axes(inputs))
         return cls(form, tuple(inputs), names, tuple(results), tuple(avals), arguments, tree)
 
     @property
@@ -183,7 +189,8 @@ class Formulas:
             constants = constants or [
                 Input(name, aval_of(x), value=x) for name, x in zip(constant_names(f, consts, taken), consts)
             ]
-        return self._with(raised(jaxpr, {}), inputs=(*constants, *self.inputs))
+        inputs = (*constants, *self.inputs)
+        return self._with(raised(jaxpr, {}, stays=staying_axes(inputs)), inputs=inputs)
 
     @property
     def _opaque(self) -> list[Computed]:
@@ -201,7 +208,8 @@ class Formulas:
         for k, o in enumerate(self.inputs):
             for axis, name in dict.fromkeys(o.hints):
                 hints.setdefault((k, axis), []).append(name)
-        return Operands((*[o.name for o in self.inputs], *self.defined), booleans, indices, hints)
+        named = (*[o.name for o in self.inputs], *self.defined)
+        return Operands(named, booleans, indices, hints, self.form.stays)
 
     @property
     def terms(self) -> Any:
@@ -360,7 +368,7 @@ class Formulas:
         note_assumptions(self.assumptions)
         for o in expected:
             for axis, name in o.hints:
-                note(given[o.name], axis, name)
+                note(given[o.name], axis, name, stays=axis in o.stays)
         for o in self.inputs:
             if o.size is not None:
                 given[o.name] = _index(o, indices)

@@ -37,6 +37,7 @@ from tapeless.symbolic_sizes import IndexCost, SizedFormulas, cost
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
+from tapeless.tracer.indices.hints import is_noting
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.indices.ranges import Range, range_of
 from tapeless.tracer.indices.sizes import Size, size
@@ -44,6 +45,7 @@ from tapeless.tracer.indices.sparse import Relation, SparseArray
 from tapeless.tracer.late_imports import imported_late as _imported_late
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
+from tapeless.tracer.primitives.checkpoint import optimization_barrier
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.shape import iota, static_shape
 from tapeless.tracer.terms.affine import Affine
@@ -137,7 +139,11 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
         return [array_operand(f"index.{name}", x) for x in leaves]
 
     def finish(results: Sequence[Any]) -> Sequence[Any]:
-        return results if reduced is None else [reduced(x, axis=axes) for x in results]
+        if reduced is None:
+            return results
+        if is_noting() and builtins.any(isinstance(r, Range) and not r.eliminate for r in ranges):
+            results = optimization_barrier(*results)  # the sum stays apart from what it adds
+        return [reduced(x, axis=axes) for x in results]
 
     outs = over(body, sizes, fn, finish)
     return pytree.unflatten(trees[-1], outs)

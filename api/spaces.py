@@ -34,7 +34,7 @@ class Space:
     Space('A', complex64[2,2], hermitian)
     """
 
-    __slots__ = ("_dtype", "_shape", "name", "periods", "symmetries")
+    __slots__ = ("_dtype", "_shape", "name", "periods", "stays", "symmetries")
 
     def __init__(
         self,
@@ -52,6 +52,9 @@ class Space:
         aval = ShapedArray(tuple([numbers[n] for n in self._shape]), self._dtype) if any(self.sizes) else self.aval
         self.periods: tuple[int, ...] = tuple(
             [d for d, n in enumerate(self._shape) if isinstance(n, Range) and n.periodic]
+        )
+        self.stays: tuple[int, ...] = tuple(
+            [d for d, n in enumerate(self._shape) if isinstance(n, Range) and not n.eliminate]
         )
         axes = tuple(range(aval.ndim)) if even is True else tuple(even or ())
         self.symmetries: tuple[Symmetry, ...] = (*checked_symmetries(name, aval, symmetries), *_even(name, aval, axes))

@@ -20,7 +20,7 @@ from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.constant_names import constant_names
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.differentiate.conventions import check_convention
-from tapeless.formulas import Formulas, Input, ValueName
+from tapeless.formulas import Formulas, Input, ValueName, staying_axes
 from tapeless.interpreters.let_form import conjugated
 from tapeless.interpreters.raise_terms import raised, with_squared_moduli
 from tapeless.spaces import Space
@@ -229,7 +229,8 @@ def _pushed(program: "_Program", where: Mapping[int, Any]) -> Formulas:
 
     jaxpr, _ = trace_to_jaxpr(pushed, [aval, *[o.aval for o in program.operands]], what="index.push")
     scalar = ShapedArray((), np.dtype(np.int32))
-    form = raised(jaxpr, {0: (term(out, box, (), (), 1),)}, [scalar] * len(sizes))
+    given = {0: (term(out, box, (), (), 1),)}
+    form = raised(jaxpr, given, [scalar] * len(sizes), stays=staying_axes(program.operands))
     operands = (*program.operands, *[Input(name, scalar, size=size) for name, size in sizes.items()])
     return replace(Formulas.of(form, operands, (None,), jaxpr.out_avals), assumptions=program.assumptions)
 
@@ -292,11 +293,10 @@ def _traced(who: str, fun: Callable[..., Any], args: Sequence[Any]) -> _Program:
     structs = pytree.unflatten(tree, [ShapeDtypeStruct(a.shape, a.dtype) for a in avals])
     with noting() as notes:
         closed = program_of(who, update_wrapper(noted, fun), list(structs), {})
-    own = [_hints(x, notes.hints) for x in arrays]
-    given = [_input(n, a, x)._replace(hints=h) for n, a, x, h in zip(names, avals, spaces, own)]
+    given = [_noted(_input(n, a, x), array, notes.hints) for n, a, x, array in zip(names, avals, spaces, arrays)]
     held = closed.consts
     constants = [
-        Input(name, aval_of(x), value=x, hints=_hints(x, notes.hints))
+        _noted(Input(name, aval_of(x), value=x), x, notes.hints)
         for name, x in zip(constant_names(fun, held, names), held)
     ]
     assumptions = tuple(dict.fromkeys(notes.assumptions))
@@ -313,12 +313,17 @@ def _as_name(path: str) -> str:
     return re.sub(r"\W+", "_", path).strip("_")
 
 
-def _hints(array: Any, hints: Sequence[Hint]) -> tuple[tuple[int, str], ...]:
-    return tuple([(h.axis, h.name) for h in hints if h.array is array])
+def _noted(o: Input, array: Any, hints: Sequence[Hint]) -> Input:
+    """Add to an input what indices that read its array say of their axes."""
+    own = [h for h in hints if h.array is array]
+    stays = tuple(dict.fromkeys([*o.stays, *[h.axis for h in own if h.stays]]))
+    return o._replace(hints=tuple([(h.axis, h.name) for h in own if h.name]), stays=stays)
 
 
 def _input(name: str, aval: ShapedArray, x: Any) -> Input:
-    return Input(name, aval, x.symmetries, periods=x.periods) if isinstance(x, Space) else Input(name, aval)
+    if not isinstance(x, Space):
+        return Input(name, aval)
+    return Input(name, aval, x.symmetries, periods=x.periods, stays=x.stays)
 
 
 def _type_of(who: str, x: Any) -> ShapedArray:
@@ -377,7 +382,7 @@ def _derived(
 
     one = ShapedArray((), dtypes.real_part_dtype(program.jaxpr.out_avals[0].dtype))
     jaxpr, _ = trace_to_jaxpr(derived, [one, *[o.aval for o in program.operands]], what="index.grad")
-    form = raised(jaxpr, {0: ONE}, lets=lets)
+    form = raised(jaxpr, {0: ONE}, lets=lets, stays=staying_axes(program.operands))
     if convention == "hermitian":
         results = [
             conjugated(terms, form.real) if dtypes.is_complex(aval.dtype) and k >= len(values) else terms

@@ -18,7 +18,7 @@ from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.periodic import Periods, unwrapped, wrapped
-from tapeless.tracer.terms.solve import composed, explicit, merged, solved
+from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, explicit, merged, solved
 from tapeless.tracer.terms.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -48,6 +48,7 @@ class LetForm(NamedTuple):
     definitions: tuple[Definition, ...]
     results: tuple[Sum, ...]
     periods: Periods = NO_PERIODS  # of axes of inputs that are read modulo their size
+    stays: Axes = NO_AXES  # of inputs: what reads these alone stays summed over
 
     @property
     def avals(self) -> tuple[ShapedArray, ...]:
@@ -139,29 +140,29 @@ def without_conjugates(t: Term, real: frozenset[int]) -> Term:
 
 def multiplied_out(form: LetForm) -> LetForm:
     """Write definitions that are sums into the products that read them, if none of these divides by them."""
-    n, real = len(form.inputs), form.real
+    n = len(form.inputs)
     sums = {k: d.value for k, d in enumerate(form.definitions, n) if not isinstance(d.value, Computed)}
     done = dict[int, Sum]()
 
     for k, terms in sums.items():
-        found = merged([x for t in terms for x in _expanded(t, done, real)])
+        found = merged([x for t in terms for x in _expanded(t, done, form)])
         if _is_plain(found):
             done[k] = found
     definitions = [d._replace(value=done.get(k, d.value)) for k, d in enumerate(form.definitions, n)]
-    results = [merged([x for t in terms for x in _expanded(t, done, real)]) for terms in form.results]
+    results = [merged([x for t in terms for x in _expanded(t, done, form)]) for terms in form.results]
     return used_definitions(form._replace(definitions=tuple(definitions), results=tuple(results)))
 
 
-def _expanded(t: Term, sums: Mapping[int, Sum], real: frozenset[int]) -> Iterator[Term]:
+def _expanded(t: Term, sums: Mapping[int, Sum], form: LetForm) -> Iterator[Term]:
     """Write sums into a term for the operands that they are."""
     at = next((i for i, f in enumerate(t.factors) if f.operand in sums and f.use is not Use.DIVIDED), None)
     if at is None:
         yield t
         return
     for p in sums[t.factors[at].operand]:
-        found = composed(t, at, p)
+        found = composed(t, at, p, form.stays)
         if found is not None:
-            yield from _expanded(without_conjugates(found, real), sums, real)
+            yield from _expanded(without_conjugates(found, form.real), sums, form)
 
 
 def _is_plain(terms: Sum) -> bool:
@@ -188,10 +189,10 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
     Returns: the form; the symmetries that were needed for it.
     """
     definitions = [
-        d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape, form.periods))
+        d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape, form))
         for d in form.definitions
     ]
-    results = [_prepared(terms, shape, form.periods) for terms, shape in zip(form.results, shapes, strict=True)]
+    results = [_prepared(terms, shape, form) for terms, shape in zip(form.results, shapes, strict=True)]
     sums = [*[d.value for d in definitions if not isinstance(d.value, Computed)], *results]
     real, used = form.real, dict[int, tuple[Any, ...]]()
     for terms in sums:
@@ -206,13 +207,13 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
     return used_definitions(after), used
 
 
-def _prepared(terms: Sum, shape: tuple[int, ...], periods: Periods) -> Sum:
+def _prepared(terms: Sum, shape: tuple[int, ...], form: LetForm) -> Sum:
     """Write terms as what they are at each element, in which those that are alike are equal."""
-    found = [explicit(x, shape) for t in terms for x in _cancelled(t)]
-    return merged([x for t in found if t is not None and (x := unwrapped(t, periods)) is not None])
+    found = [explicit(x, shape, form.stays) for t in terms for x in _cancelled(t, form.stays)]
+    return merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
 
 
-def _cancelled(t: Term) -> Sum:
+def _cancelled(t: Term, stays: Axes) -> Sum:
     """Cancel factors that are divided by."""
     kept = list[Read]()
     for f in t.factors:
@@ -223,7 +224,7 @@ def _cancelled(t: Term) -> Sum:
             kept.append(f)
     if len(kept) == len(t.factors):
         return (t,)
-    found = solved(term(t.out, t.sizes, kept, t.brackets, t.coefficient))
+    found = solved(term(t.out, t.sizes, kept, t.brackets, t.coefficient), stays)
     return () if found is None else (found,)
 
 

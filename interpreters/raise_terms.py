@@ -34,7 +34,7 @@ from tapeless.tracer.primitives.call import jit_p
 from tapeless.tracer.primitives.checkpoint import name_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.solve import composed, merged
+from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, merged
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
@@ -43,7 +43,12 @@ MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
 
 
 def raised(
-    jaxpr: Jaxpr, given: Mapping[int, Sum], symbols: Sequence[ShapedArray] = (), *, lets: bool = False
+    jaxpr: Jaxpr,
+    given: Mapping[int, Sum],
+    symbols: Sequence[ShapedArray] = (),
+    *,
+    lets: bool = False,
+    stays: Axes = NO_AXES,
 ) -> LetForm:
     """Write a program as sums of terms.
 
@@ -52,17 +57,18 @@ def raised(
         the other inputs are the operands.
       symbols: types of operands after these, scalars that the sums have as symbols.
       lets: give every value that is more than moved or scaled a definition, so that nothing is computed twice.
+      stays: axes of operands; what reads these alone stays summed over.
     """
     inputs = [v for k, v in enumerate(jaxpr.invars) if k not in given]
     avals = [*[v.aval for v in inputs], *symbols]
-    raising = _Raising(list(avals), lets)
+    raising = _Raising(list(avals), lets, stays)
     for k, v in enumerate(inputs):
         raising.values[v] = (_read(k, v.aval.shape),)
     for k, terms in given.items():
         raising.values[jaxpr.invars[k]] = terms
         raising.linear.add(jaxpr.invars[k])
     raising.program(jaxpr)
-    form = LetForm(tuple(avals), tuple(raising.definitions), tuple(map(raising.value, jaxpr.outvars)))
+    form = LetForm(tuple(avals), tuple(raising.definitions), tuple(map(raising.value, jaxpr.outvars)), stays=stays)
     return with_written_results(used_definitions(form)) if lets else used_definitions(form)
 
 
@@ -72,8 +78,8 @@ def raised(
 class _Raising:
     """Values of a program as sums, while it is being read."""
 
-    def __init__(self, avals: list[ShapedArray], lets: bool) -> None:
-        self._lets = lets
+    def __init__(self, avals: list[ShapedArray], lets: bool, stays: Axes) -> None:
+        self._lets, self._stays = lets, stays
         self.values = dict[Var, Sum]()  # over operands
         self.linear = set[Var]()  # what depends on sums that are given
         self.definitions = list[Definition]()
@@ -239,7 +245,7 @@ class _Raising:
             t, at = _with_factor(t, at, f), 0
             at = next(i for i, g in enumerate(t.factors) if g == f)
         for p in value(x):
-            found = composed(t, at, p)
+            found = composed(t, at, p, self._stays)
             if found is not None:
                 yield from self._composed(self._real(found), eqn, value)
 

@@ -15,7 +15,7 @@ from tapeless import index as ix
 from tapeless.interpreters.let_form import LetForm, evaluated
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.periodic import unwrapped, wrapped
-from tapeless.tracer.terms.solve import explicit
+from tapeless.tracer.terms.solve import explicit, staying
 from tapeless.tracer.terms.symmetries import Symmetry, merged_by_symmetry
 from tapeless.tracer.terms.term import IsZero, Read, Use, term
 from tapeless.tracer.types import ShapedArray
@@ -179,6 +179,68 @@ def test_reads_modulo_the_size_at_places_that_arrays_hold(rng):
     np.testing.assert_allclose(gathered, expected, rtol=1e-12)
 
 
+# ---- ranges whose indices are not eliminated ----------------------------------------------------------------
+
+
+def filtered_by_a_bracket(b):
+    return lambda x, w: ix.sum(3, lambda i: x[i] ** 2 * ix.sum(b, lambda b: (b == i) * w[b]))
+
+
+def test_sums_that_are_not_to_be_eliminated_stay(rng):
+    """Brackets are solved for other indices; the range is declared in the body, and of the space or not."""
+    b, x = ix.range("b", 3, eliminate=False), ix.Space("x", (3,))
+    args = random(rng, (3,), False), random(rng, (3,), False)
+    expected = 2 * args[0] * args[1]
+    eliminated = ix.grad(filtered_by_a_bracket(ix.range("b", 3)))(x, ix.Space("w", (3,)))
+    assert eliminated.text() == "2 * x[a] * w[a]"
+    for w in (ix.Space("w", (b,)), ix.Space("w", (3,))):
+        found = ix.grad(filtered_by_a_bracket(b))(x, w)
+        for form in (found, found.simplify(), found.expand(), ix.grad(filtered_by_a_bracket(b), lets=True)(x, w)):
+            assert "Σ[b] [a = b] * " in form.text()
+            np.testing.assert_allclose(form(*args), expected, rtol=1e-12)
+            np.testing.assert_allclose(run_source(form, *args), expected, rtol=1e-12)
+        assert ix.grad(filtered_by_a_bracket(b), 1)(x, w).text() == "x[a]**2"  # an index of the result is no sum
+        hessian = ix.pullback(found)(x, w, ix.Space("k", (3,)))
+        assert hessian.text() == "2 * Σ[b] [a = b] * w[b] * k[b]"
+    np.testing.assert_allclose(tl.jit(filtered_by_a_bracket(b))(*args), np.sum(args[0] ** 2 * args[1]), rtol=1e-12)
+
+
+def test_an_equation_is_solved_for_the_other_index(rng):
+    """Σ[k] [a = k + b] x[k] w[b] is a sum over b, or over k, as is wished."""
+    args = random(rng, (5,), False), random(rng, (3,), False)
+
+    def f(k, b):
+        return lambda x, w, c: ix.sum((k, b), lambda k, b: x[k] * w[b] * c[k + b])
+
+    spaces = [ix.Space(name, (n,)) for name, n in (("x", 5), ("w", 3), ("c", 7))]
+    long, short = ix.range("k", 5, eliminate=False), ix.range("b", 3, eliminate=False)
+    over_k, over_b = ix.grad(f(long, 3), 2)(*spaces), ix.grad(f(5, short), 2)(*spaces)
+    assert over_k.text() == "Σ[k] [0 <= a - k < 3] * x[k] * w[a - k]"
+    assert over_b.text() == "Σ[b] [0 <= a - b < 5] * x[a - b] * w[b]"
+    for found in (over_k, over_b, over_k.simplify(), over_b.simplify()):
+        np.testing.assert_allclose(found(*args, np.zeros(7)), np.convolve(*args), rtol=1e-12)
+
+
+def test_wannier_functions_with_shells_that_stay(rng):
+    """VD9: the same term, for a shell is not eliminated there anyway; a periodic range can be kept, too."""
+    assert ix.range("b", 3, symmetric=True, eliminate=False).eliminate is False
+    U = ix.Space("U", (POINTS, ORBITALS, BANDS), complex)
+    S = ix.Space("S", (POINTS, POINTS, ORBITALS, ORBITALS), complex, symmetries=OVERLAPS)
+    b = ix.range("b", 3, symmetric=True, eliminate=False)
+    found = ix.grad(spread(b))(U, S, ix.Space("w", (b,), even=True)).simplify()
+    assert [t.coefficient for t in found.terms] == [4]
+    args = arrays(rng)
+    expected = gradient(spread(SHELLS[True]), 0, args)
+    np.testing.assert_allclose(found(*args), expected, rtol=1e-11, atol=1e-11)
+    k = ix.range("k", N, periodic=True, eliminate=False)
+    turned = ix.grad(lambda x, c: ix.sum(k, lambda k: c[k] * x[k + 1] * x[k]))(ix.Space("x", (k,)), ix.Space("c", (N,)))
+    values = random(rng, (N,), False), random(rng, (N,), False)
+    expected = values[1] * np.roll(values[0], -1) + np.roll(values[1] * values[0], 1)
+    for form in (turned, turned.simplify()):
+        np.testing.assert_allclose(form(*values), expected, rtol=1e-12)
+        np.testing.assert_allclose(run_source(form, *values), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
@@ -302,6 +364,22 @@ def test_wrapping_and_unwrapping_keep_the_value(terms, seed):
     both = [x for t in solved if (x := unwrapped(t, PERIODS)) is not None]
     for found in (solved, back, both):
         np.testing.assert_allclose(looped(found, operands), expected, rtol=1e-10, atol=1e-10)
+
+
+@settings(max_examples=120, deadline=None)
+@given(sums(), st.sets(st.sampled_from([(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)])), st.integers(0, 99))
+def test_solving_keeps_the_value_and_what_stays(terms, axes, seed):
+    """A variable of an axis that stays is still read at on it."""
+    operands = operands_of(np.random.default_rng(seed))
+    stays = frozenset(axes)
+    whole = [wrapped(t, PERIODS) for t in terms]
+    found = [x for t in whole if (x := explicit(t, (SIZE,), stays)) is not None]
+    back = [x for t in found if (x := unwrapped(t, PERIODS, stays)) is not None]
+    for some in (found, back):
+        np.testing.assert_allclose(looped(some, operands), looped(terms, operands), rtol=1e-10, atol=1e-10)
+    for before, after in zip(whole, [explicit(t, (SIZE,), stays) for t in whole], strict=True):
+        if after is not None:
+            assert len(staying(before.factors, stays)) <= len(staying(after.factors, stays))
 
 
 def pushed_by_loops(terms, operands, tangents):

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 
 class Hint(NamedTuple):
-    """An array, an axis of it, and the name of an index that reads this."""
+    """An array, an axis of it, and the name of an index that reads this; `stays`: formulas do not eliminate it."""
 
     array: Any
     axis: int
     name: str
+    stays: bool = False
 
 
 class Notes(NamedTuple):
@@ -39,11 +40,16 @@ def noting() -> Generator[Notes]:
         _noted.reset(token)
 
 
-def note(array: Any, axis: int, name: str) -> None:
+def is_noting() -> bool:
+    """Tell whether formulas are being derived of what is traced."""
+    return _noted.get() is not None
+
+
+def note(array: Any, axis: int, name: str, *, stays: bool = False) -> None:
     """Note the name of an index that reads an axis of an array, where that is asked for."""
     notes = _noted.get()
-    if notes is not None and name:
-        notes.hints.append(Hint(array, axis, name))
+    if notes is not None and (name or stays):
+        notes.hints.append(Hint(array, axis, name, stays))
 
 
 def note_assumptions(assumptions: Sequence[str]) -> None:

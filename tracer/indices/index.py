@@ -27,6 +27,7 @@ class Variable:
     """A variable of a body: 0 <= value < size.
 
     `period`: arrays are read modulo it. `middle`: the index of the variable is less by so much. `name`: in its body.
+    `stays`: formulas do not eliminate it.
     """
 
     value: Scalar
@@ -34,6 +35,7 @@ class Variable:
     period: int | None = None
     middle: int | None = None
     name: str = ""
+    stays: bool = False
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -299,6 +301,12 @@ def name_of(index: Index) -> str:
     """Return the name of the variable that an index is, but for a number; empty if it is none."""
     parts = list(index.parts)
     return parts[0].name if len(parts) == 1 and isinstance(parts[0], Variable) else ""
+
+
+def stays(index: Index) -> bool:
+    """Tell whether an index is a variable, but for a number, that formulas do not eliminate."""
+    parts = list(index.parts.items())
+    return len(parts) == 1 and abs(parts[0][1]) == 1 and isinstance(parts[0][0], Variable) and parts[0][0].stays
 
 
 def in_array(index: Index, n: int) -> Index:

@@ -13,13 +13,15 @@ class Range:
     """A range of an index, for shapes of `Space`s and of bodies.
 
     An index of a periodic one reads an array modulo the size. One of a symmetric one is from -m to m, where the size is
-    2 m + 1: alone, or negated, it reads an axis of that size from its middle, and what is added to it counts from 0.
+    2 m + 1: alone, or negated, it reads an axis of that size from its middle, and what is added to it counts from 0. Of
+    one that is not to be eliminated, formulas keep the sums.
     """
 
     name: str
     size: int
     periodic: bool = False
     symmetric: bool = False
+    eliminate: bool = True
 
     def __index__(self) -> int:
         return self.size
@@ -29,10 +31,11 @@ class Range:
         ((part, _),) = variable.parts.items()
         assert isinstance(part, Variable)
         period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
-        return Index(-(middle or 0), {Variable(part.value, part.size, period, middle, part.name): 1})
+        own = Variable(part.value, part.size, period, middle, part.name, not self.eliminate)
+        return Index(-(middle or 0), {own: 1})
 
 
-def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False) -> Range:
+def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False, eliminate: bool = True) -> Range:
     """Name a range of an index.
 
     Args:
@@ -40,6 +43,9 @@ def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = Fal
       n: how many values an index has.
       periodic: from 0 to n - 1, and reading is modulo n: `x[k + 1]` and `x[k - 1]` are inside of x for every k.
       symmetric: from -m to m, n being 2 m + 1.
+      eliminate: whether formulas may write what an equation leaves of a sum, `w[a]` for `Σ[b] [a = b] w[b]`. If not,
+        sums over indices that read an array, `w[b]`, stay, and so do their brackets; equations are solved for other
+        indices. What runs is the same.
     Raises: TypeError if n is no integer; ValueError if n is negative, or even and the range symmetric, or it is both.
 
     >>> import tapeless as tl
@@ -56,4 +62,4 @@ def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = Fal
         )
     if periodic and symmetric:
         raise ValueError(f"index.range: {name} is periodic or symmetric, not both.")
-    return Range(name, n, periodic, symmetric)
+    return Range(name, n, periodic, symmetric, eliminate)

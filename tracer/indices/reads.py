@@ -7,7 +7,7 @@ import numpy as np
 from tapeless.tracer import dtypes, prng_keys
 from tapeless.tracer.array import Array
 from tapeless.tracer.indices.hints import note
-from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value
+from tapeless.tracer.indices.index import Index, TermForm, elements_of, in_array, name_of, of_value, stays
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Lookup, Read, term
@@ -71,7 +71,7 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
             f"axis {axis} of {x.aval} is read by {type(item).__name__} {item!r} beside an index: items are indices, "
             "integers, slices, None and `...`."
         )
-    note(x, axis, name_of(item))
+    note(x, axis, name_of(item), stays=stays(item))
     item = in_array(item, n)
     elements = list(elements_of(item))
     if not elements:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tapeless.tracer.terms.affine import Affine, Symbol, Variable, variables
 from tapeless.tracer.terms.printing import letters, named_affine, sides, signed_sum
-from tapeless.tracer.terms.solve import explicit
+from tapeless.tracer.terms.solve import NO_AXES, Axes, explicit
 from tapeless.tracer.terms.term import (
     Bracket,
     IsZero,
@@ -31,13 +31,15 @@ FREE, BOUND = "abcdefghopqrstuv", "jklmnpqrstuvwi"
 class Operands(NamedTuple):
     """Operands by number: their names, which of them are booleans, and which are free indices.
 
-    `hints`: names that the user has for indices of an axis of an operand.
+    `hints`: names that the user has for indices of an axis of an operand. `stays`: axes; what reads these alone stays
+    summed over.
     """
 
     names: Sequence[str]
     booleans: frozenset[int] = frozenset()
     indices: frozenset[int] = frozenset()
     hints: Mapping[tuple[int, int], Sequence[str]] = {}
+    stays: Axes = NO_AXES
 
 
 class Notation(NamedTuple):
@@ -106,7 +108,7 @@ def formula(terms: Sum, shape: Sequence[int], operands: Operands, notation: Nota
     Args:
       operands: names, by number.
     """
-    found = [x for t in terms if (x := explicit(t, shape)) is not None]
+    found = [x for t in terms if (x := explicit(t, shape, operands.stays)) is not None]
     signs = [is_negative(t.coefficient) for t in found]
     parts = [_product(t.scaled(-1) if s else t, len(shape), operands, notation) for t, s in zip(found, signs)]
     return signed_sum(list(zip(signs, parts))) or "0"
@@ -156,6 +158,7 @@ def _bound_names(t: Term, order: Sequence[Variable], taken: set[str], operands: 
     found = dict[Variable, str]()
     for v in order:
         axes = [(f.operand, d) for f in _factors(t) for d, a in enumerate(f.access) if [*variables_of(a)] == [v]]
+        axes.sort(key=lambda axis: axis not in operands.stays)
         hints = [name for axis in axes for name in operands.hints.get(axis, ())]
         wanted = [*hints, *[f"{name}{n}" for n in range(1, len(order)) for name in hints]]
         name = next((x for x in wanted if x not in taken and x not in found.values()), None)

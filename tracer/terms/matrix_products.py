@@ -14,7 +14,7 @@ def matrix_text(terms: Sum, shape: Sequence[int], operands: Operands) -> str | N
     if len(shape) not in (1, 2):
         return None
     parts = list[tuple[bool, str]]()
-    for t in [x for t in terms if (x := explicit(t, shape)) is not None]:
+    for t in [x for t in terms if (x := explicit(t, shape, operands.stays)) is not None]:
         chain = _chain(t, len(shape), operands)
         if chain is None:
             return None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from tapeless.tracer.terms.affine import Affine, Variable
-from tapeless.tracer.terms.solve import solved
+from tapeless.tracer.terms.solve import NO_AXES, Axes, solved, staying
 from tapeless.tracer.terms.term import (
     Bracket,
     IsZero,
@@ -26,20 +26,24 @@ from tapeless.tracer.terms.term import (
 Periods = Mapping[tuple[int, int], int]  # the sizes of periodic axes, by operand and axis
 
 
-def unwrapped(t: Term, periods: Periods) -> Term | None:
-    """Drop quotients whose remainders are read on periodic axes only; None if the term is 0."""
+def unwrapped(t: Term, periods: Periods, stays: Axes = NO_AXES) -> Term | None:
+    """Drop quotients whose remainders are read on periodic axes only; None if the term is 0.
+
+    `stays`: as of `solved`.
+    """
     if not any((f.operand, d) in periods for f in t.factors for d in range(len(f.access))):
         return t
-    while (found := _without_remainder(t, periods) or _without_quotient(t, periods)) is not None:
-        after = solved(found)
+    while (found := _without_remainder(t, periods, stays) or _without_quotient(t, periods)) is not None:
+        after = solved(found, stays)
         if after is None:
             return None
         t = after
     return reduced(t, periods)
 
 
-def _without_remainder(t: Term, periods: Periods) -> Term | None:
+def _without_remainder(t: Term, periods: Periods, stays: Axes) -> Term | None:
     """Solve a bracket [n q + rest = 0], which is rest = 0 modulo n, for a variable that is read modulo n only."""
+    kept = staying(t.factors, stays)
     for at, b in enumerate(t.brackets):
         if not isinstance(b, IsZero) or b.index.symbols:
             continue
@@ -48,7 +52,7 @@ def _without_remainder(t: Term, periods: Periods) -> Term | None:
             if not _is_quotient(t, q, abs(c), rest if c < 0 else -rest, at):
                 continue
             for v, k in rest.variables:
-                if abs(k) == 1 and t.sizes[v] == abs(c) and _is_periodic(t, v, abs(c), periods, {at}):
+                if v not in kept and abs(k) == 1 and t.sizes[v] == abs(c) and _is_periodic(t, v, abs(c), periods, {at}):
                     value = (rest + Affine(0, ((v, -k),))) * -k
                     return _substituted(t, {v: value, q: Affine()}, {at})
     return None

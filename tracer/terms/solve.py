@@ -31,21 +31,28 @@ from tapeless.tracer.terms.term import (
 FALSE = NotNegative(Affine(-1))  # holds nowhere
 
 
-def solved(t: Term) -> Term | None:
-    """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0."""
-    return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient).solved()
+Axes = frozenset[tuple[int, int]]  # of operands, by number
+NO_AXES: Axes = frozenset()
 
 
-def explicit(t: Term, shape: Sequence[int]) -> Term | None:
+def solved(t: Term, stays: Axes = NO_AXES) -> Term | None:
+    """Solve the brackets of `t`: an equal term with as few of them as the rules leave; None if it is 0.
+
+    A variable stays, and is summed over, that reads an axis that `stays` has.
+    """
+    return _Solution(t.out, dict(enumerate(t.sizes)), t.factors, t.brackets, t.coefficient, stays=stays).solved()
+
+
+def explicit(t: Term, shape: Sequence[int], stays: Axes = NO_AXES) -> Term | None:
     """Solve a term for the indices of its result: `out[a,b,..] += ..`, with brackets for elements that it leaves out.
 
-    Variable d is the index along axis d of a result of this shape. None if the term is 0.
+    Variable d is the index along axis d of a result of this shape. None if the term is 0. `stays`: as of `solved`.
     """
     axes = variables(shape, len(t.sizes))
     meeting = [IsZero(a - o) for a, o in zip(axes, t.out, strict=True)]
     sizes = dict(enumerate((*t.sizes, *shape)))
     kept = frozenset(range(len(t.sizes), len(sizes)))
-    return _Solution(axes, sizes, t.factors, (*t.brackets, *meeting), t.coefficient, kept).solved()
+    return _Solution(axes, sizes, t.factors, (*t.brackets, *meeting), t.coefficient, kept, stays).solved()
 
 
 def is_solved(t: Term) -> bool:
@@ -66,6 +73,12 @@ def _is_left(b: Bracket, sizes: Sequence[int]) -> bool:
         return low < 0 and (len(b.index.variables) > 1 or bool(b.index.symbols))
     few = len(b.index.variables) < 3 and not b.index.symbols
     return not few and all(abs(c) > 1 for _, c in b.index.variables)
+
+
+def staying(factors: Sequence[Read], stays: Axes) -> frozenset[Variable]:
+    """Find the variables that alone, up to a number, are read at on axes that `stays` has."""
+    accesses = [a for f in factors for d, a in enumerate(f.access) if (f.operand, d) in stays and not a.symbols]
+    return frozenset([v for a in accesses if len(a.variables) == 1 for v, c in a.variables if abs(c) == 1])
 
 
 # ---- one bracket ---------------------------------------------------------------------------------------------
@@ -90,10 +103,16 @@ class _Solution:
         brackets: tuple[Bracket, ...],
         coefficient: Coefficient,
         kept: frozenset[Variable] = frozenset(),
+        stays: Axes = NO_AXES,
     ) -> None:
         self.out, self.sizes, self.factors, self.brackets = out, sizes, factors, brackets
         self.coefficient = coefficient
-        self.kept = kept  # variables that are neither eliminated nor moved nor given another range
+        self._kept, self._stays = kept, stays
+
+    @property
+    def kept(self) -> frozenset[Variable]:
+        """Variables that are neither eliminated nor moved nor given another range."""
+        return self._kept | staying(self.factors, self._stays) if self._stays else self._kept
 
     def solved(self) -> Term | None:
         """Return the term that is left when nothing changes any more; None if it is 0."""
@@ -352,10 +371,10 @@ def _least(a: Affine, brackets: Sequence[Bracket], sizes: Sequence[int], depth: 
 # ---- composition, transposition, sums ------------------------------------------------------------------------
 
 
-def composed(reader: Term, at: int, producer: Term) -> Term | None:
+def composed(reader: Term, at: int, producer: Term, stays: Axes = NO_AXES) -> Term | None:
     """Compose `reader` with a term of what its factor number `at` reads, and solve; None if the result is 0.
 
-    The operands of both are numbered together.
+    The operands of both are numbered together. `stays`: as of `solved`.
     Raises: ValueError if the factor divides: 1 / (a + b) is no sum.
     """
     f, n = reader.factors[at], len(reader.sizes)
@@ -376,6 +395,7 @@ def composed(reader: Term, at: int, producer: Term) -> Term | None:
         (*reader.factors[:at], *reader.factors[at + 1 :], *inner),
         (*reader.brackets, *meeting, *[with_indices(b, rename) for b in producer.brackets]),
         reader.coefficient * coefficient,
+        stays=stays,
     ).solved()
 
 
