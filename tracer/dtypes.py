@@ -115,7 +115,7 @@ _RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, "k": -1}
 
 def itemsize_bits(dtype: Any) -> int:
     """Bits of an element of a dtype, 4 for int4, by any of its names; 8 for booleans."""
-    exact = canonical(dtype)
+    exact = of_elements(dtype)
     return 8 if is_bool(exact) else bits_of(exact)
 
 
@@ -236,11 +236,11 @@ _COMPLEX = {
 
 
 def canonical(dtype: Any) -> DType:
-    """The dtype meant by a dtype, a name, a scalar type, or anything that has a dtype; in native byte order.
+    """The dtype meant by a dtype, a name, a scalar type, or a NumPy scalar; in native byte order.
 
     `float`, `int`, `complex` and `bool`, as classes or names, mean the type of the default width.
 
-    Raises: TypeError if it means none, or one that is not supported, such as object, str or datetime64.
+    Raises: TypeError if it means none, or one that is not supported, such as object, str or datetime64; for an array.
 
     >>> canonical(float), canonical("bfloat16"), canonical(np.int8)
     (dtype('float32'), dtype(bfloat16), dtype('int8'))
@@ -263,6 +263,8 @@ _SPELLINGS: dict[Any, DType] = {
 
 
 def _read(given: Any) -> DType:
+    if _is_array(given):
+        raise TypeError(f"an array of {given.dtype} was given as a dtype: give its dtype, x.dtype.")
     dtype = _interpreted(given)
     found = None if dtype is None else _SPELLINGS.get(dtype if is_key(dtype) else dtype.newbyteorder("="))
     if found is not None:
@@ -284,12 +286,21 @@ def _interpreted(given: Any) -> DType | None:
         return None
 
 
+def of_elements(x: Any) -> DType:
+    """The dtype meant by `x` as `canonical` says, or that of an array."""
+    return canonical(x.dtype if _is_array(x) else x)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray) or hasattr(x, "aval")
+
+
 def finfo(dtype: Any) -> Any:
     """Limits of a float type, or of the parts of a complex one: eps, max, tiny, bits, ..., as `np.finfo`.
 
     Raises: TypeError if `dtype` is not floating point.
     """
-    found = canonical(dtype)
+    found = of_elements(dtype)
     if not is_inexact(found):
         raise TypeError(f"finfo: {found} is not a floating point type; use iinfo.")
     return ml_dtypes.finfo(real_part_dtype(found))
@@ -297,7 +308,7 @@ def finfo(dtype: Any) -> Any:
 
 def iinfo(dtype: Any) -> Any:
     """Limits of an integer type: min, max, bits, as `np.iinfo`. Raises: TypeError if `dtype` is not an integer type."""
-    found = canonical(dtype)
+    found = of_elements(dtype)
     if not is_integer(found):
         raise TypeError(f"iinfo: {found} is not an integer type{'; use finfo' * is_inexact(found)}.")
     return ml_dtypes.iinfo(found)
@@ -344,7 +355,7 @@ _RANGES = {dtype: _range(dtype) for dtype, kind in _KINDS.items() if kind in "iu
 def issubdtype(dtype: Any, category: Any) -> bool:
     """Tell whether `dtype` is in a category (np.integer, np.floating, np.number, ...), or is the dtype `category`."""
     kinds = _CATEGORIES.get(category) if isinstance(category, type) else None
-    found = canonical(dtype)
+    found = of_elements(dtype)
     return found == canonical(category) if kinds is None else _KINDS[found] in kinds
 
 
@@ -364,7 +375,7 @@ _CATEGORIES: dict[type, str] = {
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Tell whether values of one dtype can be cast to another under NumPy's rule `casting`."""
-    given, wanted = canonical(from_), canonical(to)
+    given, wanted = of_elements(from_), canonical(to)
     return given == wanted if is_key(given) or is_key(wanted) else np.can_cast(given, wanted, casting)
 
 
@@ -429,10 +440,10 @@ def _type_of(x: Any) -> _TypeOf:
 
 def _type_of_other(x: Any) -> _TypeOf:
     if isinstance(x, np.generic) and x.dtype != float0:
-        return canonical(x).type
+        return of_elements(x).type
     if isinstance(x, tuple(_KIND_OF_PYTHON)):
         return next(base for base in type(x).__mro__ if base in _KIND_OF_PYTHON)
-    return x if isinstance(x, type) and x in _KIND_OF_PYTHON else canonical(x)
+    return x if isinstance(x, type) and x in _KIND_OF_PYTHON else of_elements(x)
 
 
 def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:

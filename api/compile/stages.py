@@ -17,7 +17,7 @@ from tapeless.tracer import dtypes, pytree, weak_int_overflow
 from tapeless.tracer.config import config
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from tapeless.tracer.late_imports import LateModule
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 if TYPE_CHECKING:
     from tapeless.compile import serialization
@@ -375,6 +375,16 @@ class ShapeDtypeStruct:
     def of(cls, aval: ShapedArray) -> "ShapeDtypeStruct":
         """Make the ShapeDtypeStruct of an aval."""
         return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+    @classmethod
+    def like(cls, x: Any) -> "ShapeDtypeStruct":
+        """Make the ShapeDtypeStruct of an array, a number or another ShapeDtypeStruct, whose sharding it has."""
+        x = x if isinstance(x, cls) else cls.of(aval_of(x))
+        return cls(x.shape, x.dtype, sharding=x.sharding, weak_type=x.weak_type)
+
+    def update(self, **changed: Any) -> "ShapeDtypeStruct":
+        """Make one with other shape, dtype, sharding or weak_type. Raises: TypeError for another name."""
+        return ShapeDtypeStruct(**{name: getattr(self, name) for name in self.__slots__} | changed)
 
     @property
     def ndim(self) -> int:

@@ -3,7 +3,9 @@
 bessel_i0e: Chebyshev series on [0, 8] and [8, inf), as in Clenshaw 1962; accurate to 3e-16 of float64, 2e-7 of float32.
 igamma: power series below x = a + 1 (A&S 6.5.29), continued fraction above it (A&S 6.5.31) by the modified Lentz method
 (Thompson & Barnett 1986), until they converge. Relative error about 1e-12 in float64 and 2e-4 in float32 up to a = 1e6,
-far in the tails and where the other of igamma and igammac is close to 1; else 1e-14 and 1e-6.
+far in the tails and where the other of igamma and igammac is close to 1; else 1e-14 and 1e-6. For a < 1/2, where
+igammac is small though x is, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), above it the
+fraction.
 betainc: continued fraction (A&S 26.5.8) by the same method, of 1 - x where that converges faster.
 Half precision is computed in float32. Knowingly left out: Temme's expansion, which would be faster for a > 1e4.
 """
@@ -20,16 +22,18 @@ from tapeless.lowering.hlo import Function, Value
 from tapeless.lowering.rules.elementwise import operation
 from tapeless.tracer.chebyshev import chebyshev
 from tapeless.tracer.primitives import special as s
-from tapeless.tracer.primitives.bits import bitwise_and, bitwise_or
+from tapeless.tracer.primitives.bits import bitwise_and, bitwise_not, bitwise_or
 from tapeless.tracer.primitives.elementwise import (
     abs,
     add,
     div,
     eq,
     exp,
+    expm1,
     ge,
     gt,
     log,
+    log1p,
     lt,
     max,
     mul,
@@ -153,6 +157,35 @@ emit.rules[s.bessel_i0e_p] = in_float32(composed(_bessel_i0e))
 # ---- igamma --------------------------------------------------------------------------------------------------
 
 _LIMIT = 20000  # terms; x = a = 1e6 needs about 6000
+_SMALL_ORDER = 0.5
+_EULER = 0.5772156649015329
+_ZETA = (
+    0.6449340668482264,
+    0.2020569031595943,
+    0.08232323371113819,
+    0.03692775514336993,
+    0.01734306198444914,
+    0.008349277381922827,
+    0.00407735619794434,
+    0.0020083928260822143,
+    0.0009945751278180853,
+    0.0004941886041194645,
+    0.0002460865533080483,
+    0.00012271334757848915,
+    6.124813505870483e-05,
+    3.058823630702049e-05,
+    1.528225940865187e-05,
+    7.637197637899763e-06,
+    3.81729326499984e-06,
+    1.908212716553939e-06,
+    9.539620338727962e-07,
+    4.769329867878064e-07,
+    2.38450502727733e-07,
+    1.1921992596531106e-07,
+    5.960818905125948e-08,
+    2.980350351465228e-08,
+    1.4901554828365043e-08,
+)  # zeta(k) - 1 for k = 2, 3, ...
 
 
 def _series_start(a: Any, x: Any) -> Any:
@@ -210,12 +243,12 @@ def _igamma_regions(a: Any, x: Any) -> Any:
     """Tell whether the series serves, and operands for series and fraction that are harmless where they do not."""
     proper = bitwise_and(bitwise_and(gt(a, 0.0), ge(x, 0.0)), lt(x, math.inf))
     a = select_n(proper, 1.0, a)
-    near = lt(x, add(a, 1.0))
+    far = ge(x, select_n(lt(a, _SMALL_ORDER), add(a, 1.0), 1.0))
     return (
-        near,
+        bitwise_not(far),
         a,
-        select_n(bitwise_and(proper, near), 0.0, x),
-        select_n(bitwise_and(proper, ge(x, add(a, 1.0))), add(a, 2.0), x),
+        select_n(bitwise_or(bitwise_not(proper), far), x, 0.0),
+        select_n(bitwise_and(proper, far), add(a, 2.0), x),
     )
 
 
@@ -249,8 +282,24 @@ def _igamma(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_s
 
 def _igammac(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
     weight = s.gamma_weight(a, x)
-    inside = select_n(near, mul(weight, mul(a, h)), sub(1.0, mul(weight, total)))
-    return _within_domain(a, x, inside, (1.0, 0.0, 0.0))
+    by_series = select_n(lt(a, _SMALL_ORDER), sub(1.0, mul(weight, total)), _igammac_of_small_order(a, x))
+    return _within_domain(a, x, select_n(near, mul(weight, mul(a, h)), by_series), (1.0, 0.0, 0.0))
+
+
+def _igammac_of_small_order(a: Any, x: Any) -> Any:
+    """1 - e^g (1 - a s), none of which cancels: g = log(x^a / gamma(a + 1)), s = x/(a+1) - x^2/(2! (a+2)) + ..."""
+    g, s, power = sub(mul(a, log(x)), _log_gamma_1p(a)), mul(a, 0.0), mul(x, -1.0)
+    for n in range(1, 19):
+        s, power = sub(s, div(power, add(a, float(n)))), mul(power, mul(x, -1 / (n + 1)))
+    return sub(mul(exp(g), mul(a, s)), expm1(g))
+
+
+def _log_gamma_1p(a: Any) -> Any:
+    """log gamma(1 + a) for 0 <= a < 1/2, to the last digits of a small one. Source: A&S 6.1.33."""
+    total = mul(a, 0.0)
+    for k in range(len(_ZETA) + 1, 1, -1):
+        total = mul(add(total, _ZETA[k - 2] * (-1) ** k / k), a)
+    return sub(mul(add(total, 1 - _EULER), a), log1p(a))
 
 
 def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.config import enable_x64
+from tapeless.tracer.primitives.shape import full
 
 NAMES = """
 bool int2 int4 int8 int16 int32 int64 uint2 uint4 uint8 uint16 uint32 uint64 float4_e2m1fn float8_e3m4 float8_e4m3
@@ -113,8 +114,15 @@ def test_defaults_follow_the_width():
 @pytest.mark.parametrize("name", NAMES)
 def test_canonical_spellings(name: str):
     d = dtype(name)
-    assert all(dtypes.canonical(spelling) is not None for spelling in (d, d.type, name, np.zeros(2, d)))
-    assert {dtypes.canonical(spelling) for spelling in (d, d.type, name, np.zeros(2, d))} == {d}
+    assert {dtypes.canonical(spelling) for spelling in (d, d.type, name, d.type(1))} == {d}
+    assert dtypes.of_elements(np.zeros(2, d)) == d
+
+
+@pytest.mark.parametrize("x", [np.zeros(2), full((2,), 0, np.float64)])
+def test_arrays_are_no_dtypes(x: Any):
+    with pytest.raises(TypeError, match="an array of float64 was given as a dtype"):
+        dtypes.canonical(x)
+    assert dtypes.issubdtype(x, np.floating) and dtypes.finfo(x).bits == 64
 
 
 @pytest.mark.parametrize(("spelling", "narrow", "wide"), [

@@ -65,13 +65,18 @@ def _polyval(p: Any, x: Any) -> Array:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials: coefficients along the first axis, with the highest power first.
 
-    Raises: ValueError if the one of lower degree does not broadcast to the other axes of the other.
+    Those of one degree are added elementwise; else the one of lower degree broadcasts to the other axes of the other,
+    as JAX's does, where NumPy adds a padded vector along the last axis.
+
+    Raises: ValueError if they do not broadcast.
     """
     x, y = (atleast_1d(v) for v in promoted_dtypes("polyadd", a1, a2))
-    short, long = sorted((x, y), key=lambda v: (v.shape[0], v.ndim))
+    if x.shape[0] == y.shape[0]:
+        return arithmetic.add(x, y)
+    short, long = sorted((x, y), key=lambda v: v.shape[0])
     short = broadcast_to(short, (short.shape[0], *long.shape[1:]))
     missing = full((long.shape[0] - short.shape[0], *long.shape[1:]), 0, long.dtype)
-    return lax.add(long, concatenate([missing, short]))
+    return arithmetic.add(long, concatenate([missing, short]))
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -183,9 +188,9 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 def _poly(x: Array) -> Array:
     found = full((1,), 1, x.dtype)
     for k in range(x.shape[0]):
-        zero = full((1,), 0, x.dtype)
-        shifted = lax.mul(concatenate([zero, found]), reshape(slice_in_dim(x, k, k + 1), ()))
-        found = lax.sub(concatenate([found, zero]), shifted)
+        zero = full((1,), 0, x.dtype)  # outside of the product: 0 times an infinite root is nan
+        product = lax.mul(found, reshape(slice_in_dim(x, k, k + 1), ()))
+        found = lax.sub(concatenate([found, zero]), concatenate([zero, product]))
     return found
 
 

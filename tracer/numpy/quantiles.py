@@ -57,8 +57,8 @@ def quantile(
       method: which number that is, if there are several: one of NumPy's thirteen names.
       weights: what elements count, of the shape of a or of its axes that are reduced; for the method "inverted_cdf".
     Returns: [k.., axes that are left]; nan where an element is nan, or there are none, or a weight is negative.
-    Raises: ValueError for another method, an axis out of range, or weights with another method, of another shape or
-      known to be negative; TypeError for complex numbers.
+    Raises: ValueError for another method, q known to be outside, an axis out of range, or weights with another method,
+      of another shape or known to be negative; TypeError for complex numbers.
     """
     check_no_out("quantile", out)
     return _quantiles("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
@@ -147,6 +147,7 @@ def _quantiles(
         raise TypeError(f"{name}: complex numbers have no order: {x.aval}.")
     q = array(q) if isinstance(q, (list, tuple)) else by_protocol(q)
     check_operands(name, x, q)
+    _check_shares(name, q, whole)
     shares = cast(q, np.dtype(np.float32) if x.dtype.itemsize < 4 else x.dtype)  # positions want digits
     shares = shares if whole == 1 else true_divide(shares, whole)
     axes = reductions.checked_axes(name, x, axis)
@@ -157,6 +158,13 @@ def _quantiles(
         found = _weighted_quantile(x, shares, w, axes=axes, skip_nan=skip_nan)
     at = tuple(len(shares.shape) + d for d in axes)
     return expand_dims(found, at) if keepdims and at else found
+
+
+def _check_shares(name: str, q: Any, whole: int) -> None:
+    """Raises: ValueError if q is known, and not from 0 to `whole`."""
+    known = known_elements(q)
+    if known is not None and not np.all((known >= 0) & (known <= whole)):
+        raise ValueError(f"{name}: q must be from 0 to {whole}, not {known}.")
 
 
 def _checked_weights(name: str, x: Array, weights: ArrayLike, axis: Axis, method: str) -> Array:

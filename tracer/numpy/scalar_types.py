@@ -149,7 +149,7 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
 def isdtype(dtype: DTypeLike, kind: Any) -> builtins.bool:
     """Tell whether a dtype is of a kind: a dtype, "bool", "numeric", "integral", "real floating", ..., or a tuple."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    own = dtypes.canonical(dtype)
+    own = dtypes.of_elements(dtype)
     return any(dtypes.kind(own) in _KINDS[k] if isinstance(k, str) and k in _KINDS else own == k for k in kinds)
 
 
@@ -171,7 +171,7 @@ def result_type(*args: Any) -> np.dtype[Any]:
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that two dtypes have in common; Python's int, float and complex only raise the kind of the other."""
-    return dtypes.result_type(*(x if x in (int, float, complex) else dtypes.canonical(x) for x in (a, b)))[0]
+    return dtypes.result_type(*(x if x in (int, float, complex) else dtypes.of_elements(x) for x in (a, b)))[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:

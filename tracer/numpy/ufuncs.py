@@ -13,13 +13,13 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
-from tapeless.tracer.numpy import arithmetic, logic, reductions
+from tapeless.tracer.numpy import arithmetic, elementary, logic, reductions
 from tapeless.tracer.numpy.at import AtIndexer
 from tapeless.tracer.numpy.creation import asarray
 from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.joining import concatenate
 from tapeless.tracer.numpy.logic import choose_between
-from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, stretched
+from tapeless.tracer.numpy.promotion import array_operand, as_array, cast, check_no_out, inexact, stretched
 from tapeless.tracer.numpy.shaping import moveaxis
 from tapeless.tracer.primitives import bits, control_flow, reduction
 from tapeless.tracer.primitives import elementwise as lax
@@ -98,7 +98,7 @@ class ufunc(metaclass=_IsUfunc):
         check_no_out(f"{self.__name__}.reduce", out)
         x = _operand(f"{self.__name__}.reduce", a, dtype)
         own = _REDUCTIONS.get(self.function)
-        if own is not None:
+        if own is not None and not (own in _LOGARITHMS and dtypes.is_complex(x.dtype)):
             return own(x, axis=axis, keepdims=keepdims, initial=initial, where=where)
         axes = reductions.checked_axes(f"{self.__name__}.reduce", x, axis)
         start = self.identity if initial is None else initial
@@ -117,7 +117,7 @@ class ufunc(metaclass=_IsUfunc):
         if start is None:
             first, rows = reshape(slice_in_dim(rows[0], 0, 1), shape), [slice_in_dim(rows[0], 1, None)]
         else:
-            first = stretched(as_array(cast(start, rows[0].dtype)), shape)
+            first = stretched(as_array(cast(start, self._result_dtype(rows[0], rows[0]))), shape)
 
         def step(carry: Array, x: Array, counts: Array | None = None) -> tuple[Array]:
             found = self.function(carry, x)
@@ -135,7 +135,7 @@ class ufunc(metaclass=_IsUfunc):
         x = _operand(f"{self.__name__}.accumulate", a, dtype)
         axis = canonical_axis(axis, x.ndim)
         own = _ACCUMULATIONS.get(self.function)
-        if own is not None:
+        if own is not None and not (own in _LOGARITHMS and dtypes.is_complex(x.dtype)):
             return own(x, axis)
         rows = moveaxis(x, axis, 0)
         if not rows.shape[0]:
@@ -303,6 +303,36 @@ def _any_odd(x: Array, axis: Axis, keepdims: bool, where: ArrayLike | None) -> A
     return _XOR(mask, axis=axis, keepdims=keepdims, initial=None, where=where)
 
 
+def _log_sum(
+    name: str, combine: Callable[..., Array], exp: Callable[..., Array], log: Callable[..., Array]
+) -> Callable[..., Array]:
+    """Make the reduction of real numbers to the logarithm of the sum of their powers, without overflow."""
+
+    def log_sum(x: Array, axes: Sequence[int]) -> Array:
+        terms = reductions.wide(x)
+        top = lax.stop_gradient(reductions.max(terms, axes, keepdims=True, initial=-np.inf))
+        top = as_array(choose_between(lax.is_finite(top), top, 0))
+        total = reductions.sum(exp(arithmetic.subtract(terms, top)), axes)
+        return lax.convert_element_type(arithmetic.add(log(total), reshape(top, total.shape)), x.dtype)
+
+    def reduce(x: Array, axis: Axis, keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
+        y = inexact(f"{name}.reduce", x)
+        return reductions.reduced(f"{name}.reduce", y, axis, keepdims, log_sum, -np.inf, where, initial, combine)
+
+    return reduce
+
+
+def _cumulative_log_sum(name: str, scale: float) -> Callable[..., Array]:
+    """Make the running logarithm of the sum of powers of exp(`scale`)."""
+
+    def accumulate(x: Array, axis: int) -> Array:
+        y = inexact(f"{name}.accumulate", x)
+        found = reduction.cumlogsumexp(lax.mul(reductions.wide(y), scale), axis)
+        return lax.convert_element_type(lax.div(found, scale), y.dtype)
+
+    return accumulate
+
+
 _XOR = _by_primitive("bitwise_xor", reduction.reduce_xor, 0, logic.bitwise_xor)
 _REDUCTIONS: Mapping[Any, Callable[..., Array]] = {
     arithmetic.add: reductions.sum,
@@ -315,12 +345,19 @@ _REDUCTIONS: Mapping[Any, Callable[..., Array]] = {
     logic.logical_and: _of_truth(logic.logical_and, reductions.all),
     logic.logical_or: _of_truth(logic.logical_or, reductions.any),
     logic.logical_xor: _of_truth(logic.logical_xor, _any_odd),
+    elementary.logaddexp: _log_sum("logaddexp", elementary.logaddexp, elementary.exp, elementary.log),
+    elementary.logaddexp2: _log_sum("logaddexp2", elementary.logaddexp2, elementary.exp2, elementary.log2),
 }
 _ACCUMULATIONS: Mapping[Any, Callable[..., Array]] = {
     arithmetic.add: reductions.cumsum,
     arithmetic.multiply: reductions.cumprod,
     arithmetic.maximum: reduction.cummax,
     arithmetic.minimum: reduction.cummin,
+    elementary.logaddexp: _cumulative_log_sum("logaddexp", 1.0),
+    elementary.logaddexp2: _cumulative_log_sum("logaddexp2", math.log(2)),
+}
+_LOGARITHMS = {
+    table[f] for table in (_REDUCTIONS, _ACCUMULATIONS) for f in (elementary.logaddexp, elementary.logaddexp2)
 }
 _WRITES = {
     arithmetic.add: "add",

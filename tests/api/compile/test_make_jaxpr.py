@@ -111,6 +111,9 @@ def test_shape_dtype_struct():
     assert repr(spec) == "ShapeDtypeStruct(shape=(2, 3), dtype=float32)"
     assert spec == tl.ShapeDtypeStruct([2, 3], "float32") and hash(spec) == hash(tl.ShapeDtypeStruct((2, 3), "float32"))
     assert spec != tl.ShapeDtypeStruct((2, 3), "float32", weak_type=True) and spec != (2, 3)
+    assert tl.ShapeDtypeStruct.like(tnp.ones((2, 3))) == spec == tl.ShapeDtypeStruct.like(spec)
+    assert tl.ShapeDtypeStruct.like(2.0) == tl.ShapeDtypeStruct((), "float32", weak_type=True)
+    assert spec.update(shape=(), weak_type=True) == tl.ShapeDtypeStruct.like(2.0)
 
 
 def test_shardings_of_types():

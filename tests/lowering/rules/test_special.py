@@ -30,6 +30,20 @@ def test_incomplete_gamma(f: Any, reference: Any, dtype: Any):
     np.testing.assert_allclose(f(a, x), reference(a.astype(float), x.astype(float)), rtol=_INCOMPLETE[dtype])
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-13), (np.float32, 1e-5)])
+def test_upper_incomplete_gamma_of_small_orders(dtype: Any, rtol: float):
+    """Where both the order and the result are small, 1 - P would have no digits."""
+    rng = np.random.default_rng(0)
+    a, x = 10 ** rng.uniform(-12, 0.5, 2000), 10 ** rng.uniform(-12, 1.2, 2000)
+    a, x = (
+        np.append(a, [0.5, 0.49999, 1e-8, 0.3, 0.3]).astype(dtype),
+        np.append(x, [1, 1, 1, 1, 1 - 1e-6]).astype(dtype),
+    )
+    np.testing.assert_allclose(
+        special.igammac(a, x), scipy.special.gammaincc(a.astype(float), x.astype(float)), rtol=rtol
+    )
+
+
 def test_ends_of_the_domain_of_incomplete_gamma():
     a = np.array([1, 1, 0, 0, -1, 1, np.nan, 1])
     x = np.array([0, np.inf, 1, 0, 1, -1, 1, np.nan])

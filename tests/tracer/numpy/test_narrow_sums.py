@@ -22,3 +22,12 @@ def test_a_long_sum_is_rounded_once(total: Any, dtype: Any):
 def test_the_gradient_is_of_the_dtype():
     x = tnp.ones(5, tnp.float16)
     assert tl.grad(lambda x: tnp.sum(x * x))(x).dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logarithms_of_long_sums_are_rounded_once(name: str, dtype: Any):
+    x = np.random.default_rng(0).normal(size=500).astype(dtype)
+    ours, theirs = getattr(tnp, name), getattr(np, name)
+    expected = theirs.reduce(x.astype(np.float64)).astype(dtype)
+    assert float(ours.reduce(x)) == float(ours.accumulate(x)[-1]) == float(expected)

@@ -48,3 +48,14 @@ def test_leading_zeros():
         tl.jit(lambda p: tnp.polymul(p, p, trim_leading_zeros=True))(np.ones(2))
     with pytest.raises(TypeError, match="strip_zeros=False"):
         tl.jit(tnp.roots)(np.ones(2))
+
+
+def test_roots_that_are_infinite_or_nan():
+    for zeros in ([np.inf, 1.0], [1.0, np.nan], [np.nan]):
+        np.testing.assert_array_equal(tnp.poly(np.array(zeros)), np.poly(zeros))
+
+
+def test_sums_of_stacks_of_one_degree():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(2.0).reshape(2, 1)
+    np.testing.assert_array_equal(tnp.polyadd(x, y), np.polyadd(x, y))
+    np.testing.assert_array_equal(tnp.polysub(y, x), np.polysub(y, x))

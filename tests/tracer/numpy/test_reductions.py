@@ -234,6 +234,12 @@ def test_traced():
             ValueError,
             "max: there is no element to choose along axis None of float32[0,4]",
         ),
+        (lambda: tnp.quantile(tnp.ones(3), 1.5), ValueError, "quantile: q must be from 0 to 1, not 1.5."),
+        (
+            lambda: tnp.nanpercentile(tnp.ones(3), np.nan),
+            ValueError,
+            "nanpercentile: q must be from 0 to 100, not nan.",
+        ),
         (lambda: tnp.quantile(tnp.ones(3), 0.5, method="x"), ValueError, "quantile: method must be one of linear, "),
         (
             lambda: tnp.average(tnp.ones((3, 4)), weights=tnp.ones(5)),

@@ -18,7 +18,7 @@ UFUNCS = sorted(
     for name in tnp.__all__
     if isinstance(getattr(np, name, None), np.ufunc) and getattr(np, name).signature is None
 )
-ASSOCIATIVE = "add multiply maximum minimum logaddexp hypot fmax".split()
+ASSOCIATIVE = "add multiply maximum minimum logaddexp logaddexp2 hypot fmax".split()
 OF_INTEGERS = "bitwise_and bitwise_or bitwise_xor gcd lcm add multiply".split()
 
 
@@ -58,6 +58,8 @@ def reductions(lib):
             f.reduce(MASK, None),
             f.reduce(MASK, 1, where=~MASK),
         )
+    yield from (lib.logaddexp.reduce(N), lib.logaddexp2.reduce(N, 1), lib.logaddexp.reduce(N, initial=1))
+    yield from (lib.logaddexp.reduce(np.array([v, -np.inf])) for v in (1.0, np.inf, -np.inf))
     yield from (lib.subtract.reduce(X, 1), lib.true_divide.reduce(X, 0))
     yield lib.subtract.reduce(N, 0, dtype=np.float32)
     for name in (*ASSOCIATIVE, "subtract", "true_divide"):  # what does not count is not `initial` again
@@ -70,6 +72,7 @@ def accumulations(lib):
         f = getattr(lib, name)
         yield from (f.accumulate(X), f.accumulate(X, 1), f.accumulate(X[:1]), f.accumulate(X[:0], 0))
     yield from (
+        lib.logaddexp.accumulate(N),
         lib.logical_xor.accumulate(MASK, 1),
         lib.bitwise_or.accumulate(N),
         lib.add.accumulate(N, dtype=np.float32),
