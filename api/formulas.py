@@ -12,7 +12,7 @@ import numpy as np
 from tapeless.arguments.checks import check_callable
 from tapeless.compile.jit import jit
 from tapeless.constant_names import constant_names
-from tapeless.interpreters.let_form import (
+from tapeless.interpreters.formulas.let_form import (
     Computed,
     Definition,
     LetForm,
@@ -23,21 +23,21 @@ from tapeless.interpreters.let_form import (
     simplified,
     uses,
 )
-from tapeless.interpreters.numpy_source import computed_source, opaque_source
-from tapeless.interpreters.raise_terms import raised
+from tapeless.interpreters.formulas.numpy_source import computed_source, opaque_source
+from tapeless.interpreters.formulas.raise_terms import raised
 from tapeless.opaque import applied
 from tapeless.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Tracer
+from tapeless.tracer.formulas.matrix_products import matrix_text
+from tapeless.tracer.formulas.numpy_source import sum_source
+from tapeless.tracer.formulas.symmetries import Symmetry
+from tapeless.tracer.formulas.text import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
 from tapeless.tracer.indices.hints import note, note_assumptions
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.numpy import asarray
 from tapeless.tracer.primitives.opaque import derivative_name, opaque_p
 from tapeless.tracer.staging import trace_to_jaxpr
-from tapeless.tracer.terms.formulas import LATEX, TEXT, Notation, Operands, equation, formula, latex_name
-from tapeless.tracer.terms.matrix_products import matrix_text
-from tapeless.tracer.terms.numpy_source import sum_source
-from tapeless.tracer.terms.symmetries import Symmetry
 from tapeless.tracer.terms.term import Term
 from tapeless.tracer.types import ShapedArray, aval_of
 

@@ -7,9 +7,9 @@ from typing import Any, Final, TypeVar
 
 from tapeless.formulas import Formulas, Input
 from tapeless.interpreters import normal_forms
-from tapeless.interpreters.let_form import used_definitions
+from tapeless.interpreters.formulas.let_form import used_definitions
+from tapeless.interpreters.formulas.raise_terms import raised
 from tapeless.interpreters.normal_forms import NormalForm
-from tapeless.interpreters.raise_terms import raised
 from tapeless.tracer.jaxpr import ClosedJaxpr, Jaxpr
 from tapeless.tracer.printing import Names
 from tapeless.tracer.types import aval_of

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapeless.tracer import dtypes
+from tapeless.tracer.formulas.symmetries import Symmetry, transposed_access
 from tapeless.tracer.indices.ranges import Range
 from tapeless.tracer.indices.sizes import are_bound, names_of
-from tapeless.tracer.terms.symmetries import Symmetry, transposed_access
 from tapeless.tracer.types import ShapedArray
 
 KINDS = {"id": (False, 1), "conj": (True, 1), "neg": (False, -1)}

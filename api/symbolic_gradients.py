@@ -2,7 +2,7 @@
 
 Search terms: symbolic differentiation, Wirtinger derivative, variational derivative. A function is traced and
 differentiated as always; what its equations compute is composed to sums of products of the named arguments
-(interpreters/raise_terms.py). Source: Li & Damle 2024.
+(interpreters/formulas/raise_terms.py). Source: Li & Damle 2024.
 """
 
 import re
@@ -21,8 +21,8 @@ from tapeless.constant_names import constant_names
 from tapeless.differentiate.autodiff import jvp, vjp
 from tapeless.differentiate.conventions import check_convention
 from tapeless.formulas import Formulas, Input, ValueName, staying_axes
-from tapeless.interpreters.let_form import conjugated
-from tapeless.interpreters.raise_terms import raised, with_squared_moduli
+from tapeless.interpreters.formulas.let_form import conjugated
+from tapeless.interpreters.formulas.raise_terms import raised, with_squared_moduli
 from tapeless.spaces import Space
 from tapeless.symbolic_sizes import for_all_sizes
 from tapeless.tracer import dtypes, pytree

@@ -21,8 +21,8 @@ from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.simplify import simplified
 from tapeless.spaces import Space
 from tapeless.tracer import pytree
+from tapeless.tracer.indices.polynomials import Point, Polynomial, interpolated
 from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
-from tapeless.tracer.terms.polynomials import Point, Polynomial, interpolated
 from tapeless.tracer.types import aval_of
 
 DEGREE = 4  # the highest that is tried

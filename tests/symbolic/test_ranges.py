@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
-from tapeless.interpreters.let_form import LetForm, evaluated
+from tapeless.interpreters.formulas.let_form import LetForm, evaluated
+from tapeless.tracer.formulas.periodic import unwrapped, wrapped
+from tapeless.tracer.formulas.symmetries import Symmetry, merged_by_symmetry
 from tapeless.tracer.terms.affine import Affine
-from tapeless.tracer.terms.periodic import unwrapped, wrapped
 from tapeless.tracer.terms.solve import explicit, staying
-from tapeless.tracer.terms.symmetries import Symmetry, merged_by_symmetry
 from tapeless.tracer.terms.term import IsZero, Read, Use, term
 from tapeless.tracer.types import ShapedArray
 from tests.symbolic.checks import gradient, random, run_source

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import index as ix
+from tapeless.tracer.formulas.symmetries import Symmetry, merged_by_symmetry, needed
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.symmetries import Symmetry, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Use, term
 from tests.symbolic.checks import check, random
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.let_form import Computed
+from tapeless.interpreters.formulas.let_form import Computed
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.formulas.numpy_source import number_source
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives import bits, reduction
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.opaque import opaque_p, source_name
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.rules import Table
-from tapeless.tracer.terms.numpy_source import number_source
 
 functions: Table[Any] = Table(
     "NumPy source",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
+from tapeless.tracer.formulas.periodic import Periods, wrapped
+from tapeless.tracer.formulas.text import IndexNames, Operands, is_negative
 from tapeless.tracer.terms.affine import Affine, Symbol
-from tapeless.tracer.terms.formulas import IndexNames, Operands, is_negative
-from tapeless.tracer.terms.periodic import Periods, wrapped
 from tapeless.tracer.terms.printing import named_affine, signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Read, Sum, Term, Use

@@ -12,14 +12,14 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.formulas.periodic import Periods, unwrapped, wrapped
+from tapeless.tracer.formulas.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.jaxpr import Literal
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.primitives.elementwise import convert_element_type, real
 from tapeless.tracer.primitives.shape import full
 from tapeless.tracer.terms.affine import variables
-from tapeless.tracer.terms.periodic import Periods, unwrapped, wrapped
 from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, explicit, merged, solved
-from tapeless.tracer.terms.symmetries import NO_PERIODS, Symmetries, merged_by_symmetry, needed
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, looked_up, term
 from tapeless.tracer.types import ShapedArray, aval_of
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from tapeless.tracer.formulas.text import Operands, is_negative
 from tapeless.tracer.terms.affine import Variable
-from tapeless.tracer.terms.formulas import Operands, is_negative
 from tapeless.tracer.terms.printing import signed_sum
 from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Read, Sum, Term, Use

@@ -11,8 +11,8 @@ out: symmetries of results of sums, and of several arrays together.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from tapeless.tracer.formulas.periodic import Periods, reduced, reflections, shifts
 from tapeless.tracer.terms.affine import Access
-from tapeless.tracer.terms.periodic import Periods, reduced, reflections, shifts
 from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Read, Sum, Term, Use, key_of, term
 

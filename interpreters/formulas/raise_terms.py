@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapeless.interpreters.index_rows import Combination, elements
-from tapeless.interpreters.let_form import (
+from tapeless.interpreters.formulas.let_form import (
     Computed,
     Definition,
     LetForm,
@@ -22,7 +21,8 @@ from tapeless.interpreters.let_form import (
     with_written_results,
     without_conjugates,
 )
-from tapeless.interpreters.numpy_source import value_of_numbers
+from tapeless.interpreters.formulas.numpy_source import value_of_numbers
+from tapeless.interpreters.index_rows import Combination, elements
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.fusion.affine_indexing import without_lookups
 from tapeless.interpreters.simplifications.fusion.affine_values import Values
