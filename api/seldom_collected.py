@@ -11,5 +11,12 @@ gc.set_threshold(1_000_000, *_before[1:])
 
 
 def as_before() -> None:
-    """Let garbage be collected as often as before the import."""
+    """Let garbage be collected as often as before the import, what the import made being old already.
+
+    Freezing and unfreezing moves all objects to the oldest generation without a walk through them. Objects that
+    somebody else has frozen would be unfrozen, too: if there are any, the next collection walks through the modules.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
     gc.set_threshold(*_before)

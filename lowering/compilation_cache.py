@@ -14,7 +14,6 @@ and the oldest go when the directory exceeds its limit. Every program is written
 """
 
 import functools
-import hashlib
 import os
 import platform
 import re
@@ -33,13 +32,14 @@ from tapeless.tracer.config import config
 from tapeless.tracer.late_imports import LateModule
 
 if TYPE_CHECKING:
+    import hashlib
     import random
     import tempfile
 else:
-    random, tempfile = LateModule("random"), LateModule("tempfile")
+    hashlib, random, tempfile = LateModule("hashlib"), LateModule("random"), LateModule("tempfile")
 
 _MAGIC = b"tapeless program 1\n"
-_HEADER = len(_MAGIC) + hashlib.sha256().digest_size
+_HEADER = len(_MAGIC) + 32  # bytes of a digest of SHA-256
 _SUFFIX, _PARTIAL = ".program", ".partial"
 _LIMIT = 2**30
 _WRITES_PER_SWEEP = 128
