@@ -27,7 +27,7 @@ _REMEMBERED = 512  # policies: equal ones are one object, so that programs trace
 
 
 def dots_saveable(primitive: Any, *operands: Any, **params: Any) -> bool:
-    """Save the results of matrix products and convolutions, which are dear to compute again."""
+    """Save the results of matrix products and convolutions, which are expensive to compute again."""
     return primitive in (dot_general_p, conv_general_dilated_p)
 
 
@@ -44,13 +44,13 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 @functools.lru_cache(_REMEMBERED)
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Save the values that have a name, unless it is one of these."""
+    """Save the values that have a name other than these."""
     return _named(lambda name: name not in names_not_to_save, "save_any_names_but_these", names_not_to_save)
 
 
 @functools.lru_cache(_REMEMBERED)
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Save all that is needed, except the values that have one of these names."""
+    """Save all residuals except the values that have one of these names."""
 
     def policy(primitive: Any, *operands: Any, **params: Any) -> Any:
         return EXCLUDED if primitive is name_p and params["name"] in names_not_to_save else True
@@ -60,7 +60,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
 
 @functools.lru_cache(_REMEMBERED)
 def save_from_both_policies(policy_1: Callable[..., Any], policy_2: Callable[..., Any]) -> Policy:
-    """Save what either policy saves: where it is, if one of them does; else where the first one moves it.
+    """Save the values that either policy saves; a value that one saves and the other offloads stays on the device.
 
     Raises: TypeError if one is a budget, which cannot be asked of one operation.
     """
@@ -95,7 +95,7 @@ def save_if(predicate: Callable[..., Any]) -> Policy:
 
 
 def budget(nbytes: int) -> ProgramPolicy:
-    """Save at most `nbytes`, arguments not counted, and of all that fits the values that spare the most work.
+    """Save at most `nbytes`, without arguments: the values that save the most work.
 
     It sees the whole program of each checkpoint: under `vmap` outside of a checkpoint that of all examples together,
     inside of a loop that of one step. The choice is greedy, by operations spared for a byte, and the same every time.

@@ -137,7 +137,7 @@ def of_tree(path: Path, tree: Any) -> GradientProgram:
 
 
 def gradient_program(fun: Any, *args: Any) -> GradientProgram:
-    """The gradient of a function as a program, differentiated once; it is evaluated without the function.
+    """Derive the gradient of a function as a program, which can be evaluated and saved without the function.
 
     Args:
       args: arguments of `fun`, or their types (`tl.ShapeDtypeStruct`); it is differentiated in all that are inexact.

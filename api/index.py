@@ -221,7 +221,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def cond(condition: Any, on_true: Any, on_false: Any) -> Any:
-    """Choose between the results of two functions without arguments, or two values: both are computed.
+    """Choose between the results of two functions without arguments, or between two values; both are computed.
 
     Raises: as `where`.
     """
@@ -336,7 +336,7 @@ def _added(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:
 
 
 def sparse(coords: Sequence[Any], values: Any, shape: Sequence[int]) -> SparseArray:
-    """Make an array that is 0 but for entries, which bodies read as any array: work is in proportion to the entries.
+    """Make an array that is 0 except at given entries; bodies read it like any array, and work only for the entries.
 
     Args:
       coords: [entries] integers for each axis.
@@ -352,7 +352,7 @@ def sparse(coords: Sequence[Any], values: Any, shape: Sequence[int]) -> SparseAr
 
 
 def relation(coords: Sequence[Any], shape: Sequence[int]) -> Relation:
-    """Make a boolean array that is true at known coordinates: a product with it takes work for these entries only.
+    """Make a boolean array that is true at known coordinates; products with it do work only for these entries.
 
     Args:
       coords: [entries] integers for each axis; what is repeated counts once.

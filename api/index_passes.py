@@ -19,7 +19,7 @@ FORMS = ("text", "latex", "einsum", "numpy")
 
 
 class ProgramPass:
-    """A pass: a function from program to program, which means the same and costs no more, in a normal form.
+    """A pass: a function from programs to equivalent programs in a normal form, which cost no more.
 
     `is_normal(program)` tells whether a program has that form already.
     """
@@ -58,7 +58,7 @@ def _jaxpr(who: str, program: Any) -> Jaxpr:
 let_lift: Final = ProgramPass(
     "let_lift",
     normal_forms.let_lift,
-    """Lift lets outward: what a called function binds is bound by the program that calls it.
+    """Lift lets outward: bindings in a called function move to the program that calls it.
 
     Normal form: no equation calls a function. Bodies of `build` and of sums have no lets left: tracing writes an
     equation of theirs in bulk, before the body is over, which is `let X = gen i. a`.
@@ -67,7 +67,7 @@ let_lift: Final = ProgramPass(
 pair_eliminate: Final = ProgramPass(
     "pair_eliminate",
     normal_forms.pair_eliminate,
-    """Write arrays of structs as structs of arrays.
+    """Rewrite arrays of structs as structs of arrays.
 
     Normal form: all variables are arrays. There is nothing to do: tracing flattens the pytree of a body's result, and
     makes an array of each leaf.
@@ -85,7 +85,7 @@ gen_push_out: Final = ProgramPass(
 raise_terms: Final = ProgramPass(
     "raise_terms",
     normal_forms.raise_terms,
-    """Write contractions, sums, slices, products and their like as sums of terms, `ein`; masks as brackets.
+    """Rewrite contractions, sums, slices, products and similar operations as sums of terms, `ein`; masks as brackets.
 
     Normal form: only what has no terms, or may be summed in no other order, is no `ein`.
     """,
@@ -111,7 +111,7 @@ solve: Final = ProgramPass(
 merge: Final = ProgramPass(
     "merge",
     normal_forms.merge,
-    """Add terms that are alike but for their coefficients, and those of all cases of a choice.
+    """Merge terms that differ only in their coefficients, and the terms of all cases of a choice.
 
     Normal form: no two terms of an `ein` are alike. What tracing writes has this form.
     """,
@@ -127,7 +127,7 @@ fuse: Final = ProgramPass(
 lower_terms: Final = ProgramPass(
     "lower_terms",
     normal_forms.lower_terms,
-    """Write every `ein` as other operations: views, contractions, convolutions, masks, places.
+    """Rewrite every `ein` as other operations: views, contractions, convolutions, masks, gathers.
 
     Normal form: no `ein`. Of the operations counted those on zeros that a view pads with may be more than before.
     """,
@@ -135,7 +135,7 @@ lower_terms: Final = ProgramPass(
 
 
 def show(program: ClosedJaxpr | Jaxpr, form: str = "text") -> str:
-    """Write the results of a program as formulas over its inputs, which are called as it prints them.
+    """Format the results of a program as formulas of its inputs.
 
     Args:
       form: "text", "latex", calls of "einsum", or the source of functions for "numpy".

@@ -34,7 +34,7 @@ _ELSEWHERE = {
 
 @contextmanager
 def as_jax() -> Generator[ModuleType]:
-    """Make `import jax` mean Tapeless within a with block, which is given the module that stands for jax.
+    """Make `import jax` import Tapeless within a with block, which is given the module that replaces jax.
 
     NumPy's arrays of 64 bits are taken as of 32, unless `jax_enable_x64` is set, as in JAX. Libraries are imported anew
     inside, also if they were imported with the real JAX before; outside, the other way

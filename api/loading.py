@@ -17,7 +17,7 @@ GRADIENT_PROGRAM = "gradient program"
 
 
 def load(path: str | os.PathLike[str], like: Any = None, *, mmap: bool = False) -> Any:
-    """Read a tree of arrays from a file that `save` wrote; no code runs that the file names.
+    """Read a tree of arrays from a file that `save` wrote, without running any code from the file.
 
     A file that a `gradient_program` was saved to becomes one again: its programs are checked as they are read.
 

@@ -19,7 +19,7 @@ from tapeless.tracer.types import aval_of
 
 
 class Opaque:
-    """A function of real arrays that is not known: only formulas are derived of it.
+    """An unknown function of real arrays, for deriving formulas that contain it.
 
     Its derivatives are such functions again, `relu'` of a number, `∇R` of an array, `∂₁L` of several arguments. It is
     applied to every example where arguments have more axes, in front, than the function takes. Second derivatives are

@@ -23,7 +23,7 @@ _MOST_ELEMENTS = 10_000  # of a constant that is written in full
 def parse_jaxpr(
     text: str, consts: Sequence[Any] | None = None, *, objects: Mapping[str, Any] | None = None
 ) -> ClosedJaxpr:
-    """Read a program from its text: what `str` of a program gives, or what is written by hand.
+    """Read a program from its text, as `str` prints it or as written by hand.
 
     The program is checked by the typing rules of its operations. Types of results may be left out; a variable is linear
     if its name has a dot; the operations of the strict form (`dup`, `drop`, `lzero`, `lit`) may be used.

@@ -17,7 +17,7 @@ Declared = str | Sequence[tuple[Sequence[int], str]]
 
 
 class Space:
-    """An array without elements: what a formula is derived for, before there are data.
+    """A named array type, for which formulas are derived without data.
 
     Args:
       name: as formulas call it.

@@ -86,7 +86,7 @@ def pullback(
     value: bool = False,
     lets: bool = False,
 ) -> Callable[..., Formulas]:
-    """Make a function of arguments and a cotangent that derives, as a formula, what `fun` pulls the cotangent back to.
+    """Make a function of arguments and a cotangent that derives the pullback through `fun` as a formula.
 
     Args:
       fun: arrays, or trees of them -> an array, or a tree.

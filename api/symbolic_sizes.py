@@ -32,7 +32,7 @@ ORDERS = 24  # of sizes that are tried: differences of sizes are to be positive
 
 
 class IndexCost(NamedTuple):
-    """Operations that a program counts, as a polynomial in its sizes.
+    """The number of operations of a program, as a polynomial in its sizes.
 
     formula: its text, such as `n*(2*m - 1)`.
     """
@@ -54,7 +54,7 @@ class IndexCost(NamedTuple):
 
 
 def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_written: bool = False) -> IndexCost:
-    """Count the operations of a function's bulk program for all sizes that are symbols; zeros cost nothing.
+    """Count the operations of a function's bulk program for all symbolic sizes; operations on zeros are free.
 
     Args:
       args: arguments of `fun`: arrays, their types (`tl.ShapeDtypeStruct`), or `Space`s, whose shapes may have sizes.
@@ -181,7 +181,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?![\d.])")
 
 
 class SizedFormulas:
-    """Formulas for all sizes: derived from `Space`s whose shapes have sizes that are symbols.
+    """Formulas that hold for all sizes, derived from `Space`s with symbolic sizes.
 
     They print with the sizes of their sums, `Σ[j<m]`, are simplified as others, and are formulas for numbers by
     `.at(n=3)`; called with arrays they take the sizes from their shapes.

@@ -66,12 +66,12 @@ class Offload(NamedTuple):
 
 
 def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """The policy of ordinary reverse mode: residuals are saved; only moves, choices and masks are computed again."""
+    """Save all residuals, as ordinary reverse mode does; only moves, choices and masks are computed again."""
     return True
 
 
 def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Keep the inputs, and what callbacks gave; every other residual is computed again."""
+    """Save only the inputs and results of callbacks; every other residual is computed again."""
     return False
 
 

@@ -361,7 +361,7 @@ _DLPACK_OF_PLATFORM = {"cpu": _DLPACK_CPU, "gpu": _DLPACK_CUDA}
 
 
 def from_dlpack(x: Any, *, device: Device | None = None, copy: bool | None = None) -> DeviceArray:
-    """An array of another library, as ours.
+    """Convert an array of another library, sharing its memory where possible.
 
     It shares the memory where it can, and then what the other library writes to it shows here: arrays are immutable
     only as far as we write to them. `copy=True` never shares.

@@ -29,7 +29,7 @@ from tapeless.tracer.config import Field, add_field, config
 
 
 class Device:
-    """A device. There is one object for each, so `is` and `==` compare them.
+    """A device. Each device is one object, so `is` and `==` compare devices.
 
     `handle`, `list` and `sharding` are jaxlib's device, its list of this device alone, and the placement of a whole
     array on it.
@@ -104,7 +104,7 @@ class SingleDeviceSharding(Sharding):
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices of a platform ("cpu", "gpu", "cuda", "tpu"), or of the default one.
+    """List the devices of a platform ("cpu", "gpu", "cuda", "tpu"), or of the default one.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
@@ -112,7 +112,7 @@ def devices(backend: str | None = None) -> list[Device]:
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
-    """The devices of a platform, or of the default one, that belong to a process, this one if none is named.
+    """List the devices of a platform, or of the default one, that belong to a process, by default this one.
 
     Raises: RuntimeError if the platform is not there, with the reason; ValueError if no device belongs to the process.
     """
@@ -141,7 +141,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """Count the processes that the devices of a platform, or of the default one, belong to.
+    """Count the processes of a platform, or of the default one.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
@@ -149,7 +149,7 @@ def process_count(backend: str | None = None) -> int:
 
 
 def process_index(backend: str | None = None) -> int:
-    """Number of this process among those of a platform, or of the default one, from 0.
+    """Return the number of this process among the processes of a platform, or of the default one, from 0.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
@@ -157,7 +157,7 @@ def process_index(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """List the numbers of the processes that the devices of a platform, or of the default one, belong to.
+    """List the numbers of the processes of a platform, or of the default one.
 
     Raises: RuntimeError if the platform is not there, with the reason.
     """
@@ -165,7 +165,7 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 def default_backend() -> str:
-    """Name of the platform used when nobody says: "cpu", "gpu" or "tpu"."""
+    """Name the platform that is used by default: "cpu", "gpu" or "tpu"."""
     return _default_platform()[0].platform
 
 
@@ -199,7 +199,7 @@ def of_placement(who: str, placement: Any) -> Device | None:
 
 
 def config_cpu_devices(n: int) -> None:
-    """Let the CPU count as `n` devices, for programs over several to be tried. To be called before it is used.
+    """Make the CPU count as `n` devices, to try programs for several. Call it before the CPU is used.
 
     Raises: RuntimeError if it is in use already with another number.
     """

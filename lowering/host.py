@@ -71,7 +71,7 @@ def await_later(device: Any, token: Any) -> None:
 
 
 def effects_barrier() -> None:
-    """Wait until the effects of all programs dispatched so far have happened: what they print is printed.
+    """Wait until the effects of all dispatched programs have happened, such as printing.
 
     Raises: what a callback raised, if nobody was told yet.
     """

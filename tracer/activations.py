@@ -24,7 +24,7 @@ tanh: Final = tnp.tanh
 
 
 def relu(x: ArrayLike) -> Array:
-    """x where it is positive, else 0, elementwise; the derivative at 0 is 0."""
+    """Compute x if positive, else 0, elementwise; the derivative at 0 is 0."""
     return _relu(array_operand("relu", x))
 
 
@@ -34,22 +34,22 @@ def _relu(x: Any) -> Array:
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)), elementwise."""
+    """Compute 1 / (1 + exp(-x)), elementwise."""
     return apply_inexact("sigmoid", logistic_p, x)
 
 
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x)), elementwise."""
+    """Compute log(1 + exp(x)), elementwise."""
     return tnp.logaddexp(x, 0)
 
 
 def log_sigmoid(x: ArrayLike) -> Array:
-    """The logarithm of the sigmoid, elementwise, without cancellation."""
+    """Compute the logarithm of the sigmoid, elementwise, without cancellation."""
     return -softplus(-array_operand("log_sigmoid", x))
 
 
 def silu(x: ArrayLike) -> Array:
-    """x times its sigmoid, elementwise."""
+    """Multiply x by its sigmoid, elementwise."""
     return _silu(array_operand("silu", x))
 
 
@@ -62,7 +62,7 @@ swish = silu
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the probability that a standard normal number is below it, elementwise; `approximate` by tanh."""
+    """Multiply x by the normal distribution function at x, elementwise; `approximate` by tanh."""
     return _gelu(inexact("gelu", array_operand("gelu", x)), approximate=bool(approximate))
 
 
@@ -74,12 +74,12 @@ def _gelu(x: Any, *, approximate: bool) -> Array:
 
 
 def identity(x: ArrayLike) -> Array:
-    """x as an array."""
+    """Return x, as an array."""
     return array_operand("identity", x)
 
 
 def relu6(x: ArrayLike) -> Array:
-    """x cut off below 0 and above 6, elementwise; the derivative at 0 and 6 is 0."""
+    """Limit x to the range from 0 to 6, elementwise; the derivative at 0 and 6 is 0."""
     return _relu6(array_operand("relu6", x))
 
 
@@ -89,19 +89,19 @@ def _relu6(x: Any) -> Array:
 
 
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x where it is positive, else alpha (exp(x) - 1), elementwise."""
+    """Compute x if positive, else alpha (exp(x) - 1), elementwise."""
     x = array_operand("elu", x)
     return tnp.where(x > 0, x, alpha * tnp.expm1(tnp.where(x > 0, 0.0, x)))
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x where it is positive, else alpha (exp(x/alpha) - 1), elementwise, whose derivative has no jump."""
+    """Compute x if positive, else alpha (exp(x/alpha) - 1), elementwise, with a continuous derivative."""
     x = array_operand("celu", x)
     return tnp.maximum(x, 0.0) + alpha * tnp.expm1(tnp.minimum(x, 0.0) / alpha)
 
 
 def selu(x: ArrayLike) -> Array:
-    """`elu` scaled, elementwise, to keep mean 0 and variance 1 from layer to layer.
+    """Compute a scaled `elu`, elementwise, which keeps mean 0 and variance 1 from layer to layer.
 
     Source: Klambauer et al. 2017, "Self-normalizing neural networks".
     """
@@ -109,24 +109,24 @@ def selu(x: ArrayLike) -> Array:
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """x where it is not negative, else `negative_slope` times x, elementwise."""
+    """Compute x if not negative, else `negative_slope` times x, elementwise."""
     x = array_operand("leaky_relu", x)
     return tnp.where(x >= 0, x, negative_slope * x)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
-    """x cut off below -1 and above 1, elementwise."""
+    """Limit x to the range from -1 to 1, elementwise."""
     x = array_operand("hard_tanh", x)
     return tnp.where(x > 1, 1, tnp.where(x < -1, -1, x))
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6, elementwise: straight lines in the place of the sigmoid."""
+    """Compute relu6(x + 3) / 6, elementwise: a piecewise linear sigmoid."""
     return relu6(array_operand("hard_sigmoid", x) + 3.0) / 6.0
 
 
 def hard_silu(x: ArrayLike) -> Array:
-    """x times its `hard_sigmoid`, elementwise."""
+    """Multiply x by its `hard_sigmoid`, elementwise."""
     x = array_operand("hard_silu", x)
     return x * hard_sigmoid(x)
 
@@ -135,25 +135,25 @@ hard_swish = hard_silu
 
 
 def mish(x: ArrayLike) -> Array:
-    """x tanh(softplus(x)), elementwise."""
+    """Compute x tanh(softplus(x)), elementwise."""
     x = array_operand("mish", x)
     return x * tnp.tanh(softplus(x))
 
 
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (|x| + 1), elementwise."""
+    """Compute x / (|x| + 1), elementwise."""
     x = array_operand("soft_sign", x)
     return x / (tnp.abs(x) + 1)
 
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x² + b)) / 2, elementwise."""
+    """Compute (x + sqrt(x² + b)) / 2, elementwise."""
     x = array_operand("squareplus", x)
     return (x + tnp.sqrt(tnp.square(x) + b)) / 2
 
 
 def log1mexp(x: ArrayLike) -> Array:
-    """log(1 - exp(-x)), elementwise, without cancellation; nan for a negative x.
+    """Compute log(1 - exp(-x)), elementwise, without cancellation; nan for a negative x.
 
     Source: Mächler 2012, "Accurately computing log(1 - exp(-|a|))".
     """
@@ -166,12 +166,12 @@ def _log1mexp(x: Any) -> Array:
 
 
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """0 up to -1, 1 from 1 on, (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
+    """Compute 0 up to -1, 1 from 1 on, (x + 1)/2 between, elementwise: the derivative of `sparse_plus`."""
     return 0.5 * tnp.clip(array_operand("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 up to -1, x from 1 on, (x + 1)²/4 between, elementwise: what softplus is to softmax, for sparsemax."""
+    """Compute 0 up to -1, x from 1 on, (x + 1)²/4 between, elementwise: what softplus is to softmax, for sparsemax."""
     return _sparse_plus(inexact("sparse_plus", array_operand("sparse_plus", x)))
 
 
@@ -191,7 +191,7 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Any:
-    """The logarithm of the sum of b exp(a) along axes, with no overflow on the way.
+    """Compute the logarithm of the sum of b exp(a) along axes, without overflow.
 
     Args:
       b: factors that broadcast with a; 1 if None.
@@ -214,21 +214,21 @@ def logsumexp(
 
 
 def logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
-    """The logarithm of the mean of exp(x) along axes, of the elements where `where` is true."""
+    """Compute the logarithm of the mean of exp(x) along axes, of the elements where `where` is true."""
     x = inexact("logmeanexp", array_operand("logmeanexp", x))
     counted = tnp.ones_like(x) if where is None else tnp.where(where, tnp.ones_like(x), 0)
     return logsumexp(x, axis, where=where, keepdims=keepdims) - tnp.log(tnp.sum(counted, axis, keepdims=keepdims))
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """exp(x) over its sum along axes; 0 where `where` is false, and no part of the sum."""
+    """Compute exp(x) divided by its sum along axes; 0 where `where` is false, which the sum omits."""
     terms = tnp.exp(_lowered("softmax", x, axis, where))
     terms = terms if where is None else tnp.where(where, terms, 0)
     return terms / tnp.sum(terms, axis, keepdims=True)
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of `softmax`; -inf where `where` is false."""
+    """Compute the logarithm of `softmax`; -inf where `where` is false."""
     lowered = _lowered("log_softmax", x, axis, where)
     terms = tnp.exp(lowered)
     terms = terms if where is None else tnp.where(where, terms, 0)
@@ -244,7 +244,7 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Ar
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of x along an axis times the sigmoid of the second.
+    """Multiply the first half of x along an axis by the sigmoid of the second.
 
     Raises: ValueError if the axis is not there or has an odd size.
     """
@@ -266,7 +266,7 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """(x - mean) / sqrt(variance + epsilon) along axes.
+    """Compute (x - mean) / sqrt(variance + epsilon) along axes.
 
     Args:
       mean, variance: arrays that broadcast with x; those of x along the axes if None.
@@ -290,7 +290,7 @@ def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Arra
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
-    """Vectors of `num_classes` zeros, along the new axis `axis`, with a one at position x; zeros alone if x is outside.
+    """Make vectors of `num_classes` zeros along a new axis, with a one at position x, unless x is out of range.
 
     The dtype is the default float if None.
     """

@@ -37,7 +37,7 @@ else:
 
 
 class Array:
-    """An array of ours. Subclasses provide `aval`; operators and methods are those of `numpy.ndarray`."""
+    """A multidimensional array with the operators and methods of `numpy.ndarray`. Subclasses provide `aval`."""
 
     __slots__ = ()
     __array_priority__ = 1000  # so that `np.ones(3) * x` asks us first

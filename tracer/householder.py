@@ -20,7 +20,7 @@ from tapeless.tracer.widths import mismatch
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """Multiply Householder's reflections: the first n columns of H_1 H_2 .. H_k.
+    """Multiply Householder reflections: the first n columns of H_1 H_2 .. H_k.
 
     Args:
       a: [.., m, n], m not less than n: the vector of H_i below the diagonal in column i, its element on the diagonal
@@ -39,7 +39,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
 
 
 def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
-    """Multiply a matrix by Householder's reflections Q = H_1 H_2 .. H_k, or by their adjoint.
+    """Multiply a matrix by Householder reflections Q = H_1 H_2 .. H_k, or by their adjoint.
 
     Args:
       a: [.., m, n], the reflections' vectors, as for `householder_product`; n may be more than m.

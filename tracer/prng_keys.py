@@ -28,7 +28,7 @@ from tapeless.tracer.types import aval_of, by_protocol, holds_keys, is_arraylike
 
 
 def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
-    """A key from a seed: an array without axes, of dtype `key<fry>`, or that of another generator.
+    """Make a key from a seed: an array without axes, of dtype `key<fry>`, or the dtype of another generator.
 
     Args:
       seed: an integer. Python's counts modulo 2**32, or 2**64 where the default width is 64 bits, as in JAX; one with
@@ -42,19 +42,19 @@ def key(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: str | None = None) -> Array:
-    """Like `key`, as the bare words: uint32[n], the older form of a key; a key with `config.enable_custom_prng`."""
+    """Make a key as words, uint32[n], the older form of a key; a `key` with `config.enable_custom_prng`."""
     impl = _known_impl("PRNGKey", impl)
     words = _seeded("PRNGKey", seed, impl)
     return random_wrap(words, impl) if config.enable_custom_prng else words
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys, uint32[..., n], in the same memory. Raises: TypeError if there are no keys."""
+    """Return the words of keys, uint32[..., n], in the same memory. Raises: TypeError if there are no keys."""
     return _words("key_data", keys)
 
 
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: Any = None) -> Array:
-    """Keys from their words, uint32[..., n].
+    """Make keys from their words, uint32[..., n].
 
     Args:
       impl: name of the generator that they are for; `config.default_prng_impl` if None.
@@ -71,23 +71,23 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | None = None, dtype: 
 
 
 def key_impl(keys: ArrayLike) -> str:
-    """The name of the generator that keys are for. Raises: TypeError if there are no keys."""
+    """Return the name of the generator of keys. Raises: TypeError if there are no keys."""
     return _typed("key_impl", keys).dtype.impl
 
 
 def key_dtype(impl: str | None = None) -> Any:
-    """The dtype of keys for a generator. Raises: ValueError if there is no such generator."""
+    """Return the dtype of keys for a generator. Raises: ValueError if there is no such generator."""
     return KEYS[_known_impl("key_dtype", impl)]
 
 
 def clone(key: Array) -> Array:
-    """The same keys: says that a second use of them is meant. Raises: TypeError if these are none."""
+    """Return the same keys, for an intended second use of them. Raises: TypeError if there are no keys."""
     words = _words("clone", key)
     return random_wrap(words, key_impl(key)) if _holds_keys(key) else key
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
-    """New keys from one.
+    """Split a key into new keys.
 
     Args:
       key: one key, as `key` or as `PRNGKey` makes it.
@@ -99,7 +99,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
 
 
 def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
-    """A new key from a key and an integer: `fold_in(key, step)` in a loop saves carrying keys along.
+    """Make a new key from a key and an integer: `fold_in(key, step)` in a loop needs no key in the carry.
 
     Args:
       key: one key.

@@ -45,7 +45,7 @@ from tapeless.tracer.types import aval_of
 
 
 def bits(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Random bits, as unsigned integers of `dtype`; of the default width if None.
+    """Draw random bits, as unsigned integers of `dtype`; of the default width if None.
 
     Raises: TypeError if `key` is not one key or `dtype` not unsigned.
     """
@@ -61,7 +61,7 @@ def _bits(key: Any, *, shape: Shape, dtype: Any) -> Array:
 def uniform(
     key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0
 ) -> Array:
-    """Numbers from `minval` up to, without, `maxval`.
+    """Draw numbers uniformly from `minval` up to, but not including, `maxval`.
 
     Args:
       key: one key.
@@ -95,7 +95,7 @@ def _unit(key: Any, shape: Shape, dtype: Any) -> Array:
 
 
 def randint(key: KeyLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Integers from `minval` up to, without, `maxval`; `minval` where there are none between.
+    """Draw integers from `minval` up to, but not including, `maxval`; `minval` if the range is empty.
 
     Args:
       key: one key.
@@ -145,7 +145,7 @@ def _predecessor(x: Any) -> Array:
 def bernoulli(
     key: KeyLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low", *, out_sharding: None = None
 ) -> Array:
-    """True with probability p.
+    """Draw booleans that are true with probability p.
 
     Args:
       key: one key.
@@ -172,7 +172,7 @@ def _bernoulli(key: Any, p: Any, *, shape: Shape, dtype: Any, mode: str) -> Arra
 
 
 def rademacher(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """-1 or 1, equally likely; a default integer if `dtype` is None. Raises: TypeError if `key` is not one key."""
+    """Draw -1 or 1, equally likely; default integers if `dtype` is None. Raises: TypeError if `key` is not one key."""
     key, sizes, by = request("rademacher", key, shape, None, "f")
     dtype = dtypes.canonical(int if dtype is None else dtype)
     return _rademacher(key, shape=sizes, by=by, dtype=dtype)
@@ -184,7 +184,7 @@ def _rademacher(key: Any, *, shape: Shape, by: Any, dtype: Any) -> Array:
 
 
 def permutation(key: KeyLike, x: int | ArrayLike, axis: int = 0, independent: bool = False) -> Array:
-    """x in random order along an axis, or the integers below x.
+    """Permute x randomly along an axis, or the integers below x.
 
     Args:
       key: one key.
@@ -224,7 +224,7 @@ def choice(
     axis: int = 0,
     mode: str | None = None,
 ) -> Array:
-    """Parts of an array along an axis, or integers below a, drawn at random.
+    """Draw parts of an array along an axis, or integers below a.
 
     Args:
       key: one key.
@@ -272,7 +272,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
 ) -> Array:
-    """Positions along an axis, with probabilities proportional to the exponentials of `logits`.
+    """Draw positions along an axis, with probabilities proportional to the exponentials of `logits`.
 
     Args:
       key: one key.
@@ -319,7 +319,7 @@ def _distinct_categorical(key: Any, logits: Any, *, axis: int, shape: Shape, mod
 
 
 def normal(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Standard normal numbers; complex ones have independent parts of variance 1/2.
+    """Draw standard normal numbers; complex ones have independent parts of variance 1/2.
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point or complex.
     """
@@ -341,7 +341,7 @@ def _normal(key: Any, *, shape: Shape, dtype: Any) -> Array:
 def truncated_normal(
     key: KeyLike, lower: ArrayLike, upper: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Standard normal numbers, given that they are between `lower` and `upper`.
+    """Draw standard normal numbers, given that they are between `lower` and `upper`.
 
     Args:
       key: one key.
@@ -366,7 +366,7 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Shape, dtype: 
 
 
 def exponential(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw exponential numbers of mean 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     key, sizes, dtype = request("exponential", key, shape, dtype, "f")
     return _exponential(key, shape=sizes, dtype=dtype)
 
@@ -377,7 +377,7 @@ def _exponential(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def gumbel(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None, mode: str | None = None) -> Array:
-    """Gumbel numbers, -log(-log u).
+    """Draw Gumbel numbers, -log(-log u).
 
     Args:
       key: one key.
@@ -402,7 +402,7 @@ def _gumbel(key: Any, *, shape: Shape, dtype: Any, mode: str) -> Array:
 
 
 def laplace(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw Laplace numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     key, sizes, dtype = request("laplace", key, shape, dtype, "f")
     return _laplace(key, shape=sizes, dtype=dtype)
 
@@ -414,7 +414,7 @@ def _laplace(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def logistic(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw logistic numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     key, sizes, dtype = request("logistic", key, shape, dtype, "f")
     return _logistic(key, shape=sizes, dtype=dtype)
 
@@ -426,7 +426,7 @@ def _logistic(key: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def cauchy(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
+    """Draw Cauchy numbers of scale 1. Raises: TypeError if `key` is not one key or `dtype` not floating point."""
     key, sizes, dtype = request("cauchy", key, shape, dtype, "f")
     return _cauchy(key, shape=sizes, dtype=dtype)
 

@@ -57,7 +57,7 @@ def two(key: Any) -> tuple[Any, Any]:
 def lognormal(
     key: KeyLike, sigma: ArrayLike = 1.0, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Exponentials of normal numbers of mean 0 and standard deviation `sigma`.
+    """Draw exponentials of normal numbers of mean 0 and standard deviation `sigma`.
 
     Args:
       key: one key.
@@ -76,7 +76,7 @@ def _lognormal(key: Any, sigma: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def maxwell(key: KeyLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Lengths of three independent standard normal numbers.
+    """Draw from the Maxwell distribution: lengths of vectors of three independent standard normal numbers.
 
     Raises: TypeError if `key` is not one key or `dtype` not floating point.
     """
@@ -93,7 +93,7 @@ def _maxwell(key: Any, *, shape: Shape, dtype: Any) -> Array:
 def double_sided_maxwell(
     key: KeyLike, loc: ArrayLike, scale: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None
 ) -> Array:
-    """loc + scale x, for Maxwell numbers x of either sign.
+    """Draw from the double-sided Maxwell distribution: loc + scale x, for Maxwell numbers x of either sign.
 
     Args:
       key: one key.
@@ -117,7 +117,7 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Shape, dtype
 
 
 def wald(key: KeyLike, mean: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Inverse Gaussian numbers of scale 1.
+    """Draw from the inverse Gaussian distribution of scale 1.
 
     Args:
       key: one key.
@@ -148,7 +148,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
 ) -> Array:
-    """Normal vectors with this mean and covariance.
+    """Draw normal vectors with this mean and covariance.
 
     Args:
       key: one key.
@@ -200,7 +200,7 @@ def _root(cov: Array, method: str) -> Array:
 
 
 def pareto(key: KeyLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Pareto numbers, from 1 on, of density b x**(-b - 1).
+    """Draw Pareto numbers, from 1 on, of density b x**(-b - 1).
 
     Args:
       key: one key.
@@ -218,7 +218,7 @@ def _pareto(key: Any, b: Any, *, shape: Shape, dtype: Any) -> Array:
 
 
 def rayleigh(key: KeyLike, scale: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Lengths of two independent normal numbers of standard deviation `scale`.
+    """Draw from the Rayleigh distribution: lengths of pairs of normal numbers of standard deviation `scale`.
 
     Args:
       key: one key.
@@ -243,7 +243,7 @@ def triangular(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Numbers from `left` to `right` whose density rises up to `mode` and falls from there, both on a line.
+    """Draw from the triangular distribution between `left` and `right`, with its peak at `mode`.
 
     Args:
       key: one key.
@@ -267,7 +267,7 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Shape, dty
 def weibull_min(
     key: KeyLike, scale: ArrayLike, concentration: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Weibull numbers: the `concentration`-th power of x / scale is exponential.
+    """Draw Weibull numbers: the `concentration`-th power of x / scale is exponential.
 
     Args:
       key: one key.
@@ -286,7 +286,7 @@ def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Shape, dtyp
 
 
 def geometric(key: KeyLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Numbers of trials until one succeeds, each with probability p.
+    """Draw from the geometric distribution: numbers of trials until one succeeds, each with probability p.
 
     Args:
       key: one key.

@@ -285,7 +285,7 @@ def addupdate(ref: Ref, idx: Any, x: ArrayLike) -> None:
 
 
 def typeof(x: Any) -> Any:
-    """Type of an array, a number or a reference. Raises: TypeError for what is none of these."""
+    """Return the type of an array, a number or a reference. Raises: TypeError for anything else."""
     return x.aval if isinstance(x, Ref) else aval_of(x)
 
 

@@ -21,7 +21,7 @@ from tapeless.tracer.primitives.contraction import Precision
 
 
 class ResizeMethod(enum.Enum):
-    """Ways to compute what is between the elements of an image."""
+    """The interpolation between the elements of an image."""
 
     NEAREST = 0
     LINEAR = 1
@@ -92,7 +92,7 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """Stretch and then move an image; what comes from outside of it is 0.
+    """Stretch and then move an image; outside of it elements are 0.
 
     Args:
       image: of any dtype of numbers.

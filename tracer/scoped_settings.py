@@ -84,7 +84,7 @@ def log_compiles(new_val: bool = True) -> Scope:
 
 
 def explain_cache_misses(new_val: bool = True) -> Scope:
-    """Log why a function is traced again, whenever one is, in a with block or a decorated function."""
+    """Log the reason whenever a function is traced again, in a with block or a decorated function."""
     return config.scope(explain_cache_misses=new_val)
 
 

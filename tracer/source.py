@@ -132,7 +132,7 @@ def walk_traceback(traceback: TracebackType | None) -> Generator[TracebackType]:
 
 @contextmanager
 def named_scope(name: str) -> Generator[None]:
-    """Name the operations of a with block, or of a function that is decorated.
+    """Name the operations of a with block, or of a decorated function.
 
     The names are in the text of compiled programs, and so in what profilers show. Scopes nest: "layer/attention".
 

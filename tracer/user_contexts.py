@@ -27,7 +27,7 @@ class UserContext:
 
 
 def make_user_context(default_value: Any = None) -> UserContext:
-    """Make a setting that programs depend on, as `tl.config` is one.
+    """Make a setting like those of `tl.config`: programs are traced again when it changes.
 
     Args:
       default_value: its value outside of any with block, hashable, as all of its values.

@@ -37,7 +37,7 @@ class _NamedAxes(NamedTuple):
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
-    """The sum over the examples of a named axis, the same for all of them. Booleans are summed as int32.
+    """Sum over the examples of a named axis, the same for all of them. Booleans are summed as int32.
 
     Args:
       x: a pytree of arrays; of a number, the result is a number: `psum(1, "i")` is the size of the axis.
@@ -63,7 +63,7 @@ def _sum(x: Any, positions: Sequence[int], axis: _NamedAxes) -> Any:
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
-    """The mean over the examples of a named axis, the same for all of them: see `psum`.
+    """Compute the mean over the examples of a named axis, the same for all of them: see `psum`.
 
     >>> import tapeless as tl, tapeless.numpy as tnp
     >>> tl.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(tnp.arange(3.0))
@@ -76,7 +76,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
-    """The maximum over the examples of a named axis, elementwise, the same for all of them: see `psum`.
+    """Compute the maximum over the examples of a named axis, elementwise, the same for all of them: see `psum`.
 
     Examples that share the maximum share its derivative equally.
     """
@@ -85,7 +85,7 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Groups = None) -> Any:
-    """The minimum over the examples of a named axis, elementwise, the same for all of them: see `pmax`."""
+    """Compute the minimum over the examples of a named axis, elementwise, the same for all of them: see `pmax`."""
     positions, axis = _split("pmin", axis_name, axis_index_groups)
     return _each("pmin", lambda leaf: _reduced(leaf, reduction.reduce_min, c.pmin, positions, axis), x)
 
@@ -108,7 +108,7 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """The values of all examples of a named axis, for each of them.
+    """Collect the values of all examples of a named axis, for each example.
 
     Args:
       x: a pytree of arrays.
@@ -174,7 +174,7 @@ def all_to_all(
     axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> Any:
-    """Exchange parts between examples: each cuts its value, sends one part to every example and joins what arrives.
+    """Exchange parts between examples: each splits its value, sends one part to every example, and joins its parts.
 
     Args:
       x: a pytree of arrays.
@@ -219,7 +219,7 @@ def _exchanged(x: Any, over: _NamedAxes, cut: int, join: int) -> Any:
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Groups = None) -> Any:
-    """A named axis and an axis of the arrays change places: `all_to_all(x, axis_name, axis, axis)`."""
+    """Exchange a named axis with an axis of the arrays: `all_to_all(x, axis_name, axis, axis)`."""
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 

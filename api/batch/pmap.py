@@ -8,7 +8,7 @@ from tapeless.arguments.checks import check_callable
 
 
 def pmap(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., NoReturn]:
-    """Return a function that raises NotImplementedError when it is called: mapping over devices is not there yet.
+    """Return a function that raises NotImplementedError when it is called: mapping over devices is not supported.
 
     `vmap` maps over an axis on one device, with `axis_name` and collectives too.
 

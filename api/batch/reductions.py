@@ -27,7 +27,7 @@ Combine = Callable[[Any, Any], Any]
 def reduce(
     operands: Any, init_values: Any, computation: Combine, dimensions: Sequence[int], out_sharding: None = None
 ) -> Any:
-    """Combine the elements along axes, which are dropped, by a function of two.
+    """Reduce axes, which are dropped, by a function of two elements.
 
     Args:
       operands: a pytree of arrays of one shape [n..].
@@ -77,7 +77,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combine the elements in windows by a function of two.
+    """Reduce windows by a function of two elements.
 
     Args:
       operand: a pytree of arrays of one shape [n..].

@@ -31,7 +31,7 @@ def vmap(
     *,
     control_flow: str = "auto",
 ) -> Callable[P, R]:
-    """A function of one example, for many at once.
+    """Vectorize a function: map it over an axis of its arguments.
 
     Args:
       fun: a function of pytrees of arrays.
@@ -212,7 +212,7 @@ Cores = list[tuple[str, ...]]  # names of the core axes of each operand
 
 
 def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = (), signature: str | None = None) -> Any:
-    """A function of arrays with more axes in front, from one without, broadcasting as NumPy does: nested `vmap`.
+    """Map a function over leading axes, broadcasting as NumPy does: nested `vmap`.
 
     Args:
       pyfunc: a function of arrays, giving an array or a tuple of arrays.

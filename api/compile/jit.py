@@ -162,7 +162,7 @@ def trace_apart(who: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> tu
 
 
 def clear_caches() -> None:
-    """Forget all programs that were traced and compiled, of jitted functions and of single operations.
+    """Delete the cached programs of jitted functions and of eager operations.
 
     What is traced next reads global variables anew. The cache on disk stays.
 

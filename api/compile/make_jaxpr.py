@@ -24,7 +24,7 @@ def make_jaxpr(
 def make_jaxpr(
     fun: Callable[..., Any], static_argnums: int | Sequence[int] = (), *, return_shape: bool = False
 ) -> Callable[..., Any]:
-    """A function that traces `fun` for its arguments and returns the program, which prints.
+    """Make a function that traces `fun` for its arguments, and returns the program, which can be printed.
 
     Args:
       static_argnums: arguments that are not arrays.

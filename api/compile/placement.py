@@ -11,7 +11,7 @@ from tapeless.tracer.core import Tracer
 
 
 def device_put(x: Any, device: Any = None) -> Any:
-    """The arrays of a pytree on `device`, by copy unless they are there; while tracing, `x` itself.
+    """Put the arrays of a pytree on `device`, by copy unless they are there; while tracing, return `x` itself.
 
     Args:
       x: a pytree of arrays, NumPy arrays, numbers, or anything that speaks dlpack.
@@ -25,7 +25,7 @@ def device_put(x: Any, device: Any = None) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a pytree as NumPy arrays, read-only; numbers, and keys, which NumPy does not have, as they are.
+    """Copy the arrays of a pytree to the host, as read-only NumPy arrays. Numbers and keys are returned unchanged.
 
     Raises: TracerArrayConversionError for a traced array.
     """
@@ -36,7 +36,7 @@ _KEPT = (KeyArray, bool, int, float, complex)
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin to copy the arrays of a pytree to the host, and return it; other leaves stay. Reading them waits."""
+    """Start copying the arrays of a pytree to the host, and return the pytree. Reading an array waits for its copy."""
     for leaf in pytree.leaves(x):
         if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
@@ -44,7 +44,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until the arrays of a pytree have been computed, and return it. Leaves that are no arrays stay.
+    """Wait until the arrays of a pytree have been computed, and return the pytree. Other leaves are ignored.
 
     Raises: what went wrong in computing them.
     """

@@ -90,7 +90,7 @@ class Profile:
 
 
 def profile(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Profile:
-    """Measure how long a function takes to trace, simplify, lower, compile and run, and what each line of it costs.
+    """Measure how long a function takes to trace, simplify, lower, compile and run, and the time of each source line.
 
     Nothing that was traced or compiled before is used, neither the cache on disk. The function is run many times, with
     all that it does besides (callbacks, prints); nothing is donated. Times are of this machine and this moment.

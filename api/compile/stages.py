@@ -346,7 +346,7 @@ def load(data: bytes, device: Any = None) -> Compiled:
 
 
 class ShapeDtypeStruct:
-    """Shape and dtype of an array, without the array.
+    """The shape and dtype of an array, without elements.
 
     Args:
       dtype: of arrays, as NumPy names it; a Python type is taken in the default width.

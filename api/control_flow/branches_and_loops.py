@@ -34,7 +34,7 @@ def cond(
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> R:
-    """`true_fun(*operands) if pred else false_fun(*operands)`, where `pred` may be traced.
+    """Apply one of two functions: `true_fun(*operands) if pred else false_fun(*operands)`, for a traced `pred`.
 
     Both functions are traced, one is computed. They may close over arrays.
 
@@ -64,7 +64,7 @@ def _cond_of_two(pred: Any, of_true: Any, true_fun: Any, of_false: Any, false_fu
 
 
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = _NOT_GIVEN) -> R:
-    """`branches[index](*operands)`, where `index` may be traced; one out of range is moved to the nearest that is not.
+    """Apply one of several functions, `branches[index](*operands)`, for a traced `index`, which is clamped.
 
     Args:
       index: an integer scalar.
@@ -156,7 +156,7 @@ def while_loop(cond_fun: Callable[[Array], Any], body_fun: Callable[[Array], Any
 @overload
 def while_loop(cond_fun: Callable[[Carry], Any], body_fun: Callable[[Carry], Carry], init_val: Carry) -> Carry: ...
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
-    """The carry after `body_fun` was applied to it for as long as `cond_fun` of it was true.
+    """Apply `body_fun` to the carry while `cond_fun` of the carry is true.
 
     Only forward mode differentiates it: how many steps there are to go back is not known. Where that is known, use
     `scan` or `fori_loop`.
@@ -230,7 +230,7 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """`for i in range(lower, upper): val = body_fun(i, val)`.
+    """Run a counted loop: `for i in range(lower, upper): val = body_fun(i, val)`.
 
     If both bounds are known it is a scan, which reverse mode differentiates; with a traced bound it is a `while_loop`.
 

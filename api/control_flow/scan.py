@@ -53,7 +53,7 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
-    """`for x in xs: carry, y = f(carry, x)`, beginning with `init`: the last carry, and all y stacked.
+    """Run a loop `for x in xs: carry, y = f(carry, x)` from `init`; return the last carry, and all y stacked.
 
     Args:
       f: (carry, element of xs) -> (carry, y), the carry of the same structure and types; y is any pytree.
@@ -151,7 +151,7 @@ def steps_at_once(who: str, unroll: Any, length: int) -> int:
 
 
 def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
-    """`f` of every element along the leading axis, one after the other, the results stacked.
+    """Apply `f` to each element along the leading axis, one after another, and stack the results.
 
     Args:
       f: a function of one element of xs, giving a pytree of arrays.
@@ -195,7 +195,7 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
 
 
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """The results of combining all elements up to each, in O(log n) steps of O(n) work altogether.
+    """Combine all elements up to each one by an associative function, in O(log n) steps with O(n) work in total.
 
     Args:
       fn: (a, b) -> a and b combined, associative; of pytrees like `elems` with any number of elements along `axis`.

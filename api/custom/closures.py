@@ -208,7 +208,7 @@ def _converting_to(call: Any, conversion: _Conversion, trace: Callable[[], Any])
 
 
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """A function whose closure over traced arrays is made arguments.
+    """Convert traced arrays that a function closes over to additional arguments.
 
     Args:
       fun: a pure function of pytrees of arrays.

@@ -24,7 +24,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class custom_jvp(CustomFunction[P, R]):
-    """A function with a JVP rule of its own, which reverse mode uses too.
+    """A function with its own JVP rule, which defines both modes of differentiation.
 
     Args:
       fun: a function of pytrees of arrays.

@@ -28,7 +28,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve `matvec(x) = b` for x by `solve`, which is not differentiated: derivatives solve again.
+    """Solve `matvec(x) = b` for x by `solve`; derivatives solve again, and do not differentiate `solve`.
 
     Args:
       matvec: a linear function of pytrees like `b`; it may close over the arrays to differentiate by.
@@ -193,7 +193,7 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """Solve `f(x) = 0` for x by `solve`, which is not differentiated: derivatives are those of the equation.
+    """Solve `f(x) = 0` for x by `solve`, and differentiate the equation, not `solve`.
 
     Both modes work, of any order, whatever `solve` and `tangent_solve` do: reverse mode asks `tangent_solve` for the
     solution of the transposed system.

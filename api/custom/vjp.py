@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class custom_vjp(CustomFunction[P, R]):
-    """A function with a backward rule of its own; forward mode uses the transpose of that rule.
+    """A function with its own backward rule, which defines both modes of differentiation.
 
     Args:
       fun: a function of pytrees of arrays.

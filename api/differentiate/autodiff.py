@@ -82,7 +82,7 @@ def grad(
     *,
     convention: str = "bilinear",
 ) -> Callable[..., Any]:
-    """The gradient of a scalar function, as a function of the same arguments.
+    """Make a function of the same arguments that computes the gradient of a scalar function.
 
     Args:
       fun: maps pytrees of arrays to a scalar, or to (scalar, aux) if `has_aux`.
@@ -152,7 +152,7 @@ def value_and_grad(
     *,
     convention: str = "bilinear",
 ) -> Callable[..., Any]:
-    """Value and gradient of a scalar function at once, as a function of the same arguments.
+    """Make a function of the same arguments that computes the value and the gradient of a scalar function.
 
     Args: those of `grad`.
     Returns: a function that gives `(value, gradient)`, with `has_aux` `((value, aux), gradient)`.
@@ -197,7 +197,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 @overload
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, convention: str) -> Any: ...
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, convention: str = "bilinear") -> Any:
-    """Value of `fun`, and the function that pulls cotangents of its result back to its arguments.
+    """Compute the value of `fun`, and a function that maps cotangents of the result to cotangents of the arguments.
 
     Args:
       primals: pytrees of arrays.
@@ -246,7 +246,7 @@ def jvp(
 @overload
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool) -> Any: ...
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """Value and derivative of `fun` at `primals` in the direction `tangents`.
+    """Compute the value of `fun` at `primals`, and its derivative in the direction `tangents`, in forward mode.
 
     Args:
       primals, tangents: sequences of pytrees of the same structure, shapes and dtypes; float0 for integers.
@@ -292,7 +292,7 @@ def linearize(fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal
 @overload
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool) -> Any: ...
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Value of `fun`, and its derivative at `primals` as a linear map that may be applied many times.
+    """Compute the value of `fun` at `primals`, and its derivative as a linear map that may be applied many times.
 
     Returns: (value, push_forward), with aux as third if `has_aux`; `push_forward(*tangents)` gives the tangent. This is
       an operator, with `@`, `.T`, `.H`, `+`, `*`, `.matrix()` and `.cost`, and a pytree, of its residuals.
@@ -315,7 +315,7 @@ def linearize_of(who: str, fun: Callable[..., Any], primals: tuple[Any, ...], ha
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any, adjoint: bool = False) -> Callable[..., tuple[Any, ...]]:
-    """The transpose of a linear function: maps cotangents of its result to cotangents of its arguments.
+    """Transpose a linear function: map cotangents of its result to cotangents of its arguments.
 
     Args:
       primals: pytrees of arrays or of anything with shape and dtype; values are not used.

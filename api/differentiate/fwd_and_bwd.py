@@ -11,7 +11,7 @@ from tapeless.differentiate.autodiff import canonical_argnums, vjp_of, with_argu
 def fwd_and_bwd(
     fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Split reverse mode of a function into its forward and its backward pass, for passes that are called apart.
+    """Split reverse mode of a function into a forward and a backward pass, which are called separately.
 
     Args:
       fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.

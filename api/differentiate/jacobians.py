@@ -34,7 +34,7 @@ def jacfwd(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The Jacobian of a function, by columns: forwards, once per element of the argument.
+    """Make a function that computes the Jacobian of a function in forward mode, one column per element of the input.
 
     Args:
       fun: maps pytrees of arrays to a pytree of arrays, or to (that, aux) if `has_aux`.
@@ -85,7 +85,7 @@ def jacrev(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The Jacobian of a function, by rows: backwards, once per element of the result.
+    """Make a function that computes the Jacobian of a function in reverse mode, one row per element of the result.
 
     Args:
       allow_int: differentiate integers too, giving float0 zeros.
@@ -135,7 +135,7 @@ def hessian(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The second derivatives of a function, forwards over backwards: `jacfwd(jacrev(fun))`.
+    """Make a function that computes the second derivatives of a function, `jacfwd(jacrev(fun))`.
 
     Returns: a function of the same arguments; its result is structured like that of `fun`, each leaf like the
       argument, each leaf of these like the argument again. With `has_aux` also aux.

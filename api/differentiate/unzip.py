@@ -114,7 +114,7 @@ def check_linear(
     linear: int | Sequence[int] | None = None,
     strict: bool = False,
 ) -> ClosedJaxpr:
-    """Check that a function is linear: f(a x + b y) = a f(x) + b f(y), whatever its other arguments and captures.
+    """Check that a function is linear in its arguments: f(a x + b y) = a f(x) + b f(y).
 
     Args:
       fun: a function; or a program (`parse_jaxpr`, `unzip(..).linear`) whose linear variables are marked, and no args.
@@ -151,7 +151,7 @@ def _checked_program(program: ClosedJaxpr | Jaxpr, args: Sequence[Any], linear: 
 
 
 def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None) -> Jaxpr:
-    """A program with explicit fan-out and disposal, Linear A: every linear value is read exactly once.
+    """Rewrite a program with explicit fan-out and disposal, in Linear A: every linear value is read exactly once.
 
     Args:
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), or a function of args.
@@ -178,7 +178,7 @@ def strict_form(fun: Any, *args: Any, linear: int | Sequence[int] | None = None)
 
 
 def cost(fun: Any, *args: Any, **kwargs: Any) -> ProgramCost:
-    """Count what a program costs: operations by kind in two models, moved bytes, size, residuals, and XLA's figures.
+    """Count the cost of a program: operations by kind in two models, moved bytes, size, residuals, and XLA's figures.
 
     Args:
       fun: a program (`make_jaxpr`, `unzip(..).linear`, `linearize`), both halves of `unzip`, or a function of args
@@ -215,7 +215,7 @@ def work(program: Any) -> int:
 
 
 def program_size(program: Any) -> int:
-    """Equations of a program, and references to its variables; programs that it calls are counted once.
+    """Count the equations of a program, and references to its variables; called programs are counted once.
 
     Those of a derivative are in proportion to the function's, but for one thing: a call lists the residuals of all that
     is called inside of it, so that n calls, each in the body of the next, have n² / 2 names in these lists.
@@ -226,7 +226,7 @@ def program_size(program: Any) -> int:
 
 
 def residual_bytes(unzipped: Any) -> int:
-    """Count the bytes of the residuals, which the primal half of `unzip` leaves for the linear one.
+    """Count the bytes of the residuals that the primal half of `unzip` passes to the linear half.
 
     Raises: TypeError if it is not what `unzip` returns.
     """

@@ -90,7 +90,7 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with values when the program runs, and drop its result.
+    """Call a Python function with values when the program runs, and ignore its result.
 
     `debug.callback(ordered=True)(callback, ...)` is another way to call it, for arguments by the name of an option.
 

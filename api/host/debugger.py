@@ -49,7 +49,7 @@ def breakpoint(
     stdin: IO[str] | None = None,
     stdout: IO[str] | None = None,
 ) -> Any:
-    """Stop when the program gets here, and take commands in the terminal: `help` lists them.
+    """Stop when the program reaches this call, and take commands in the terminal: `help` lists them.
 
     The program goes on after `continue`; `quit` raises SystemExit in it. An expression is evaluated with the variables
     of the frame that is looked at, `up` and `down` go to others.

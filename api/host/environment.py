@@ -11,7 +11,7 @@ from tapeless.lowering import compat, devices
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print versions, devices and settings, for a report of a bug; return them with `return_string`."""
+    """Print versions, devices and settings for a bug report; return them with `return_string`."""
     device = devices.devices()[0]
     lines = [
         f"jaxlib: {compat.JAXLIB_VERSION}",

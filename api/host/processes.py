@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 def host_count(backend: str | None = None) -> int:
-    """Count the processes: `process_count`, of which it warns."""
+    """Return `process_count()`, with a warning: the old name."""
     return _warned("host_count", process_count)(backend)
 
 
 def host_id(backend: str | None = None) -> int:
-    """Number of this process: `process_index`, of which it warns."""
+    """Return `process_index()`, with a warning: the old name."""
     return _warned("host_id", process_index)(backend)
 
 
 def host_ids(backend: str | None = None) -> list[int]:
-    """List the numbers of processes: `process_indices`, of which it warns."""
+    """Return `process_indices()`, with a warning: the old name."""
     return _warned("host_ids", process_indices)(backend)
 
 

@@ -25,7 +25,7 @@ from tapeless.tracer.types import aval_of
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The upper half of the bits of the product of integers, elementwise: floor(x y / 2^n) for n bits.
+    """Compute the upper half of the bits of a product of integers, elementwise: floor(x y / 2^n) for n bits.
 
     Args:
       x, y: integers of one dtype and shape, or scalars.
@@ -70,7 +70,7 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """Apply a function to the elements that indices name, once for each time that they do.
+    """Apply a function to the elements at the given indices, once for each time that an index occurs.
 
     Args:
       func: a function of a scalar that keeps its dtype. It is applied to all elements, and kept where it should be.
@@ -111,7 +111,7 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
-    """The k largest elements along an axis, from the largest on, nan first, and their positions: exactly those.
+    """Find the k largest elements along an axis, exactly, in descending order, nan first, and their positions.
 
     Args:
       operand: [.., n, ..], floating point.
@@ -135,7 +135,7 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Array, Array]:
-    """The k least elements along an axis, from the least on, nan last, and their positions: as `approx_max_k` else."""
+    """Find the k smallest elements along an axis, exactly, in ascending order, nan last, and their positions."""
     _check_search("approx_min_k", operand, recall_target, aggregate_to_topk)
     aval, n = aval_of(operand), operator.index(k)
     axis = canonical_axis(reduction_dimension, aval.ndim)

@@ -19,7 +19,7 @@ from tapeless.tracer.widths import mismatch
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """Compute the permutation of rows that a sequence of exchanges makes, as `lu` gives them.
+    """Compute the permutation of rows that a sequence of exchanges makes, as `lu` returns them.
 
     Args:
       pivots: int32[.., k]: row i is exchanged with row pivots[i], in turn. Each is less than `permutation_size`.
@@ -39,7 +39,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
-    """Compute Cholesky's factor of a matrix to which w w^T is added, from its factor, in O(n²).
+    """Compute the Cholesky factor of a matrix plus w w^T from the factor of the matrix, in O(n²).
 
     Args:
       r_matrix: [.., n, n], floating point of 32 or 64 bits: the upper triangular R of R^T @ R, its diagonal positive.

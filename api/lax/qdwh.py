@@ -34,7 +34,7 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[Any, Any] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    """Decompose a matrix of full rank into x = u @ h, with orthonormal columns u and Hermitian h that is not negative.
+    """Decompose a matrix of full rank into x = u @ h, with orthonormal columns u and a positive semidefinite h.
 
     Args:
       x: [m, n], m not less than n, floating point of 32 or 64 bits, or complex.

@@ -23,7 +23,7 @@ Shape = Sequence[int]
 
 
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
-    """Give the shape that arrays of these shapes have when they are repeated along axes of length 1 and new first ones.
+    """Compute the shape to which arrays of these shapes broadcast.
 
     Raises: ValueError if there is none.
     """
@@ -31,7 +31,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """x with axes of length 1 before its own, so that there are `rank`. Raises: ValueError if it has more."""
+    """Add leading axes of length 1 to x, up to `rank` axes. Raises: ValueError if x has more."""
     shape = aval_of(x).shape
     if len(shape) > rank:
         raise ValueError(f"broadcast_to_rank: {aval_of(x)} has more than {rank} axes.")
@@ -39,7 +39,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeat an array so that it has the shape of another, as NumPy does. Raises: ValueError if it does not fit."""
+    """Broadcast an array to the shape of another, as NumPy does. Raises: ValueError if it does not fit."""
     return tnp.broadcast_to(arr, aval_of(like_arr).shape)
 
 
@@ -59,7 +59,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of x at each index of an axis, which is dropped. Raises: ValueError if there is no such axis."""
+    """Split x into its parts along an axis, which is dropped. Raises: ValueError if there is no such axis."""
     aval = aval_of(x)
     if not aval.ndim:
         raise ValueError(f"unstack: {aval} has no axis.")
@@ -68,25 +68,25 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 def stage(x: ArrayLike, /) -> Array:
-    """x as an array: while a program is being traced, as a value of that program, also if x is known."""
+    """Convert x to an array; while tracing, to a value of the program, even if x is known."""
     return copy(x)
 
 
 def empty(shape: int | Shape, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
-    """An array whose elements nobody relies on: zeros. Raises: NotImplementedError for a sharding."""
+    """Make an array whose elements are not specified: zeros. Raises: NotImplementedError for a sharding."""
     if out_sharding is not None:
         raise NotImplementedError(f"empty: out_sharding={out_sharding!r} is not supported, only None.")
     return tnp.zeros(shape, dtype)
 
 
 def shape_as_value(shape: Shape) -> Any:
-    """A shape as an array, int32[n], or int64[n] if a size is too large for that."""
+    """Make an array of a shape, int32[n], or int64[n] if a size is too large for int32."""
     wide = max(shape, default=0) > np.iinfo(np.int32).max
     return tnp.asarray(np.array(tuple(shape), np.int64 if wide else np.int32))
 
 
 def dtype(x: Any) -> np.dtype[Any]:
-    """The dtype of an array or number, or that a type or a name of one stands for.
+    """Return the dtype of an array, a number, a type, or a name of a dtype.
 
     Raises: TypeError if it stands for none.
     """
@@ -104,7 +104,7 @@ def reduce_window_shape_tuple(
     base_dilation: Shape | None = None,
     window_dilation: Shape | None = None,
 ) -> tuple[int, ...]:
-    """The shape of `reduce_window`, whose parameters these are; `padding` in pairs."""
+    """Compute the shape of `reduce_window` for these parameters; `padding` in pairs."""
     who, n = "reduce_window_shape_tuple", len(operand_shape)
     base, gaps = (
         per_axis(who, what, values, n)
@@ -120,7 +120,7 @@ def conv_shape_tuple(
     pads: str | Sequence[tuple[int, int]],
     batch_group_count: int = 1,
 ) -> tuple[int, ...]:
-    """The shape of a convolution of lhs [n, c, ..] with rhs [o, c, ..]. Raises: ValueError if padding does not fit."""
+    """Compute the shape of a convolution of lhs [n, c, ..] with rhs [o, c, ..]. Raises: ValueError for bad padding."""
     space, kernel = lhs_shape[2:], rhs_shape[2:]
     pairs = explicit_padding("conv_shape_tuple", pads, space, kernel, strides)
     sizes = [count(n, k, s, p, 1, 1) for n, k, s, p in zip(space, kernel, strides, pairs, strict=True)]
@@ -134,7 +134,7 @@ def conv_general_shape_tuple(
     padding: str | Sequence[tuple[int, int]],
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The shape of a convolution whose axes have the order of `dimension_numbers`."""
+    """Compute the shape of a convolution with `dimension_numbers`."""
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     found = conv_shape_tuple(_taken(lhs_shape, lhs), _taken(rhs_shape, rhs), window_strides, padding)
     return _taken(found, argsort(out))
@@ -147,7 +147,7 @@ def conv_transpose_shape_tuple(
     padding: str | Sequence[tuple[int, int]],
     dimension_numbers: Any,
 ) -> tuple[int, ...]:
-    """The shape of `conv_transpose`, whose rhs has its features in the order of `dimension_numbers`."""
+    """Compute the shape of `conv_transpose` with `dimension_numbers`."""
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     (n, _, *space), (o, _, *kernel) = _taken(lhs_shape, lhs), _taken(rhs_shape, rhs)
     if isinstance(padding, str):
@@ -157,7 +157,7 @@ def conv_transpose_shape_tuple(
 
 
 def conv_general_permutations(dimension_numbers: Any) -> ConvDimensionNumbers:
-    """The axes that the three words of dimension numbers name: (batch, feature, space..) of lhs and out, for one.
+    """Parse the three words of dimension numbers: the axes (batch, feature, space..) of lhs and out, those of rhs.
 
     Raises: ValueError if the words are not so.
     """

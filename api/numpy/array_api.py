@@ -23,7 +23,7 @@ _DTYPES = (
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> DeviceArray:
-    """Make an array of one of another library, which shares its memory where it can: see `tapeless.from_dlpack`.
+    """Convert an array of another library, sharing its memory if possible: see `tapeless.from_dlpack`.
 
     Args:
       x: has `__dlpack__` and `__dlpack_device__`.

@@ -32,7 +32,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
-    """The array with margins; see `tapeless.tracer.numpy.pad`, which says what each mode does.
+    """Pad an array; `tapeless.tracer.numpy.pad` describes the modes.
 
     Args:
       mode: a name, or a function that is mapped over the vectors of the array with margins of 0, axis after axis:
@@ -60,7 +60,7 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def apply_over_axes(func: Callable[[Array, int], ArrayLike], a: ArrayLike, axes: int | Sequence[int]) -> Array:
-    """Apply a function of an array and an axis for one axis after the other: a reduction, whose axes stay.
+    """Apply a reduction of an array and an axis to one axis after another, keeping the axes with length 1.
 
     Args:
       func: x, axis -> x with this axis reduced, which may be dropped.
@@ -77,7 +77,7 @@ def apply_over_axes(func: Callable[[Array, int], ArrayLike], a: ArrayLike, axes:
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """Make a ufunc of a function of numbers, which is mapped over arrays, broadcast together.
+    """Make a ufunc from a function of numbers, which is mapped over broadcast arrays.
 
     Args:
       func: `nin` numbers, arrays without axes -> `nout` of them, a tuple if there are several; traced as by `vmap`.

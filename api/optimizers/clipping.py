@@ -16,7 +16,7 @@ from tapeless.tracer.array import Array, ArrayLike
 
 
 def clip(max_delta: ArrayLike) -> GradientTransformation:
-    """Bound every element of the updates by -max_delta and max_delta."""
+    """Limit every element of the updates to the range from -max_delta to max_delta."""
     largest: Any = max_delta
     return stateless(lambda updates, params: map_updates(lambda g: tnp.clip(g, -largest, largest), updates))
 

@@ -79,7 +79,7 @@ def adamw(
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`adam` with decay of the parameters, which the moments do not see. See `scale_by_adam`, `add_decayed_weights`."""
+    """Descend as `adam`, with decoupled weight decay. See `scale_by_adam`, `add_decayed_weights`."""
     scaled = scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov)
     return chain(scaled, add_decayed_weights(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
@@ -92,7 +92,7 @@ def lion(
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Descend by steps of one size, the sign being that of the momentum, with decay. See `scale_by_lion`."""
+    """Descend along the sign of the momentum, with weight decay. See `scale_by_lion`."""
     decayed = add_decayed_weights(weight_decay, mask)
     return chain(scale_by_lion(b1, b2, mu_dtype), decayed, scale_by_learning_rate(learning_rate))
 
@@ -108,7 +108,7 @@ def rmsprop(
     nesterov: bool = False,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Descend along the gradient, divided by the root of its mean square; by its standard deviation if `centered`.
+    """Descend along the gradient, divided by its root mean square, or by its standard deviation if `centered`.
 
     See `scale_by_rms` and `scale_by_stddev`; `momentum` and `nesterov` are those of `trace`, which sums the steps.
     """
@@ -121,7 +121,7 @@ def rmsprop(
 def adagrad(
     learning_rate: ScalarOrSchedule, initial_accumulator_value: ArrayLike = 0.1, eps: ArrayLike = 1e-7
 ) -> GradientTransformationExtraArgs:
-    """Descend along the gradient, divided by the root of the sum of its squares. See `scale_by_rss`."""
+    """Descend along the gradient, divided by the root of the sum of all squared gradients. See `scale_by_rss`."""
     return chain(scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate))
 
 
@@ -134,7 +134,7 @@ def lbfgs(
     scale_init_precond: bool = True,
     linesearch: GradientTransformation | None = _ZOOM,
 ) -> GradientTransformationExtraArgs:
-    """Descend along quasi-Newton directions of limited memory, as far as a line search says.
+    """Descend along limited-memory quasi-Newton directions, with step sizes from a line search.
 
     Args:
       learning_rate: factor of the direction before the search; 1 if None.

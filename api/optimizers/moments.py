@@ -23,7 +23,7 @@ def zero_count() -> Array:
 
 
 def safe_increment(count: ArrayLike) -> Array:
-    """Add 1 to a number, but for the greatest of its dtype, which stays.
+    """Add 1 to a number, without overflow: the greatest number of its dtype stays.
 
     Raises: ValueError if it is neither an integer nor real.
     """
@@ -91,7 +91,7 @@ def bias_correction(averages: Any, decay: ArrayLike, count: Array) -> Any:
 
 
 def global_norm(updates: Updates) -> Array:
-    """The square root of the sum of the squared moduli of all elements of all arrays: a real number []."""
+    """Compute the square root of the sum of the squared moduli of all elements of all arrays: a real number []."""
     return tnp.sqrt(squared_norm(updates))
 
 

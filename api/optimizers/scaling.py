@@ -329,7 +329,7 @@ def scale_by_learning_rate(
 def add_decayed_weights(
     weight_decay: ScalarOrSchedule = 0.0, mask: Any | Callable[[Params], Any] | None = None
 ) -> GradientTransformation:
-    """Add a share of the parameters to the updates.
+    """Add a multiple of the parameters to the updates: weight decay.
 
     Args:
       weight_decay: the share, or a function of the number of steps before.

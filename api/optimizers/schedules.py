@@ -23,7 +23,7 @@ def constant_schedule(value: ArrayLike) -> Schedule:
 def polynomial_schedule(
     init_value: ArrayLike, end_value: ArrayLike, power: ArrayLike, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Go from one value to another along (1 - t)**power, t being the share of the steps that are done.
+    """Change from one value to another along (1 - t)**power, where t is the fraction of finished steps.
 
     Args:
       init_value: the value until `transition_begin`; always, if there are 0 `transition_steps`.
@@ -48,14 +48,14 @@ def polynomial_schedule(
 def linear_schedule(
     init_value: ArrayLike, end_value: ArrayLike, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Go from one value to another in a straight line. See `polynomial_schedule`, whose `power` is 1."""
+    """Change linearly from one value to another. See `polynomial_schedule`, whose `power` is 1."""
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
 
 def piecewise_constant_schedule(
     init_value: ArrayLike, boundaries_and_scales: Mapping[int, float] | None = None
 ) -> Schedule:
-    """Multiply a value by a factor after each of some steps.
+    """Multiply a value by a given factor after each of the given steps.
 
     Args:
       boundaries_and_scales: the factor of each such step; the value is another in the step of this number.
@@ -107,7 +107,7 @@ def exponential_decay(
 def cosine_decay_schedule(
     init_value: ArrayLike, decay_steps: int, alpha: ArrayLike = 0.0, exponent: ArrayLike = 1.0
 ) -> Schedule:
-    """Go from a value to `alpha` times it along half a period of a cosine, which is raised to `exponent`.
+    """Decrease a value to `alpha` times it along half a period of a cosine, raised to the power `exponent`.
 
     Raises: ValueError if `decay_steps` is not positive.
     Source: Loshchilov & Hutter 2016, "SGDR: stochastic gradient descent with warm restarts".
@@ -170,7 +170,7 @@ def linear_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Go up to `peak_value` and down again in straight lines, then down to almost nothing.
+    """Increase linearly to `peak_value`, decrease again, then decrease to almost nothing.
 
     Args:
       pct_start: the share of the steps that go up, from peak_value / div_factor.
@@ -196,7 +196,7 @@ def cosine_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """Go up to `peak_value` and down to almost nothing along cosines. See `linear_onecycle_schedule`."""
+    """Increase to `peak_value`, then decrease to almost nothing, along cosines. See `linear_onecycle_schedule`."""
     _check_positive("cosine_onecycle_schedule", transition_steps)
     scales = {int(pct_start * transition_steps): div_factor, transition_steps: 1.0 / (div_factor * final_div_factor)}
     peak: Any = peak_value
@@ -204,7 +204,7 @@ def cosine_onecycle_schedule(
 
 
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """Follow schedules one after the other, each of which counts its own steps.
+    """Join schedules one after another, each of which counts its own steps.
 
     Args:
       boundaries: the steps at which the second schedule and those after it begin.
@@ -225,7 +225,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
 
 def warmup_constant_schedule(init_value: ArrayLike, peak_value: ArrayLike, warmup_steps: int) -> Schedule:
-    """Go up in a straight line, and stay."""
+    """Increase linearly, then stay constant."""
     return linear_schedule(init_value, peak_value, warmup_steps)
 
 
@@ -237,7 +237,7 @@ def warmup_cosine_decay_schedule(
     end_value: ArrayLike = 0.0,
     exponent: ArrayLike = 1.0,
 ) -> Schedule:
-    """Go up in a straight line, and down along a cosine.
+    """Increase linearly, then decay along a cosine.
 
     Args:
       decay_steps: the number of steps of both.
@@ -261,13 +261,13 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: ArrayLike | None = None,
 ) -> Schedule:
-    """Go up in a straight line, and down by factors: `linear_schedule`, and then `exponential_decay`."""
+    """Increase linearly, then decay exponentially: `linear_schedule`, then `exponential_decay`."""
     down = exponential_decay(peak_value, transition_steps, decay_rate, transition_begin, staircase, end_value)
     return join_schedules([linear_schedule(init_value, peak_value, warmup_steps), down], [warmup_steps])
 
 
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
-    """Follow several cosines with their warm-ups one after the other: gradient descent with warm restarts.
+    """Join several warm-up cosine schedules: gradient descent with warm restarts.
 
     Args:
       cosine_kwargs: arguments of `warmup_cosine_decay_schedule`, one mapping for each.

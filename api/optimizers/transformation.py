@@ -44,7 +44,7 @@ def init_empty_state(params: Params) -> EmptyState:
 
 
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
-    """Make a transformation whose `update` drops the keyword arguments that that of `tx` does not take."""
+    """Make a transformation whose `update` drops keyword arguments that the `update` of `tx` does not take."""
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
 
@@ -70,7 +70,7 @@ def identity() -> GradientTransformation:
 
 
 def set_to_zero() -> GradientTransformation:
-    """Make the transformation whose updates are zero: what is trained by it stays."""
+    """Make the transformation whose updates are zero: it freezes parameters."""
     return stateless(lambda updates, params: pytree.tree_map(tnp.zeros_like, updates))
 
 
@@ -111,7 +111,7 @@ class MaskedNode(NamedTuple):
 
 
 def masked(inner: GradientTransformation, mask: Any) -> GradientTransformationExtraArgs:
-    """Transform some of the updates, and leave the others as they are: gradients that nothing has scaled or negated.
+    """Transform only some of the updates; the others pass unchanged, neither scaled nor negated.
 
     To freeze parameters, follow with `masked(set_to_zero(), ...)` of theirs.
 

@@ -108,7 +108,7 @@ def scale_by_zoom_linesearch(
     initial_guess_strategy: str = "keep",
     verbose: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Scale updates by a step at whose end the loss is less enough, and its slope flatter enough.
+    """Scale updates by a step that satisfies the strong Wolfe conditions.
 
     Args:
       max_linesearch_steps: trials of a search. Where they do not suffice, the best that decreases the loss is taken.

@@ -36,7 +36,7 @@ _BEYOND_STIRLING = (
 
 
 def poisson(key: KeyLike, lam: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Numbers of events where `lam` are expected.
+    """Draw from the Poisson distribution of mean `lam`.
 
     Args:
       key: one key.
@@ -109,7 +109,7 @@ def _transformed_rejection(key: Any, lam: Any) -> Array:
 def binomial(
     key: KeyLike, n: ArrayLike, p: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Numbers of successes among n trials, each with probability p.
+    """Draw from the binomial distribution: numbers of successes among n trials, each with probability p.
 
     Args:
       key: one key.
@@ -196,7 +196,7 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """Counts of each of m outcomes among n trials.
+    """Draw from the multinomial distribution: counts of each of m outcomes among n trials.
 
     Args:
       key: one key.

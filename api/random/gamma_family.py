@@ -27,7 +27,7 @@ from tapeless.tracer.random_transforms import request_with, spread, two
 
 
 def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Gamma numbers of scale 1, of density x**(a - 1) exp(-x) / Gamma(a).
+    """Draw from the gamma distribution of scale 1, with density x**(a - 1) exp(-x) / Gamma(a).
 
     Args:
       key: one key.
@@ -42,7 +42,7 @@ def gamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLi
 
 
 def loggamma(key: KeyLike, a: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Logarithms of gamma numbers, finite for a small `a`, too, of which `gamma` would be 0.
+    """Draw logarithms of gamma numbers, which are finite also for a small `a`, where `gamma` would be 0.
 
     Args:
       key: one key.
@@ -126,7 +126,7 @@ def _accepted(key: Any, d: Any) -> Array:
 
 
 def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Beta numbers, of density proportional to x**(a - 1) (1 - x)**(b - 1) between 0 and 1.
+    """Draw from the beta distribution, with density proportional to x**(a - 1) (1 - x)**(b - 1) between 0 and 1.
 
     Args:
       key: one key.
@@ -143,7 +143,7 @@ def beta(key: KeyLike, a: ArrayLike, b: ArrayLike, shape: Shape | None = None, d
 
 
 def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Dirichlet vectors: gamma numbers of shapes `alpha`, divided by their sum.
+    """Draw from the Dirichlet distribution with concentrations `alpha`.
 
     Args:
       key: one key.
@@ -162,7 +162,7 @@ def dirichlet(key: KeyLike, alpha: ArrayLike, shape: Shape | None = None, dtype:
 
 
 def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Sums of `df` squares of standard normal numbers; df need not be an integer.
+    """Draw from the chi-squared distribution with `df` degrees of freedom, which need not be an integer.
 
     Args:
       key: one key.
@@ -177,7 +177,7 @@ def chisquare(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DT
 def f(
     key: KeyLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Ratios of two chi-squared numbers, each divided by its degrees of freedom.
+    """Draw from the F distribution: ratios of chi-squared numbers, each divided by its degrees of freedom.
 
     Args:
       key: one key.
@@ -192,7 +192,7 @@ def f(
 
 
 def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike | None = None) -> Array:
-    """Student's t: normal numbers divided by the root of a chi-squared number over its degrees of freedom.
+    """Draw from Student's t distribution with `df` degrees of freedom.
 
     Args:
       key: one key.
@@ -207,7 +207,7 @@ def t(key: KeyLike, df: ArrayLike, shape: Shape | None = None, dtype: DTypeLike 
 
 
 def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Numbers of density proportional to exp(-|x|**p).
+    """Draw from the generalized normal distribution, with density proportional to exp(-|x|**p).
 
     Args:
       key: one key.
@@ -222,7 +222,7 @@ def generalized_normal(key: KeyLike, p: ArrayLike, shape: Shape = (), dtype: DTy
 
 
 def ball(key: KeyLike, d: int, p: float = 2, shape: Shape = (), dtype: DTypeLike | None = None) -> Array:
-    """Points uniform in the unit ball of the p-norm, of `d` dimensions.
+    """Draw points uniformly from the unit ball of the p-norm, of `d` dimensions.
 
     Args:
       key: one key.

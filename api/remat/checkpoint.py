@@ -45,7 +45,7 @@ def checkpoint(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Any:
-    """Wrap `fun` so that reverse mode saves its arguments, and computes the other residuals again.
+    """Wrap `fun` so that reverse mode saves only its arguments, and computes the other residuals again.
 
     Args:
       fun: a pure function of pytrees of arrays. Left out, the result is a decorator.

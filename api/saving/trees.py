@@ -31,7 +31,7 @@ _WORDS = np.dtype("uint32")
 
 
 def save(path: str | os.PathLike[str], tree: Any) -> None:
-    """Write a tree of arrays to a file, which is there whole or not at all.
+    """Write a tree of arrays to a file, which appears only when it is complete.
 
     Args:
       path: of the file; one that is there is replaced when the new one is complete.

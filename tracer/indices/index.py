@@ -70,7 +70,7 @@ Part = Variable | IndexQuotient | Element
 
 
 class Index:
-    """An integer of rank 0 in a body: `constant + Σ coefficient·part`.
+    """An integer index in a body, in the affine form `constant + Σ coefficient·part`.
 
     It reads arrays of tapeless, `A[i, 2 * j + 1]`: outside of an axis it reads 0, which has no derivative.
     """

@@ -10,7 +10,7 @@ from tapeless.tracer.indices.index import Index, Variable
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of an index, for shapes of `Space`s and of bodies.
+    """A range of an index, for shapes of `Space`s and bodies.
 
     An index of a periodic one reads an array modulo the size. One of a symmetric one is from -m to m, where the size is
     2 m + 1: alone, or negated, it reads an axis of that size from its middle, and what is added to it counts from 0. Of
@@ -36,7 +36,7 @@ class Range:
 
 
 def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False, eliminate: bool = True) -> Range:
-    """Name a range of an index.
+    """Make a named range of an index.
 
     Args:
       name: as errors call it.

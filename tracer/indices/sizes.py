@@ -21,7 +21,7 @@ def are_bound() -> bool:
 
 
 class Size:
-    """A size that is not known yet, or sums and products of such: it stands in shapes and in bodies as a number would.
+    """A symbolic size, or a polynomial of symbolic sizes, used in shapes and bodies as a number.
 
     Sizes have values while a function is traced for some (`index.cost`, formulas); elsewhere there are none to ask for.
     """
@@ -96,7 +96,7 @@ class Size:
 
 
 def size(name: str) -> Size:
-    """Name a size that is not known yet. Raises: TypeError if the name is no name of Python.
+    """Make a symbolic size with this name. Raises: TypeError if the name is not a Python identifier.
 
     >>> n, m = size("n"), size("m")
     >>> n * (2 * m - 1)

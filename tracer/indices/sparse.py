@@ -65,7 +65,7 @@ class Entries:
 
 @pytree.register_pytree_node_class
 class SparseArray(Entries):
-    """An array that is 0 but for entries; entries of the same coordinates are added.
+    """An array that is 0 except at given entries; entries of the same coordinates are added.
 
     coords: [entries] integers for each axis. values: [entries]. A node of pytrees: derivatives in it are values on the
     same pattern.
@@ -124,7 +124,7 @@ class SparseArray(Entries):
 
 
 class Relation(Entries):
-    """A boolean array that is true at entries; these are known, and each counts once."""
+    """A boolean array that is true at known entries, each of which counts once."""
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         super().__init__(coords, shape)

@@ -35,22 +35,22 @@ from tapeless.tracer.types import aval_of
 
 
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 + x2, elementwise; logical or for booleans."""
+    """Add x1 and x2, elementwise; logical or for booleans."""
     return apply2("add", lax.add_p, x1, x2, bits.or_p)
 
 
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 - x2, elementwise. Raises: TypeError for booleans."""
+    """Subtract x2 from x1, elementwise. Raises: TypeError for booleans."""
     return apply2("subtract", lax.sub_p, x1, x2)
 
 
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 x2, elementwise; logical and for booleans."""
+    """Multiply x1 and x2, elementwise; logical and for booleans."""
     return apply2("multiply", lax.mul_p, x1, x2, bits.and_p)
 
 
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2, elementwise; of integers as floating point."""
+    """Divide x1 by x2, elementwise; integers give floating point."""
     return apply2_inexact("divide", lax.div_p, x1, x2)
 
 
@@ -58,13 +58,13 @@ divide = true_divide
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest integer not above x1 / x2, elementwise, in the operands' dtype; of integers by 0 it is 0."""
+    """Divide x1 by x2 and round down, elementwise, in the operands' dtype; integers divided by 0 give 0."""
     x, y = _numbers("floor_divide", x1, x2)
     return _floor_divide(x, y) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)[0]
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 - x2 floor(x1 / x2), elementwise: the remainder that has the sign of x2; of integers by 0 it is 0."""
+    """Compute the remainder x1 - x2 floor(x1 / x2), with the sign of x2, elementwise; 0 for integers divided by 0."""
     return _remainder(*_numbers("remainder", x1, x2))
 
 
@@ -72,13 +72,13 @@ mod = remainder
 
 
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """floor_divide and remainder, elementwise."""
+    """Compute floor_divide and remainder, elementwise."""
     x, y = _numbers("divmod", x1, x2)
     return (_floor_divide(x, y), _remainder(x, y)) if dtypes.is_integer(x.dtype) else _float_divmod(x, y)
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 that has the sign of x1, elementwise; of integers by 0 it is 0."""
+    """Compute the remainder of x1 / x2 with the sign of x1, elementwise; 0 for integers divided by 0."""
     x, y = _numbers("fmod", x1, x2)
     return _integer_rem(x, y) if dtypes.is_integer(x.dtype) else lax.rem(x, y)
 
@@ -167,7 +167,7 @@ def filled(x: Any, shape: tuple[int, ...]) -> Array:
 
 
 def negative(x: ArrayLike, /) -> Array:
-    """-x, elementwise. Raises: TypeError for booleans."""
+    """Negate x, elementwise. Raises: TypeError for booleans."""
     x = operand("negative", x)
     if x.dtype.kind == "b":
         raise TypeError(
@@ -177,12 +177,12 @@ def negative(x: ArrayLike, /) -> Array:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """x."""
+    """Return x as an array."""
     return number_operand("positive", x)
 
 
 def absolute(x: ArrayLike, /) -> Array:
-    """|x|, elementwise; real for complex x."""
+    """Compute |x|, elementwise; real for complex x."""
     x = operand("absolute", x)
     return as_array(x) if dtypes.kind(x.dtype) in "bu" else lax.abs_p.bind(x)[0]
 
@@ -191,12 +191,12 @@ abs = absolute
 
 
 def fabs(x: ArrayLike, /) -> Array:
-    """|x|, elementwise, as floating point."""
+    """Compute |x|, elementwise, as floating point."""
     return absolute(ordered(inexact("fabs", x), "fabs"))
 
 
 def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. Of -0.0 it is 0.0, as in NumPy."""
+    """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x. For -0.0 it is 0.0, as in NumPy."""
     found = apply("sign", lax.sign_p, x)
     return _positive_zero(found) if dtypes.is_float(found.dtype) else found
 
@@ -207,19 +207,19 @@ def _positive_zero(x: Any) -> Array:
 
 
 def real(val: ArrayLike, /) -> Array:
-    """Real part, elementwise."""
+    """Return the real part, elementwise."""
     val = number_operand("real", val)
     return lax.real_p.bind(val)[0] if dtypes.is_complex(val.dtype) else val
 
 
 def imag(val: ArrayLike, /) -> Array:
-    """Imaginary part, elementwise; zero for real numbers."""
+    """Return the imaginary part, elementwise; zero for real numbers."""
     val = number_operand("imag", val)
     return lax.imag_p.bind(val)[0] if dtypes.is_complex(val.dtype) else full(val.shape, 0, val.dtype)
 
 
 def conjugate(x: ArrayLike, /) -> Array:
-    """Complex conjugate, elementwise."""
+    """Compute the complex conjugate, elementwise."""
     x = number_operand("conjugate", x)
     return lax.conj_p.bind(x)[0] if dtypes.is_complex(x.dtype) else x
 
@@ -228,7 +228,7 @@ conj = conjugate
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """Argument of complex numbers in radians, or degrees, elementwise."""
+    """Compute the argument of complex numbers in radians, or degrees, elementwise."""
     z = _default_float("angle", z)
     result = lax.atan2(lax.imag(z), lax.real(z)) if dtypes.is_complex(z.dtype) else _angle_of_real(z)
     return lax.mul(result, 180 / np.pi) if deg else result
@@ -245,28 +245,28 @@ def _angle_of_real(x: Any) -> Array:
 
 
 def square(x: ArrayLike, /) -> Array:
-    """x², elementwise; x itself for booleans."""
+    """Compute x², elementwise; x for booleans."""
     x = array_operand("square", x)
     return x if x.dtype.kind == "b" else lax.square_p.bind(x)[0]
 
 
 def sqrt(x: ArrayLike, /) -> Array:
-    """Square root, elementwise; nan for negative real numbers."""
+    """Compute the square root, elementwise; nan for negative real numbers."""
     return apply_inexact("sqrt", lax.sqrt_p, x)
 
 
 def cbrt(x: ArrayLike, /) -> Array:
-    """Cube root, elementwise; real."""
+    """Compute the cube root, elementwise; real."""
     return apply_inexact("cbrt", lax.cbrt_p, x)
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x, elementwise."""
+    """Compute 1 / x, elementwise."""
     return lax.div(1.0, inexact("reciprocal", x))
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2, elementwise.
+    """Compute x1 to the power x2, elementwise.
 
     A Python integer x2 multiplies (`x ** 2` is `x * x`, of any dtype); so do integer arrays, where a negative x2 gives
     no meaningful number unless x1 is 1 or -1.
@@ -300,12 +300,12 @@ def _integer_power(x: Any, y: Any) -> Array:
 
 
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2, elementwise, as floating point or complex."""
+    """Compute x1 to the power x2, elementwise, as floating point or complex."""
     return apply2_inexact("float_power", lax.pow_p, x1, x2)
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²), elementwise, without overflow on the way; infinite if either is, even beside nan."""
+    """Compute sqrt(x1² + x2²), elementwise, without overflow; infinite if either is, even if the other is nan."""
     return _hypot(*promoted_inexact("hypot", x1, x2))
 
 
@@ -329,17 +329,17 @@ def _beside_infinity(x: Any, y: Any) -> Any:
 
 
 def floor(x: ArrayLike, /) -> Array:
-    """The largest integer not above x, elementwise, in the dtype of x."""
+    """Round down to an integer, elementwise, in the dtype of x."""
     return _rounded("floor", lax.floor, x)
 
 
 def ceil(x: ArrayLike, /) -> Array:
-    """The smallest integer not below x, elementwise, in the dtype of x."""
+    """Round up to an integer, elementwise, in the dtype of x."""
     return _rounded("ceil", lax.ceil, x)
 
 
 def trunc(x: ArrayLike, /) -> Array:
-    """The nearest integer towards zero, elementwise, in the dtype of x."""
+    """Round towards zero to an integer, elementwise, in the dtype of x."""
     return _rounded("trunc", _trunc, x)
 
 
@@ -352,7 +352,7 @@ fix = trunc
 
 
 def rint(x: ArrayLike, /) -> Array:
-    """The nearest integer, ties to the even one, elementwise; of integers as the default float."""
+    """Round to the nearest integer, ties to even, elementwise; integers become the default float."""
     return round(_default_float("rint", x))
 
 
@@ -363,7 +363,7 @@ def _default_float(name: str, x: ArrayLike) -> Array:
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """x to so many decimals, ties to the even digit, elementwise; below 0, to the left of the point."""
+    """Round to `decimals`, ties to the even digit, elementwise; negative `decimals` round left of the point."""
     check_no_out("round", out)
     a, decimals = number_operand("round", a), operator.index(decimals)
     if dtypes.is_complex(a.dtype):
@@ -408,22 +408,22 @@ def _rounded(name: str, function: Any, x: ArrayLike) -> Array:
 
 
 def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greater of both, elementwise; nan if either is."""
+    """Compute the greater of both, elementwise; nan if either is."""
     return apply2("maximum", lax.max_p, x1, x2)
 
 
 def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The lesser of both, elementwise; nan if either is."""
+    """Compute the lesser of both, elementwise; nan if either is."""
     return apply2("minimum", lax.min_p, x1, x2)
 
 
 def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The greater of both, elementwise; the other one if one is nan."""
+    """Compute the greater of both, elementwise; if one is nan, the other."""
     return _ignoring_nan(*promoted("fmax", x1, x2), primitive=lax.max_p)
 
 
 def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The lesser of both, elementwise; the other one if one is nan."""
+    """Compute the lesser of both, elementwise; if one is nan, the other."""
     return _ignoring_nan(*promoted("fmin", x1, x2), primitive=lax.min_p)
 
 
@@ -445,7 +445,7 @@ def clip(
     a_min: ArrayLike | None = None,
     a_max: ArrayLike | None = None,
 ) -> Array:
-    """Clip `arr`: raise elements below `min` to min, then lower elements above `max` to max.
+    """Limit elements to the range from `min` to `max`.
 
     Raises: TypeError for complex numbers.
     """
@@ -463,12 +463,12 @@ def clip(
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Greatest common divisor of integers, elementwise; not negative, unless it is the absolute value that wraps."""
+    """Compute the greatest common divisor of integers, elementwise; not negative, except where |x| overflows."""
     return _gcd(*_integers("gcd", x1, x2))
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Least common multiple of integers, elementwise; not negative."""
+    """Compute the least common multiple of integers, elementwise; not negative."""
     x, y = _integers("lcm", x1, x2)
     return _lcm(x, y)
 

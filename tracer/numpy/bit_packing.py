@@ -19,7 +19,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Pack elements, 1 where they are not 0, into bytes along `axis`, of the flat array if None; the last is filled up.
+    """Pack elements, as bits that are set where they are not 0, into bytes along `axis`, or of the flat array if None.
 
     Args:
       a: [.., n, ..] integers or booleans.

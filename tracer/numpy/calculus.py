@@ -35,7 +35,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim, full, reshape, re
 def diff(
     a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
-    """Differences of neighbours along `axis`, n times over; after adding `prepend` and `append` at the ends.
+    """Compute differences of neighbours along `axis`, n times, after adding `prepend` and `append` at the ends.
 
     If n is 0 nothing is added either: that is the array.
     Raises: ValueError if n is negative or the array has no axes.
@@ -65,7 +65,7 @@ def _diff(x: Array, *, n: int, axis: int) -> Array:
 
 
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
-    """Differences of neighbours in the flat array, with numbers added at the ends."""
+    """Compute differences of neighbours in the flat array, with numbers added at the ends."""
     x = array_operand("ediff1d", ary)
     found = diff(reshape(x, (x.size,)))
     found = found if to_begin is None else append(to_begin, found)
@@ -73,7 +73,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
 
 
 def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None, edge_order: int | None = None) -> Any:
-    """Derivatives of a sampled function along axes: central differences, one-sided at the ends.
+    """Estimate derivatives of a sampled function along axes: central differences, one-sided at the ends.
 
     Args:
       varargs: for all axes or for each, the distance of samples, a number, or their coordinates, a vector.
@@ -137,7 +137,7 @@ def _gradient(x: Array, step: Any, *, axis: int, edge_order: int) -> Array:
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """Integral along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
+    """Integrate along `axis` by the trapezoidal rule, over samples at x or `dx` apart."""
     y = inexact("trapezoid", y)
     if x is None:
         values, step = (as_array(v) for v in promoted_inexact_dtypes("trapezoid", y, dx))
@@ -156,7 +156,7 @@ def _trapezoid(y: Array, step: Any) -> Array:
 
 
 def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
-    """Angles with multiples of `period` added so that neighbours along `axis` differ by at most half of it."""
+    """Add multiples of `period` to angles so that neighbours along `axis` differ by at most half of it."""
     x = inexact("unwrap", array_operand("unwrap", p))
     axis = canonical_axis(axis, x.ndim)
     half = arithmetic.divide(period, 2)
@@ -182,7 +182,7 @@ def interp(
     right: ArrayLike | None = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """The piecewise linear function through (xp, fp) at x; beyond the ends `left` and `right`, the end values if None.
+    """Interpolate linearly through (xp, fp) at x; beyond the ends `left` and `right`, by default the end values.
 
     Args:
       x: [k..].
@@ -248,7 +248,7 @@ def _beyond(side: str, given: Any, end: Array, there: Array, found: Array) -> Ar
 def convolve(
     a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """The convolution of two vectors: all of it (full), as long as the longer one (same), or without margins (valid).
+    """Convolve two vectors: "full", as long as the longer one ("same"), or without margins ("valid").
 
     `precision` and `preferred_element_type` are as for `lax.conv_general_dilated`.
     Raises: ValueError for other modes, or operands that are not vectors with elements; both are named.
@@ -262,7 +262,7 @@ def convolve(
 def correlate(
     a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None
 ) -> Array:
-    """The correlation of two vectors, v conjugated: `convolve` with v turned around."""
+    """Correlate two vectors: `convolve` with v reversed and conjugated."""
     x, y = _vectors("correlate", a, v)
     y, options = arithmetic.conjugate(y), (precision, preferred_element_type)
     if x.shape[0] >= y.shape[0]:

@@ -38,7 +38,7 @@ def matmul(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """Product of matrices, for every index of the leading axes, which broadcast; a vector is a row, or a column.
+    """Multiply matrices, for every index of the broadcast leading axes; a vector is a row or a column.
 
     Args:
       a: [b.., m, k] or [k].
@@ -124,7 +124,7 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """The sum over the last axis of a and the last but one (or only) axis of b; with a scalar, the product.
+    """Sum products over the last axis of a and the last but one (or only) axis of b; multiply by a scalar.
 
     Raises: TypeError if these axes differ in size; both operands are named.
     """
@@ -139,7 +139,7 @@ def dot(
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The sum over the last axes of both; with a scalar, the product."""
+    """Sum products over the last axes of both; multiply by a scalar."""
     x, y = _pair("inner", a, b)
     p, q = len(x.shape), len(y.shape)
     if not p or not q:
@@ -179,7 +179,7 @@ def vecdot(
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of matrices x1 [.., m, n] and vectors x2 [.., n]. Raises: ValueError if there are not as many axes."""
+    """Multiply matrices x1 [.., m, n] and vectors x2 [.., n]. Raises: ValueError if an operand has too few axes."""
     x, y = array_operand("matvec", x1), array_operand("matvec", x2)
     _check_ndims("matvec", (x, 2), (y, 1))
     found = matmul(x, reshape(y, (*y.shape, 1)))
@@ -187,7 +187,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of vectors x1 [.., m], conjugated, and matrices x2 [.., m, n].
+    """Multiply vectors x1 [.., m], conjugated, and matrices x2 [.., m, n].
 
     Raises: ValueError if there are not as many axes.
     """
@@ -212,7 +212,7 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """The sum over some axes of a and as many of b.
+    """Sum products over some axes of a and as many of b.
 
     Args:
       axes: a pair of sequences of axes, or n for the last n axes of a and the first n of b.
@@ -241,7 +241,7 @@ def _axes(axes: int | Sequence[int], ndim: int) -> tuple[int, ...]:
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """Products of every element of a with every element of b: [elements of a, elements of b].
+    """Multiply every element of a with every element of b: [elements of a, elements of b].
 
     Raises: TypeError if a or b is no array of numbers.
     """
@@ -256,7 +256,7 @@ def _outer(x: Array, y: Array) -> Array:
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """Kronecker product: every element of a times all of b."""
+    """Compute the Kronecker product: every element of a times all of b."""
     x, y = promoted_dtypes("kron", a, b)
     return _kron(x, y)
 
@@ -275,7 +275,7 @@ def _kron(x: Any, y: Any) -> Array:
 def cross(
     a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Cross products of vectors with 3 elements along an axis (or 2: the third component, alone if both have 2).
+    """Compute cross products of vectors with 3 elements along an axis; of vectors with 2, the third component.
 
     Raises: ValueError for vectors of another length.
     """

@@ -111,7 +111,7 @@ def _products(x: Array, y: Array) -> Array:
 
 
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None) -> Array:
-    """Correlations of variables: their covariances divided by their standard deviations, clipped to [-1, 1]."""
+    """Estimate correlations of variables: covariances divided by standard deviations, clipped to [-1, 1]."""
     c = cov(x, y, rowvar, dtype=dtype)
     return lax.div(c, c) if not c.ndim else _correlations(c)
 

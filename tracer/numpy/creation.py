@@ -48,7 +48,7 @@ def array(
     *,
     device: Any = None,
 ) -> Array:
-    """An array with the elements of `object`: a number, an array, a range, or nested lists of these.
+    """Make an array of `object`: a number, an array, a range, or nested lists of these.
 
     Python numbers have the default width; what has a dtype keeps it, 64-bit ones included. A bare number stays weak.
     Converting an array to a given `dtype` is as `astype`: integers that do not fit wrap.
@@ -91,7 +91,7 @@ def _is_buffer(x: Any) -> bool:
 def asarray(
     a: Any, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None, device: Any = None
 ) -> Array:
-    """`array`, without a copy where that is possible, unless `copy` is true.
+    """Convert to an array, without a copy if possible, unless `copy` is true: see `array`.
 
     Raises: ValueError if `copy` is false and there must be one: elements go to a device, or change their dtype.
     """
@@ -161,17 +161,17 @@ def _stacked(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """An array with the elements of a."""
+    """Copy an array."""
     return lax.copy(array_operand("copy", a))
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """The vector of elements of `dtype` in a buffer of bytes."""
+    """Make a vector with elements of `dtype` from a buffer of bytes."""
     return as_array(exact(np.frombuffer(buffer, dtypes.canonical(dtype), count, offset)))
 
 
 def fromfunction(function: Callable[..., Any], shape: Shape, *, dtype: DTypeLike = float, **kwargs: Any) -> Any:
-    """`function` of the arrays of indices along each axis of `shape`."""
+    """Apply `function` to the arrays of indices along each axis of `shape`."""
     return function(*indices(_shape("fromfunction", shape), dtype), **kwargs)
 
 
@@ -184,17 +184,17 @@ def zeros(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -
 
 
 def ones(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """An array of ones, of the default float if no dtype is given."""
+    """Make an array of ones, of the default float if no dtype is given."""
     return core.placed(_constant("ones", shape, 1, dtype), device)
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """An array of any elements: zeros."""
+    """Make an array whose elements are not specified: zeros."""
     return core.placed(_constant("empty", shape, 0, dtype), device)
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """Make an array of copies of `fill_value`, broadcast to `shape` and converted to `dtype`; weak if `fill_value` is.
+    """Make an array of `fill_value`, broadcast to `shape` and converted to `dtype`; weak if `fill_value` is.
 
     Raises: OverflowError if it is an integer known not to fit `dtype`.
     """
@@ -206,26 +206,26 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
 def zeros_like(
     a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """An array of zeros with the shape and dtype of a."""
+    """Make an array of zeros with the shape and dtype of a."""
     return core.placed(_zeros_like(a, dtype, shape), device)
 
 
 def ones_like(a: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None) -> Array:
-    """An array of ones with the shape and dtype of a."""
+    """Make an array of ones with the shape and dtype of a."""
     return full_like(a, 1, dtype, shape, device=device)
 
 
 def empty_like(
     prototype: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """An array of any elements, zeros, with the shape and dtype of `prototype`."""
+    """Make an array of the shape and dtype of `prototype` whose elements are not specified: zeros."""
     return core.placed(_zeros_like(prototype, dtype, shape), device)
 
 
 def full_like(
     a: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Shape | None = None, *, device: Any = None
 ) -> Array:
-    """An array of copies of `fill_value` converted to the shape and dtype of a, which may be any thing that has these.
+    """Make an array of `fill_value` in the shape and dtype of a, which may be any object with these attributes.
 
     Raises: OverflowError if it is an integer known not to fit the dtype.
     """
@@ -284,7 +284,7 @@ def _shape(name: str, shape: Shape) -> tuple[int, ...]:
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike | None = None, *, device: Any = None
 ) -> Array:
-    """start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
+    """Make the vector start, start + step, ... below stop; arange(n) counts from 0 to n - 1.
 
     The arguments must be known.
 
@@ -342,7 +342,7 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """`num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
+    """Make `num` evenly spaced numbers from start to stop, along a new axis; with `retstep` also their distance.
 
     Raises: ValueError if `num` is negative, or `axis` out of range.
     """
@@ -404,7 +404,7 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from base^start to base^stop, in equal ratios."""
+    """Make `num` numbers from base^start to base^stop, in equal ratios."""
     low, high = _ends("logspace", start, stop, dtype)
     exponents = linspace(low, high, num, endpoint, axis=axis)
     found = power(cast(base, exponents.dtype), exponents)
@@ -419,7 +419,7 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`num` numbers from start to stop in equal ratios; both of one sign."""
+    """Make `num` numbers from start to stop in equal ratios; both must have the same sign."""
     low, high = _ends("geomspace", start, stop, dtype)
     found = _geomspace(low, high, num=num, endpoint=endpoint, axis=axis)
     return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
@@ -438,7 +438,7 @@ def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> A
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
-    """Arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis.
+    """Make arrays of coordinates on the grid of the vectors xi; "xy" puts the second vector along the first axis.
 
     Raises: ValueError if `indexing` is neither "xy" nor "ij".
     """
@@ -461,7 +461,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
-    """Arrays of indices along each axis of `dimensions`, stacked; a tuple of thin ones if `sparse`.
+    """Make arrays of indices along each axis of `dimensions`, stacked; a tuple of open grids if `sparse`.
 
     Raises: OverflowError if the last index does not fit `dtype`.
     """

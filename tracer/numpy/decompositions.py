@@ -52,7 +52,7 @@ def matrix_operand(name: str, a: ArrayLike) -> Array:
 
 
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The lower triangular L with a = L @ L^H, or its adjoint if `upper`.
+    """Compute the lower triangular L with a = L @ L^H, or its adjoint if `upper`.
 
     Args:
       a: [.., n, n], Hermitian and positive definite.
@@ -65,7 +65,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues and right eigenvectors of a general matrix: a @ v = v * w.
+    """Compute eigenvalues and right eigenvectors of a general matrix: a @ v = v * w.
 
     Args:
       a: [.., n, n].
@@ -78,7 +78,7 @@ def eig(a: ArrayLike) -> EigResult:
 
 
 def eigvals(a: ArrayLike) -> Array:
-    """The eigenvalues that `eig` gives, without the vectors and in less time.
+    """Compute the eigenvalues of a general matrix, faster than `eig`.
 
     Args:
       a: [.., n, n].
@@ -90,7 +90,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues and eigenvectors of a Hermitian matrix: a @ v = v * w.
+    """Compute eigenvalues and eigenvectors of a Hermitian matrix: a @ v = v * w.
 
     Args:
       a: [.., n, n].
@@ -105,7 +105,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues that `eigh` gives, without the vectors and in less time.
+    """Compute the eigenvalues of a Hermitian matrix, faster than `eigh`.
 
     Args:
       a: [.., n, n], Hermitian.
@@ -130,7 +130,7 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """Singular values and vectors: a = U * S @ Vh.
+    """Compute singular values and vectors: a = U * S @ Vh.
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.
@@ -170,7 +170,7 @@ def _in_rows(values: Array, like: Array) -> Array:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """The singular values that `svd` gives, without the vectors.
+    """Compute the singular values, without the vectors.
 
     Their sums and greatest ones have derivatives also where values are equal; the derivative of one that is 0 is 0.
 
@@ -183,7 +183,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
-    """a = Q @ R, with a unitary Q and an upper triangular R.
+    """Decompose a = Q @ R, with a unitary Q and an upper triangular R.
 
     Args:
       a: [.., m, n]; k is the lesser of m and n.

@@ -80,7 +80,7 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> Any:
-    """Make a window as an index: of `size` elements from `start` on, which may be traced.
+    """Make an index for a window of `size` elements from `start` on, which may be traced.
 
     `x[ds(start, size)]` is `x[start : start + size]`, but that a window that would reach beyond the array is moved to
     lie inside, as by `lax.dynamic_slice`; what is written to such a one by `x.at[...]` is dropped, as by JAX.

@@ -41,7 +41,7 @@ def einsum(
     _dot_general: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """Sum of products of elements, named by index.
+    """Sum products of elements, with axes named by letters.
 
     Args:
       subscripts: "ij,jk->ik": the axes of each operand, and of the result; without the arrow the result has the
@@ -76,7 +76,7 @@ def einsum(
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[Any], str]:
-    """The order in which `einsum` contracts its operands, and a report on its cost, as `numpy.einsum_path` has them.
+    """Find the order in which `einsum` contracts its operands, with a report on its cost, as in NumPy.
 
     Args:
       subscripts, operands, optimize: as for `einsum`; only the shapes of operands matter.

@@ -15,37 +15,37 @@ from tapeless.tracer.primitives import elementwise as lax
 
 
 def exp(x: ArrayLike, /) -> Array:
-    """e to the power x, elementwise."""
+    """Compute e to the power x, elementwise."""
     return apply_inexact("exp", lax.exp_p, x)
 
 
 def exp2(x: ArrayLike, /) -> Array:
-    """2 to the power x, elementwise."""
+    """Compute 2 to the power x, elementwise."""
     return apply_inexact("exp2", lax.exp2_p, x)
 
 
 def expm1(x: ArrayLike, /) -> Array:
-    """e to the power x, less 1, exact near 0, elementwise."""
+    """Compute exp(x) - 1, exact near 0, elementwise."""
     return apply_inexact("expm1", lax.expm1_p, x)
 
 
 def log(x: ArrayLike, /) -> Array:
-    """Natural logarithm of x, elementwise."""
+    """Compute the natural logarithm of x, elementwise."""
     return apply_inexact("log", lax.log_p, x)
 
 
 def log1p(x: ArrayLike, /) -> Array:
-    """Natural logarithm of 1 + x, exact near 0, elementwise."""
+    """Compute the natural logarithm of 1 + x, exact near 0, elementwise."""
     return apply_inexact("log1p", lax.log1p_p, x)
 
 
 def log2(x: ArrayLike, /) -> Array:
-    """Logarithm of x to base 2, elementwise."""
+    """Compute the logarithm of x to base 2, elementwise."""
     return _scaled_log(inexact("log2", x), base=2.0)
 
 
 def log10(x: ArrayLike, /) -> Array:
-    """Logarithm of x to base 10, elementwise."""
+    """Compute the logarithm of x to base 10, elementwise."""
     return _scaled_log(inexact("log10", x), base=10.0)
 
 
@@ -62,12 +62,12 @@ def _divided(x: Any, divisor: float) -> Array:
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log(exp(x1) + exp(x2)), elementwise, without overflow; of complex numbers the principal value."""
+    """Compute log(exp(x1) + exp(x2)), elementwise, without overflow; the principal value for complex numbers."""
     return _logaddexp(*promoted_inexact("logaddexp", x1, x2))
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """log2(2^x1 + 2^x2), elementwise, without overflow."""
+    """Compute log2(2^x1 + 2^x2), elementwise, without overflow."""
     return _logaddexp2(*promoted_inexact("logaddexp2", x1, x2))
 
 
@@ -106,42 +106,42 @@ def _logaddexp2(x: Any, y: Any) -> Array:
 
 
 def sin(x: ArrayLike, /) -> Array:
-    """Sine of x in radians, elementwise."""
+    """Compute the sine of x in radians, elementwise."""
     return apply_inexact("sin", lax.sin_p, x)
 
 
 def cos(x: ArrayLike, /) -> Array:
-    """Cosine of x in radians, elementwise."""
+    """Compute the cosine of x in radians, elementwise."""
     return apply_inexact("cos", lax.cos_p, x)
 
 
 def tan(x: ArrayLike, /) -> Array:
-    """Tangent of x in radians, elementwise."""
+    """Compute the tangent of x in radians, elementwise."""
     return apply_inexact("tan", lax.tan_p, x)
 
 
 def arcsin(x: ArrayLike, /) -> Array:
-    """Inverse sine of x, in radians, elementwise."""
+    """Compute the inverse sine of x, in radians, elementwise."""
     return apply_inexact("arcsin", lax.asin_p, x)
 
 
 def arccos(x: ArrayLike, /) -> Array:
-    """Inverse cosine of x, in radians, elementwise."""
+    """Compute the inverse cosine of x, in radians, elementwise."""
     return apply_inexact("arccos", lax.acos_p, x)
 
 
 def arctan(x: ArrayLike, /) -> Array:
-    """Inverse tangent of x, in radians, elementwise."""
+    """Compute the inverse tangent of x, in radians, elementwise."""
     return apply_inexact("arctan", lax.atan_p, x)
 
 
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle of the point (x2, x1), elementwise, in radians from -π to π."""
+    """Compute the angle of the point (x2, x1), elementwise, in radians from -π to π."""
     return apply2_inexact("arctan2", lax.atan2_p, x1, x2)
 
 
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx) / (πx), elementwise; 1 at 0, where all derivatives are right up to the ninth."""
+    """Compute sin(πx) / (πx), elementwise; 1 at 0, where derivatives up to the ninth are right."""
     return _sinc(inexact("sinc", x))
 
 
@@ -159,12 +159,12 @@ def _sinc(x: Any) -> Array:
 
 
 def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees to radians, elementwise."""
+    """Convert degrees to radians, elementwise."""
     return lax.mul(inexact("deg2rad", x), np.pi / 180)
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians to degrees, elementwise."""
+    """Convert radians to degrees, elementwise."""
     return lax.mul(inexact("rad2deg", x), 180 / np.pi)
 
 
@@ -175,32 +175,32 @@ degrees = rad2deg
 
 
 def sinh(x: ArrayLike, /) -> Array:
-    """Hyperbolic sine of x, elementwise."""
+    """Compute the hyperbolic sine of x, elementwise."""
     return apply_inexact("sinh", lax.sinh_p, x)
 
 
 def cosh(x: ArrayLike, /) -> Array:
-    """Hyperbolic cosine of x, elementwise."""
+    """Compute the hyperbolic cosine of x, elementwise."""
     return apply_inexact("cosh", lax.cosh_p, x)
 
 
 def tanh(x: ArrayLike, /) -> Array:
-    """Hyperbolic tangent of x, elementwise."""
+    """Compute the hyperbolic tangent of x, elementwise."""
     return apply_inexact("tanh", lax.tanh_p, x)
 
 
 def arcsinh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic sine of x, elementwise."""
+    """Compute the inverse hyperbolic sine of x, elementwise."""
     return apply_inexact("arcsinh", lax.asinh_p, x)
 
 
 def arccosh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic cosine of x, elementwise."""
+    """Compute the inverse hyperbolic cosine of x, elementwise."""
     return apply_inexact("arccosh", lax.acosh_p, x)
 
 
 def arctanh(x: ArrayLike, /) -> Array:
-    """Inverse hyperbolic tangent of x, elementwise."""
+    """Compute the inverse hyperbolic tangent of x, elementwise."""
     return apply_inexact("arctanh", lax.atanh_p, x)
 
 
@@ -217,7 +217,7 @@ atan2 = arctan2
 
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where x1 is negative, x2 where it is 0, 1 where it is positive, nan where it is nan, elementwise."""
+    """Compute the step function: 0 where x1 < 0, x2 where x1 is 0, 1 where x1 > 0, nan for nan, elementwise."""
     return _heaviside(*promoted_inexact("heaviside", x1, x2))
 
 
@@ -229,7 +229,7 @@ def _heaviside(x: Any, y: Any) -> Array:
 
 
 def i0(x: ArrayLike, /) -> Array:
-    """The modified Bessel function of the first kind, order 0, elementwise.
+    """Compute the modified Bessel function of the first kind, order 0, elementwise.
 
     It is infinite at infinity, where NumPy gives nan.
     """

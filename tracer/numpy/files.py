@@ -54,7 +54,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def fromfile(file: Any, dtype: DTypeLike | None = None, count: int = -1, sep: str = "", offset: int = 0) -> Array:
-    """Read a vector from a file of bare elements, or of text, as `numpy.fromfile` does; now, also while tracing.
+    """Read a vector from a binary or text file, as `numpy.fromfile` does; immediately, also while tracing.
 
     Args:
       dtype: of the elements. For text the default float if None; for bytes it must be given.
@@ -67,7 +67,7 @@ def fromfile(file: Any, dtype: DTypeLike | None = None, count: int = -1, sep: st
 
 
 def fromiter(iter: Any, dtype: DTypeLike, count: int = -1) -> Array:
-    """The vector of the numbers that an iterator gives, as `numpy.fromiter` does.
+    """Make a vector from the numbers of an iterator, as `numpy.fromiter` does.
 
     Args:
       dtype: of the elements.

@@ -44,7 +44,7 @@ def _bits_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """|x1| with the sign of x2, elementwise."""
+    """Compute |x1| with the sign of x2, elementwise."""
     x, y = promoted_inexact("copysign", x1, x2)
     return _copysign(x, y)
 
@@ -59,25 +59,25 @@ def _copysign(x: Any, y: Any) -> Array:
 
 
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """Fractional and whole part of x, elementwise; both have the sign of x."""
+    """Split x into fractional and whole part, elementwise; both have the sign of x."""
     check_no_out("modf", out)
     x = inexact("modf", x)
     return select(lax.eq(lax.abs(x), np.inf), copysign(0, x), lax.rem(x, 1)), trunc(x)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The next number after x1 in the direction of x2, elementwise."""
+    """Find the next number after x1 in the direction of x2, elementwise."""
     return apply2_inexact("nextafter", lax.nextafter_p, x1, x2)
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance to the next number farther from 0, with the sign of x, elementwise; nan for inf and nan."""
+    """Compute the distance to the next number farther from 0, with the sign of x, elementwise; nan for inf and nan."""
     x = inexact("spacing", x)
     return lax.sub(nextafter(x, copysign(np.inf, x)), x)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 times 2 to the integer power x2, elementwise.
+    """Compute x1 times 2 to the integer power x2, elementwise.
 
     Raises: TypeError if the power is no integer.
     """
@@ -114,7 +114,7 @@ def _power_of_two(n: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Fraction f in [0.5, 1) and exponent n with x = f 2^n, elementwise; (x, 0) for 0, inf and nan.
+    """Split x into fraction f in [0.5, 1) and exponent n, x = f 2^n, elementwise; (x, 0) for 0, inf and nan.
 
     Raises: TypeError for complex numbers.
     """

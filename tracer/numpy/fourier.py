@@ -34,7 +34,7 @@ _OPPOSITE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis of a.
+    """Transform an axis of a by the discrete Fourier transform.
 
     Args:
       a: [.., m, ..], of numbers.
@@ -48,7 +48,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis of a back: the inverse of `fft`, whose arguments and errors these are.
+    """Transform an axis of a by the inverse of `fft`, with its arguments and errors.
 
     Returns: [.., n, ..], complex.
     """
@@ -56,7 +56,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform an axis of real numbers: the bins of `fft` whose conjugates the other bins are.
+    """Transform an axis of real numbers: the first half of the bins of `fft`; the others are their conjugates.
 
     Args:
       a: [.., m, ..], real.
@@ -68,7 +68,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform bins back to real numbers: the inverse of `rfft`.
+    """Transform bins to real numbers: the inverse of `rfft`.
 
     Imaginary parts of bin 0, and of bin n / 2 where n is even, are not read.
 
@@ -96,7 +96,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Transform a real spectrum back to half of a signal with Hermitian symmetry: the inverse of `hfft`.
+    """Transform a real spectrum to half of a signal with Hermitian symmetry: the inverse of `hfft`.
 
     Args:
       a: [.., m, ..], real.
@@ -130,7 +130,7 @@ def fftn(
 def ifftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Transform axes of a back: the inverse of `fftn`, whose arguments and errors these are."""
+    """Transform axes of a by the inverse of `fftn`, with its arguments and errors."""
     return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
@@ -151,7 +151,7 @@ def rfftn(
 def irfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Transform bins back to real numbers: the inverse of `rfftn`.
+    """Transform bins to real numbers: the inverse of `rfftn`.
 
     Args:
       a: [...], of numbers: along the last of the axes the bins that `irfft` takes.
@@ -173,7 +173,7 @@ def fft2(
 def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform two axes back: `ifftn` of the last two by default."""
+    """Transform two axes by the inverse of `fft2`: `ifftn` of the last two by default."""
     return _transformed("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
@@ -187,7 +187,7 @@ def rfft2(
 def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Transform bins of two axes back to real numbers: `irfftn` of the last two by default."""
+    """Transform bins of two axes to real numbers: `irfftn` of the last two by default."""
     return _transformed("irfft2", FftType.IRFFT, a, s, axes, norm)
 
 

@@ -27,7 +27,7 @@ index_exp: Final = np.index_exp
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors as an open grid: each along an axis of its own, so that `x[ix_(rows, columns)]` is a block of x.
+    """Make an open grid of vectors, each along its own axis, so that `x[ix_(rows, columns)]` is a block of x.
 
     A vector of booleans, known, stands for the positions where it is true.
 
@@ -118,7 +118,7 @@ c_: Final = Concatenator(-1, 2, 0)
 
 
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
-    """Positions along each axis of `shape` of positions in the flat array.
+    """Convert positions in the flat array to positions along each axis of `shape`.
 
     Negative ones count from the end, and what is outside is moved to the ends. The dtype is that of indices if it holds
     the results, else the default integer.
@@ -155,7 +155,7 @@ def ravel_multi_index(
     *,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Positions in the flat array of shape `dims` of positions along each axis.
+    """Convert positions along each axis to positions in the flat array of shape `dims`.
 
     Args:
       mode: what becomes of those outside: an error ("raise", which must know them all), "clip", "wrap" or "ignore".
@@ -209,7 +209,7 @@ def put_along_axis(
     *,
     mode: str | None = None,
 ) -> Array:
-    """arr with elements at positions along `axis`, which differ from place to place, replaced by `values`.
+    """Replace elements at positions along `axis`, given for each place, by `values`; returns a new array.
 
     Raises: ValueError if `inplace`: arrays are never changed.
     """
@@ -228,27 +228,27 @@ def put_along_axis(
 
 
 def bartlett(M: int) -> Array:
-    """Triangular window of M elements."""
+    """Make a triangular window of M elements."""
     return _window(np.bartlett(operator.index(M)))
 
 
 def blackman(M: int) -> Array:
-    """Blackman window of M elements."""
+    """Make a Blackman window of M elements."""
     return _window(np.blackman(operator.index(M)))
 
 
 def hamming(M: int) -> Array:
-    """Hamming window of M elements."""
+    """Make a Hamming window of M elements."""
     return _window(np.hamming(operator.index(M)))
 
 
 def hanning(M: int) -> Array:
-    """Hann window of M elements."""
+    """Make a Hann window of M elements."""
     return _window(np.hanning(operator.index(M)))
 
 
 def kaiser(M: int, beta: float) -> Array:
-    """Kaiser window of M elements."""
+    """Make a Kaiser window of M elements."""
     return _window(np.kaiser(operator.index(M), float(beta)))
 
 

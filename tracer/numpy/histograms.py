@@ -26,7 +26,7 @@ from tapeless.tracer.primitives.shape import full, reshape, slice_in_dim
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None) -> Array:
-    """Edges of equal bins from the least to the greatest element, or over `range`; bins if it is a vector.
+    """Make edges of equal bins from the least to the greatest element, or over `range`; or return a vector `bins`.
 
     Returns: as many edges as there are bins and one, in the floating-point dtype of a. Of no elements, from 0 to 1.
     Raises: ValueError if there is no bin or `range` falls, TypeError for complex numbers; NotImplementedError for the
@@ -62,7 +62,7 @@ def _extent(x: Array, range: Any) -> tuple[Any, Any]:
 def histogram(
     a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLike | None = None, density: bool | None = None
 ) -> tuple[Array, Array]:
-    """Count the elements in each bin; return the counts and the edges. The last bin has both its ends.
+    """Count the elements in each bin; return the counts and the edges. The last bin includes both ends.
 
     Args:
       weights: what elements count, instead of 1; of the shape of a.
@@ -107,7 +107,7 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """Count the points of a space of d coordinates in each bin of a grid.
+    """Count points in d dimensions in each bin of a grid.
 
     Args:
       sample: points [n, d], or a sequence of d coordinates [n].

@@ -216,7 +216,7 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Array:
-    """Elements of a at positions along `axis`, of the flat array if None.
+    """Take elements at positions along `axis`, or of the flat array if None.
 
     Args:
       indices: [k..] integers; negative ones count from the end, but are 0 if mode is "clip".
@@ -259,7 +259,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Elements of arr at positions along `axis` that differ from place to place.
+    """Take elements at positions along `axis`, given for each place.
 
     Args:
       arr: [.., n, ..].

@@ -34,7 +34,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 
 
 def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
-    """Arrays one after another along `axis`; their elements as one vector if it is None.
+    """Join arrays along `axis`; join their flattened elements if it is None.
 
     Raises: ValueError if there are none, or shapes differ in other axes; all are named.
     """
@@ -73,7 +73,7 @@ def _listed(xs: Sequence[Array]) -> str:
 def stack(
     arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
-    """Arrays of one shape side by side along a new axis, at this place of the result.
+    """Join arrays of one shape along a new axis, at this position of the result.
 
     Raises: ValueError if there are none, or shapes differ; all are named.
     """
@@ -91,23 +91,23 @@ def _stack(*xs: Array, axis: int) -> Array:
 
 
 def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Arrays below one another: joined along the first axis, vectors as rows."""
+    """Join arrays along the first axis, vectors as rows."""
     return concatenate([atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
 
 
 def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Arrays side by side: joined along the second axis, vectors along the first."""
+    """Join arrays along the second axis, vectors along the first."""
     xs = [atleast_1d(x) for x in _parts("hstack", tup)]
     return concatenate(xs, 0 if xs[0].ndim == 1 else 1, dtype)
 
 
 def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
-    """Arrays joined along the third axis."""
+    """Join arrays along the third axis."""
     return concatenate([atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
 
 
 def column_stack(tup: Sequence[ArrayLike] | Array) -> Array:
-    """Vectors as the columns of a matrix, matrices side by side."""
+    """Stack vectors as the columns of a matrix, and matrices side by side."""
     xs = [array_operand("column_stack", x) for x in _parts("column_stack", tup)]
     return concatenate([x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in xs], 1)
 
@@ -120,7 +120,7 @@ def _parts(name: str, arrays: Any) -> Sequence[Any]:
 
 
 def block(arrays: Any) -> Array:
-    """Nested lists of blocks joined: the innermost along the last axis, the next along the one before, and so on."""
+    """Join nested lists of blocks: the innermost along the last axis, the next along the axis before, and so on."""
     depth = _depth(arrays)
     parts = iter(promoted_dtypes("block", *_flat(arrays)))
     blocks = _map_blocks(arrays, lambda _: as_array(next(parts)))
@@ -164,7 +164,7 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:
-    """Cut along `axis` into so many parts, the first ones longer by 1 if need be, or before these positions.
+    """Split along `axis` into a number of parts, the first ones longer by 1 if needed, or at given positions.
 
     Raises: ValueError if there is to be no part.
     """
@@ -188,7 +188,7 @@ def _sections(name: str, given: Any) -> int:
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the second axis, of vectors along the first."""
+    """Split along the second axis, vectors along the first: see `split`."""
     return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
 
 
@@ -201,12 +201,12 @@ def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Arr
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int]) -> list[Array]:
-    """`split` along the third axis."""
+    """Split along the third axis: see `split`."""
     return split(ary, indices_or_sections, 2)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of x along `axis`, which they lack.
+    """Split x into its parts along `axis`, which they lack.
 
     Raises: ValueError if x has no axes, or `axis` is out of range.
     """
@@ -222,7 +222,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """A repeated as a whole, so many times along each axis. Raises: ValueError if a number is negative."""
+    """Repeat A as a whole, the given number of times along each axis. Raises: ValueError if a number is negative."""
     x = array_operand("tile", A)
     counts = tuple(map(operator.index, reps if isinstance(reps, Iterable) else (reps,)))
     if min(counts, default=0) < 0:
@@ -243,7 +243,7 @@ def _tile(x: Array, *, counts: tuple[int, ...]) -> Array:
 def repeat(
     a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
 ) -> Array:
-    """Every element along `axis`, or of the flat array, so many times in a row.
+    """Repeat every element along `axis`, or of the flat array, the given number of times.
 
     Args:
       repeats: a number or one for each element; known, unless total_repeat_length is given.
@@ -283,7 +283,7 @@ def _repeat_to(x: Array, repeats: ArrayLike, axis: int, length: int) -> Array:
 
 
 def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
-    """An array of `new_shape` with the elements of a, repeated if there are too few."""
+    """Make an array of `new_shape` from the elements of a, repeated if there are too few."""
     x = ravel(a)
     shape = (new_shape,) if isinstance(new_shape, int) else tuple(new_shape)
     size = int(np.prod(shape))
@@ -296,12 +296,12 @@ def resize(a: ArrayLike, new_shape: int | Sequence[int]) -> Array:
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` after the elements of arr along `axis`; both flat if None."""
+    """Append `values` to arr along `axis`; both are flattened if None."""
     return concatenate([as_array(v) for v in promoted_dtypes("append", arr, values)], axis)
 
 
 def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` inserted before known positions along `axis`; in the flat array if None.
+    """Insert `values` before known positions along `axis`, in the flat array if None.
 
     Args:
       obj: an integer: there, `values` broadcast to the part arr[.., obj, ..]; or integers, a slice or a mask, whose

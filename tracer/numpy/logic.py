@@ -38,32 +38,32 @@ from tapeless.tracer.types import aval_of, by_protocol, is_arraylike
 
 
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 == x2, elementwise."""
+    """Test whether x1 == x2, elementwise."""
     return apply2("equal", lax.eq_p, x1, x2)
 
 
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 != x2, elementwise."""
+    """Test whether x1 != x2, elementwise."""
     return apply2("not_equal", lax.ne_p, x1, x2)
 
 
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 < x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    """Test whether x1 < x2, elementwise; complex numbers are ordered by real, then imaginary part."""
     return _compared("less", lax.lt_p, lax.lt, x1, x2)
 
 
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 <= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    """Test whether x1 <= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
     return _compared("less_equal", lax.le_p, lax.lt, x1, x2)
 
 
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 > x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    """Test whether x1 > x2, elementwise; complex numbers are ordered by real, then imaginary part."""
     return _compared("greater", lax.gt_p, lax.gt, x1, x2)
 
 
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 >= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
+    """Test whether x1 >= x2, elementwise; complex numbers are ordered by real, then imaginary part."""
     return _compared("greater_equal", lax.ge_p, lax.gt, x1, x2)
 
 
@@ -88,17 +88,17 @@ def _compared_by_parts(x: Any, y: Any, *, compare: Primitive, strictly: Callable
 
 
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 and x2, elementwise."""
+    """Compute the logical and, elementwise."""
     return apply2("logical_and", bits.and_p, truth("logical_and", x1), truth("logical_and", x2))
 
 
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 or x2, elementwise."""
+    """Compute the logical or, elementwise."""
     return apply2("logical_or", bits.or_p, truth("logical_or", x1), truth("logical_or", x2))
 
 
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Either x1 or x2, not both, elementwise."""
+    """Compute the logical exclusive or, elementwise."""
     return apply2("logical_xor", bits.xor_p, truth("logical_xor", x1), truth("logical_xor", x2))
 
 
@@ -122,22 +122,22 @@ def truth(name: str, x: Any) -> Operand:
 
 
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Bits set in both, elementwise; integers or booleans."""
+    """Compute the bitwise and, elementwise; integers or booleans."""
     return apply2("bitwise_and", bits.and_p, x1, x2)
 
 
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Bits set in either, elementwise; integers or booleans."""
+    """Compute the bitwise or, elementwise; integers or booleans."""
     return apply2("bitwise_or", bits.or_p, x1, x2)
 
 
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Bits set in exactly one of x1 and x2, elementwise; integers or booleans."""
+    """Compute the bitwise exclusive or, elementwise; integers or booleans."""
     return apply2("bitwise_xor", bits.xor_p, x1, x2)
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """Every bit flipped, elementwise; logical not for booleans."""
+    """Invert every bit, elementwise; logical not for booleans."""
     return apply("bitwise_not", bits.not_p, x)
 
 
@@ -146,12 +146,12 @@ bitwise_invert = bitwise_not
 
 
 def left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 times 2 to the power x2, elementwise; integers."""
+    """Shift the bits of x1 left by x2, elementwise: x1 times 2 to the power x2; integers."""
     return _shift("left_shift", bits.shift_left_p, bits.shift_left_p, x1, x2)
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 divided by 2 to the power x2 and rounded down, elementwise; integers."""
+    """Shift the bits of x1 right by x2, elementwise: x1 divided by 2 to the power x2, rounded down; integers."""
     return _shift("right_shift", bits.shift_right_arithmetic_p, bits.shift_right_logical_p, x1, x2)
 
 
@@ -242,7 +242,7 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """x with nan and the infinities replaced, elementwise; infinities by the greatest numbers of the dtype if None.
+    """Replace nan and infinities, elementwise; by default infinities become the greatest numbers of the dtype.
 
     `copy` is taken as NumPy takes it, and changes nothing: arrays are never written to.
     """
@@ -346,13 +346,13 @@ def allclose(
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Tell whether both have the same shape and the same elements."""
+    """Test whether two arrays have the same shape and the same elements."""
     a, b = promoted_dtypes("array_equal", a1, a2)
     return _all_equal(a, b, equal_nan) if a.shape == b.shape else full((), False)
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Tell whether both broadcast to one shape and have the same elements then."""
+    """Test whether two arrays broadcast to one shape and then have the same elements."""
     a, b = promoted_dtypes("array_equiv", a1, a2)
     try:
         a, b = broadcast("array_equiv", a, b)

@@ -34,7 +34,7 @@ from tapeless.tracer.types import aval_of, by_protocol
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
-    """The N x M matrix with ones on diagonal k, above the main one if positive."""
+    """Make the N x M matrix with ones on diagonal k, above the main one if positive."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
     return core.placed(_eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype), device)
 
@@ -51,12 +51,12 @@ def _rows_and_columns(shape: tuple[int, ...], k: int) -> tuple[Array, Array]:
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The n x n identity matrix."""
+    """Make the n x n identity matrix."""
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
+    """Make the N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
     dtype = dtypes.canonical("float32" if dtype is None else dtype)
     return _tri(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
 
@@ -67,12 +67,12 @@ def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
-    """m [.., n, m] with zeros above diagonal k."""
+    """Replace elements above diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("tril", m, number_operand), k=int(k), lower=True)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
-    """m [.., n, m] with zeros below diagonal k."""
+    """Replace elements below diagonal k of matrices m [.., n, m] by zeros."""
     return _triangle(_matrices("triu", m, number_operand), k=int(k) - 1, lower=False)
 
 
@@ -92,25 +92,25 @@ def _triangle(x: Array, *, k: int, lower: bool) -> Array:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Row and column indices of the elements on and below diagonal k of an n x m matrix."""
+    """Make the row and column indices of the elements on and below diagonal k of an n x m matrix."""
     rows, columns = np.tril_indices(n, k, m)
     return _positions(rows), _positions(columns)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Row and column indices of the elements on and above diagonal k of an n x m matrix."""
+    """Make the row and column indices of the elements on and above diagonal k of an n x m matrix."""
     rows, columns = np.triu_indices(n, k, m)
     return _positions(rows), _positions(columns)
 
 
 def tril_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`tril_indices` for the matrix arr. Raises: ValueError if it is none."""
+    """Make the `tril_indices` of the matrix arr. Raises: ValueError if it is not a matrix."""
     rows, columns = _lengths("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Array, k: int = 0) -> tuple[Array, Array]:
-    """`triu_indices` for the matrix arr. Raises: ValueError if it is none."""
+    """Make the `triu_indices` of the matrix arr. Raises: ValueError if it is not a matrix."""
     rows, columns = _lengths("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
@@ -123,7 +123,7 @@ def _lengths(name: str, arr: Array) -> tuple[int, int]:
 
 
 def diag_indices_from(arr: Array) -> tuple[Array, ...]:
-    """`diag_indices` for an array of the shape of arr. Raises: ValueError unless its axes are several of one length."""
+    """Make the `diag_indices` of arr. Raises: ValueError unless it has two or more axes of one length."""
     arr = by_protocol(arr)
     if arr.ndim < 2 or len(set(arr.shape)) > 1:
         raise ValueError(f"diag_indices_from: the axes must be two or more of one length, not those of {aval_of(arr)}.")
@@ -131,7 +131,7 @@ def diag_indices_from(arr: Array) -> tuple[Array, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Indices of the main diagonal of an array of `ndim` axes of length n."""
+    """Make the indices of the main diagonal of an array of `ndim` axes of length n."""
     return (_positions(np.arange(n)),) * ndim
 
 
@@ -143,7 +143,7 @@ def _positions(values: np.ndarray[Any, Any]) -> Array:
 
 
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices in two axes of a, as a new last axis.
+    """Extract the diagonals of the matrices in two axes of a, as a new last axis.
 
     Raises: ValueError if the axes are the same, or a has fewer than two.
     """
@@ -168,7 +168,7 @@ def _diagonal(x: Array, *, offset: int) -> Array:
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the vector v on diagonal k, or the diagonal k of the matrix v.
+    """Make the matrix with the vector v on diagonal k, or extract diagonal k of the matrix v.
 
     Raises: ValueError for an array of other than one or two axes.
     """
@@ -190,7 +190,7 @@ def _diag(x: Array, *, k: int) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the elements of v on diagonal k."""
+    """Make the matrix with the elements of v on diagonal k."""
     x = number_operand("diagflat", v)
     return _diag(reshape(x, (x.size,)), k=int(k))
 
@@ -216,7 +216,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = False) -> Array:
-    """a with its main diagonal replaced by the elements of `val`, repeated as often as need be.
+    """Replace the main diagonal of a by the elements of `val`, repeated as needed; returns a new array.
 
     Args:
       wrap: below the last square of a matrix with more rows than columns a diagonal begins anew, a row further down.
@@ -237,7 +237,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`.
+    """Make the matrix of powers of the vector x, N - 1 to 0 from left to right, or 0 to N - 1 if `increasing`.
 
     Raises: ValueError if x is no vector.
     """

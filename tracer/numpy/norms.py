@@ -22,7 +22,7 @@ Order = int | float | str | None
 
 
 def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The norm of vectors or matrices.
+    """Compute the norm of vectors or matrices.
 
     Args:
       x: numbers; integers are taken as floating point.
@@ -54,7 +54,7 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
 
 
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Order = 2) -> Array:
-    """The norm of vectors.
+    """Compute the norm of vectors.
 
     Args:
       x: numbers; integers are taken as floating point.
@@ -69,7 +69,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Array:
-    """The norm of the matrices in the last two axes.
+    """Compute the norm of the matrices in the last two axes.
 
     Args:
       x: [.., m, n]; integers are taken as floating point.

@@ -39,7 +39,7 @@ from tapeless.tracer.types import aval_of
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The polynomial with coefficients p, the highest power first, at x (Horner's rule).
+    """Evaluate the polynomial with coefficients p, the highest power first, at x (Horner's rule).
 
     Args:
       p: [n, ...], numeric: n coefficients of each of some polynomials.
@@ -63,7 +63,7 @@ def _polyval(p: Any, x: Any) -> Array:
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials: coefficients along the first axis, with the highest power first.
+    """Add two polynomials: coefficients along the first axis, with the highest power first.
 
     Those of one degree are added elementwise; else the one of lower degree broadcasts to the other axes of the other,
     as JAX's does, where NumPy adds a padded vector along the last axis.
@@ -80,13 +80,13 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials, vectors of coefficients with the highest power first."""
+    """Subtract two polynomials: coefficients with the highest power first."""
     x, y = promoted_dtypes("polysub", a1, a2)
     return polyadd(x, arithmetic.negative(y))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials, vectors of coefficients with the highest power first.
+    """Multiply two polynomials: coefficients with the highest power first.
 
     Args:
       trim_leading_zeros: whether coefficients 0 of the highest powers are dropped first; both must be known.
@@ -98,7 +98,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """The quotient and the remainder of two polynomials, vectors of coefficients with the highest power first.
+    """Divide two polynomials into quotient and remainder: coefficients with the highest power first.
 
     Args:
       u: [m]. v: [n], its first coefficient not 0.
@@ -136,7 +136,7 @@ def _trimmed(name: str, p: ArrayLike, least: float) -> Array:
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial, a vector of coefficients with the highest power first; floating point."""
+    """Differentiate a polynomial m times: coefficients with the highest power first; floating point."""
     x = inexact("polyder", array_operand("polyder", p))
     for _ in range(operator.index(m)):
         n = x.shape[0]
@@ -146,7 +146,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The m-th integral of a polynomial, a vector of coefficients with the highest power first.
+    """Integrate a polynomial m times: coefficients with the highest power first.
 
     Args:
       k: constants of integration, m of them, the first integral's first, or one for all; 0 if None.
@@ -169,7 +169,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The polynomial with these roots and the first coefficient 1, or the characteristic polynomial of a matrix.
+    """Compute the polynomial with these roots and leading coefficient 1, or the characteristic polynomial of a matrix.
 
     Args:
       seq_of_zeros: [n] roots, or [n, n], a matrix, whose eigenvalues they are.
@@ -195,7 +195,7 @@ def _poly(x: Array) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The roots of a polynomial, a vector of coefficients with the highest power first.
+    """Find the roots of a polynomial, a vector of coefficients with the highest power first.
 
     They are the eigenvalues of its companion matrix (Horn and Johnson 1999, pp. 146-7), as in NumPy.
 
@@ -254,7 +254,7 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool | str = False,
 ) -> Any:
-    """The polynomial of degree `deg` nearest to the points (x, y), by least squares.
+    """Fit a polynomial of degree `deg` to the points (x, y), by least squares.
 
     Args:
       x: [m]. y: [m], or [m, k] for k polynomials.

@@ -35,7 +35,7 @@ def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
 def array_repr(
     arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """Print an array as `repr` does, with options that are printing's own if None, as `numpy.array_repr` does."""
+    """Format an array as `repr` does, with the options of `numpy.array_repr`."""
     given = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
     options: dict[str, Any] = {name: option for name, option in given.items() if option is not None}
     with np.printoptions(**options):
@@ -45,5 +45,5 @@ def array_repr(
 def array_str(
     a: ArrayLike, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """Print the elements of an array as `str` does, with options as for `array_repr`."""
+    """Format the elements of an array as `str` does, with the options of `array_repr`."""
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)

@@ -51,7 +51,7 @@ def quantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """Quantiles over axes: elements below which the shares q [k..], from 0 to 1, of all elements lie.
+    """Compute quantiles over axes: the elements below which the shares q [k..], from 0 to 1, of all elements lie.
 
     Args:
       method: which number that is, if there are several: one of NumPy's thirteen names.
@@ -75,7 +75,7 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of the elements that are not nan."""
+    """Compute quantiles over axes, ignoring nan: see `quantile`."""
     check_no_out("nanquantile", out)
     return _quantiles("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
 
@@ -91,7 +91,7 @@ def percentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` with q from 0 to 100."""
+    """Compute percentiles over axes: `quantile` with q from 0 to 100."""
     check_no_out("percentile", out)
     return _quantiles("percentile", a, q, axis, method, keepdims, weights, skip_nan=False, whole=100)
 
@@ -107,7 +107,7 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`nanquantile` with q from 0 to 100."""
+    """Compute percentiles over axes, ignoring nan: `nanquantile` with q from 0 to 100."""
     check_no_out("nanpercentile", out)
     return _quantiles("nanpercentile", a, q, axis, method, keepdims, weights, skip_nan=True, whole=100)
 
@@ -115,7 +115,7 @@ def nanpercentile(
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Median over axes: the middle element, or the mean of the two in the middle; nan where there are none."""
+    """Compute the median over axes: the middle element, or the mean of the two in the middle; nan for no elements."""
     check_no_out("median", out)
     return _quantiles("median", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=False)
 
@@ -123,7 +123,7 @@ def median(
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """`median` of the elements that are not nan."""
+    """Compute the median over axes, ignoring nan: see `median`."""
     check_no_out("nanmedian", out)
     return _quantiles("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=True)
 

@@ -66,7 +66,7 @@ def prod(
     where: ArrayLike | None = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Product over axes. Booleans and narrow integers are multiplied in the default integer; as dtype=bool by "and"."""
+    """Multiply elements over axes. Booleans and narrow integers use the default integer; dtype=bool is "and"."""
     check_no_out("prod", out)
     x = _accumulated("prod", a, dtype, promote_integers)
     multiply_all = reduction.reduce_and if dtypes.is_bool(x.dtype) else _product
@@ -183,7 +183,7 @@ def max(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
+    """Compute the maximum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("max", out)
     x = _nonempty("max", number_operand("max", a), axis, initial, where)
     return reduced("max", x, axis, keepdims, reduction.reduce_max, least(x.dtype), where, initial, maximum)
@@ -197,7 +197,7 @@ def min(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Minimum over axes; nan if there is one. Raises: ValueError over no elements without `initial`."""
+    """Compute the minimum over axes; nan if there is one. Raises: ValueError for no elements without `initial`."""
     check_no_out("min", out)
     x = _nonempty("min", number_operand("min", a), axis, initial, where)
     return reduced("min", x, axis, keepdims, reduction.reduce_min, greatest(x.dtype), where, initial, minimum)
@@ -208,7 +208,7 @@ amin = min
 
 
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """Maximum less minimum over axes."""
+    """Compute the maximum minus the minimum over axes."""
     check_no_out("ptp", out)
     x = array_operand("ptp", a)
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
@@ -237,13 +237,13 @@ def _nonempty(name: str, x: Array, axis: Axis, initial: Any, where: Any) -> Arra
 
 
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Position of the maximum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
+    """Find the position of the maximum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmax", out)
     return _position("argmax", a, axis, keepdims, reduction.argmax)
 
 
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Position of the minimum along `axis`, in the flat array if None: of the first nan, or the first of ties."""
+    """Find the position of the minimum along `axis`, or in the flat array: of the first nan, or the first of ties."""
     check_no_out("argmin", out)
     return _position("argmin", a, axis, keepdims, reduction.argmin)
 
@@ -265,7 +265,7 @@ def _position(name: str, a: ArrayLike, axis: int | None, keepdims: bool | None, 
 def any(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Tell whether some element is not 0, over axes."""
+    """Test whether any element over axes is true."""
     check_no_out("any", out)
     x = truth("any", array_operand("any", a))
     return reduced("any", x, axis, keepdims, reduction.reduce_or, False, where, None, add_arrays)
@@ -274,7 +274,7 @@ def any(
 def all(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None
 ) -> Array:
-    """Tell whether no element is 0, over axes."""
+    """Test whether all elements over axes are true."""
     check_no_out("all", out)
     x = truth("all", array_operand("all", a))
     return reduced("all", x, axis, keepdims, reduction.reduce_and, True, where, None, add_arrays)
@@ -289,13 +289,13 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
 
 
 def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Sums of the elements up to and including each, along `axis`, or of the flat array if None."""
+    """Compute the cumulative sum along `axis`, or of the flat array if None."""
     check_no_out("cumsum", out)
     return _cumulative("cumsum", a, axis, dtype, reduction.cumsum)
 
 
 def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """Products of the elements up to and including each, along `axis`, or of the flat array if None."""
+    """Compute the cumulative product along `axis`, or of the flat array if None."""
     check_no_out("cumprod", out)
     return _cumulative("cumprod", a, axis, dtype, reduction.cumprod)
 
@@ -303,7 +303,7 @@ def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = Non
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Sums of the elements up to and including each along an axis, which vectors need not name.
+    """Compute the cumulative sum along an axis, which may be omitted for vectors.
 
     Booleans and narrow integers are summed in the default integer, as by `sum`, where `cumsum` keeps integers narrow.
 
@@ -318,7 +318,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
-    """Products of the elements up to and including each along an axis; see `cumulative_sum`. It may begin with 1."""
+    """Compute the cumulative product along an axis, optionally with an initial 1: see `cumulative_sum`."""
     return _running("cumulative_prod", x, axis, dtype, include_initial, reduction.cumprod, 1)
 
 
@@ -376,7 +376,7 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Product over axes of the elements that are not nan."""
+    """Multiply the elements over axes, ignoring nan."""
     check_no_out("nanprod", out)
     return prod(without_nan("nanprod", a, 1), axis, dtype, None, keepdims, initial, where)
 
@@ -389,7 +389,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Maximum over axes of the elements that are not nan; nan if there are none."""
+    """Compute the maximum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmax", out)
     return _nan_extreme("nanmax", a, axis, keepdims, initial, where, max, -np.inf)
 
@@ -402,31 +402,31 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Minimum over axes of the elements that are not nan; nan if there are none."""
+    """Compute the minimum over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmin", out)
     return _nan_extreme("nanmin", a, axis, keepdims, initial, where, min, np.inf)
 
 
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Position of the maximum of the elements that are not nan; -1 if there are none."""
+    """Find the position of the maximum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmax", out)
     return _nan_position("nanargmax", a, axis, keepdims, argmax, -np.inf)
 
 
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-    """Position of the minimum of the elements that are not nan; -1 if there are none."""
+    """Find the position of the minimum, ignoring nan; -1 if all elements are nan."""
     check_no_out("nanargmin", out)
     return _nan_position("nanargmin", a, axis, keepdims, argmin, np.inf)
 
 
 def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """`cumsum` with nan counted as 0."""
+    """Compute the cumulative sum, counting nan as 0: see `cumsum`."""
     check_no_out("nancumsum", out)
     return cumsum(without_nan("nancumsum", a, 0), axis, dtype)
 
 
 def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
-    """`cumprod` with nan counted as 1."""
+    """Compute the cumulative product, counting nan as 1: see `cumprod`."""
     check_no_out("nancumprod", out)
     return cumprod(without_nan("nancumprod", a, 1), axis, dtype)
 

@@ -160,7 +160,7 @@ _KINDS = {
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
-    """The dtype that arrays, numbers and dtypes have in common: weak ones give way.
+    """Find the common dtype of arrays, numbers and dtypes, adapting weakly typed ones.
 
     Raises: ValueError if there are no arguments; TypeError for what is neither array nor dtype.
     """
@@ -170,12 +170,12 @@ def result_type(*args: Any) -> np.dtype[Any]:
 
 
 def promote_types(a: Any, b: Any) -> np.dtype[Any]:
-    """The dtype that two dtypes have in common; Python's int, float and complex only raise the kind of the other."""
+    """Find the common dtype of two dtypes; Python's int, float and complex change only the kind of the other."""
     return dtypes.result_type(*(x if x in (int, float, complex) else dtypes.of_elements(x) for x in (a, b)))[0]
 
 
 def can_cast(from_: Any, to: Any, casting: Any = "safe") -> builtins.bool:
-    """Tell whether one dtype may become another under a rule of NumPy's: no, equiv, safe, same_kind, unsafe."""
+    """Test whether a dtype can be cast to another under a NumPy rule: no, equiv, safe, same_kind, unsafe."""
     return builtins.bool(dtypes.can_cast(aval_of(from_).dtype if is_arraylike(from_) else from_, to, casting))
 
 
@@ -190,18 +190,18 @@ def iinfo(dtype: DTypeLike) -> Any:
 
 
 def ndim(a: Any) -> int:
-    """Number of axes."""
+    """Return the number of axes."""
     return len(shape(a))
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Lengths of the axes."""
+    """Return the lengths of the axes."""
     a = by_protocol(a)
     return tuple(a.shape) if hasattr(a, "shape") else np.shape(a)
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """Number of elements, or the length of an axis, or the product of the lengths of several."""
+    """Return the number of elements, or the length of an axis, or the product of the lengths of several."""
     lengths = shape(a)
     return math.prod(lengths[i] for i in canonical_axes(axis, len(lengths)))
 
@@ -224,7 +224,7 @@ def isrealobj(x: Any) -> builtins.bool:
 
 
 def astype(x: Any, /, dtype: DTypeLike, *, copy: builtins.bool = False, device: Any = None) -> Array:
-    """x with elements of another dtype, a copy in any case if `copy`: as NumPy's, it does not complain.
+    """Convert elements to another dtype, always by copy if `copy`, and without errors, as in NumPy.
 
     Complex to real drops the imaginary part, floating point to integer rounds towards zero, and integers wrap, that
     is keep their lowest bits, where they do not fit.

@@ -47,7 +47,7 @@ def compress(
     fill_value: ArrayLike = 0,
     out: None = None,
 ) -> Array:
-    """The parts of a along `axis`, of the flat array if None, where the vector `condition` is true.
+    """Select the parts of a along `axis`, or of the flat array if None, where the vector `condition` is true.
 
     Args:
       condition: [k], with k not more than the length of the axis, unless what is more is false.
@@ -72,7 +72,7 @@ def compress(
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
-    """The elements of arr where `condition`, of its shape, is true, as a vector; `compress` of both, flat.
+    """Select the elements of arr where `condition`, of its shape, is true, as a vector.
 
     Raises: what `compress` raises.
     """
@@ -83,7 +83,7 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """arr without the elements at the positions `obj` along `axis`; of the flat array if None.
+    """Delete the elements at positions `obj` along `axis`, or of the flat array if None.
 
     Args:
       obj: integers, a slice or a mask.
@@ -116,7 +116,7 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """Elements of several arrays: at each place that of the array whose number a holds. All are broadcast together.
+    """Choose each element from the array whose number the element of a is. All arrays are broadcast together.
 
     Args:
       a: [k..] integers.
@@ -153,7 +153,7 @@ def _numbered(given: ArrayLike, number: Array, n: int, mode: str) -> Array:
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """arr with its elements where `mask` is true replaced by those of vals, in order and over again.
+    """Replace the elements where `mask` is true by those of vals, in order and repeated; returns a new array.
 
     Args:
       mask: as many elements as arr.
@@ -177,7 +177,7 @@ def _place(x: Array, mask: Array, values: Array) -> Array:
 
 
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """a with its elements at positions `ind` in the flat array replaced by those of v, in order and over again.
+    """Replace the elements at positions `ind` of the flat array by those of v, in order and repeated.
 
     Args:
       ind: integers; negative ones count from the end.
@@ -210,7 +210,7 @@ def _refuse_in_place(name: str, inplace: bool) -> None:
 def mask_indices(
     n: int, mask_func: Callable[[Array, Any], ArrayLike], k: Any = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
-    """Positions in an n x n matrix, as rows and columns, where `mask_func(ones, k)` is not 0, as of `triu`.
+    """Make the row and column indices of an n x n matrix where `mask_func(ones, k)`, such as `triu`, is not 0.
 
     Raises: ConcretizationTypeError if these elements are traced and there is no `size`, as for `nonzero`.
     """

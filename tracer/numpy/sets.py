@@ -46,7 +46,7 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """The distinct elements in order, with first positions, positions to rebuild the array, and counts if asked for.
+    """Find the distinct elements in order; if asked for, first positions, positions to rebuild the array, and counts.
 
     Args:
       axis: whose parts are compared; the elements of the flat array if None.
@@ -154,12 +154,12 @@ class UniqueAll(NamedTuple):
 
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The distinct elements in order."""
+    """Find the distinct elements in order."""
     return unique(x, size=size, fill_value=fill_value, equal_nan=False)
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
-    """The distinct elements in order, first positions, positions to rebuild the array, and counts."""
+    """Find the distinct elements in order, first positions, positions to rebuild the array, and counts."""
     return UniqueAll(*unique(x, True, True, True, size=size, fill_value=fill_value, equal_nan=False))
 
 
@@ -178,12 +178,12 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
-    """The distinct elements in order, and how often each is there."""
+    """Find the distinct elements in order, and count each."""
     return UniqueCounts(*unique(x, return_counts=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
-    """The distinct elements in order, and positions to rebuild the array."""
+    """Find the distinct elements in order, and positions to rebuild the array."""
     return UniqueInverse(*unique(x, return_inverse=True, size=size, fill_value=fill_value, equal_nan=False))
 
 
@@ -217,7 +217,7 @@ def _isin(x: Array, tests: Array, *, invert: bool) -> Array:
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The distinct elements of both, in order; `size` and `fill_value` as in `unique`.
+    """Find the distinct elements of both, in order; `size` and `fill_value` as in `unique`.
 
     Raises: ConcretizationTypeError if one is traced and there is no size.
     """

@@ -23,7 +23,7 @@ Axis = int | Sequence[int]
 
 
 def reshape(a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None) -> Array:
-    """a in another shape of as many elements, row by row (column by column if order is "F"); one length may be -1.
+    """Reshape a row by row (column by column if order is "F"); one length may be -1.
 
     Raises: ValueError if the number of elements differs.
     """
@@ -53,12 +53,12 @@ def _completed(x: Array, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def ravel(a: ArrayLike, order: str = "C") -> Array:
-    """The elements of a as a vector, row by row (column by column if order is "F")."""
+    """Flatten an array row by row (column by column if order is "F")."""
     return reshape(array_operand("ravel", a), (-1,) if np.size(a) else (0,), order)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """a with its axes permuted: axis i of the result is axes[i] of a; reversed if None.
+    """Permute axes: axis i of the result is axes[i] of a; reverse them if None.
 
     Raises: ValueError if `axes` is no permutation of the axes of a.
     """
@@ -75,7 +75,7 @@ permute_dims = transpose
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """x [.., n, m] as [.., m, n]. Raises: ValueError if it has fewer than two axes."""
+    """Exchange the last two axes. Raises: ValueError if there are fewer than two."""
     x = array_operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose: a matrix has at least two axes, {x.aval} has {x.ndim}.")
@@ -83,7 +83,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """a with two axes exchanged."""
+    """Exchange two axes."""
     x = array_operand("swapaxes", a)
     i, j = canonical_axis(axis1, x.ndim, "axis1"), canonical_axis(axis2, x.ndim, "axis2")
     order = list(range(x.ndim))
@@ -92,7 +92,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
-    """a with the axes `source` at the places `destination`, the others in order.
+    """Move the axes `source` to the positions `destination`, the others keep their order.
 
     Raises: ValueError if an axis is out of range or named twice, or there are not as many places as axes.
     """
@@ -108,7 +108,7 @@ def moveaxis(a: ArrayLike, source: Axis, destination: Axis) -> Array:
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """a with `axis` moved before the axis `start`.
+    """Move `axis` before the axis `start`.
 
     Raises: ValueError if `axis` or `start` is out of range.
     """
@@ -125,14 +125,14 @@ def _sequence(axis: Axis) -> Sequence[int]:
 
 
 def expand_dims(a: ArrayLike, axis: Axis) -> Array:
-    """a with axes of length 1 added, at these places of the result."""
+    """Add axes of length 1, at these positions of the result."""
     x = array_operand("expand_dims", a)
     places = _sequence(axis)
     return shapes.expand_dims(x, canonical_axes(places, x.ndim + len(places)))
 
 
 def squeeze(a: ArrayLike, axis: Axis | None = None) -> Array:
-    """a without these axes of length 1, without all of them if None. Raises: ValueError if one is longer."""
+    """Remove these axes of length 1, or all of them if None. Raises: ValueError if one is longer."""
     x = array_operand("squeeze", a)
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else canonical_axes(axis, x.ndim)
     long = [i for i in axes if x.shape[i] != 1]
@@ -146,7 +146,7 @@ def atleast_1d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_1d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Any:
-    """Arrays with at least one axis; a list of them if several are given."""
+    """Add axes so that arrays have at least one; return a list of arrays if several are given."""
     return _each("atleast_1d", arys, lambda x: x if x.ndim else shapes.reshape(x, (1,)))
 
 
@@ -155,7 +155,7 @@ def atleast_2d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_2d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Any:
-    """Arrays with at least two axes, added in front; a list of them if several are given."""
+    """Add leading axes so that arrays have at least two; return a list of arrays if several are given."""
     return _each("atleast_2d", arys, lambda x: x if x.ndim > 1 else shapes.reshape(x, (1, x.size)))
 
 
@@ -164,7 +164,7 @@ def atleast_3d(ary: ArrayLike, /) -> Array: ...
 @overload
 def atleast_3d(first: ArrayLike, second: ArrayLike, /, *others: ArrayLike) -> list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Any:
-    """Arrays with at least three axes: a vector is put in the middle; a list of them if several are given."""
+    """Add axes so that arrays have at least three, on both sides of a vector; return a list if several are given."""
 
     def widened(x: Array) -> Array:
         return x if x.ndim > 2 else shapes.reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))
@@ -181,12 +181,12 @@ def _each(name: str, arrays: Sequence[ArrayLike], change: Any) -> Any:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes broadcast to. Raises: ValueError naming them all."""
+    """Compute the shape to which arrays of these shapes broadcast. Raises: ValueError naming all shapes."""
     return common_shape("broadcast_shapes", *[(s,) if isinstance(s, int) else tuple(s) for s in shapes])
 
 
 def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
-    """The array repeated to `shape`. Raises: ValueError if it does not broadcast."""
+    """Broadcast an array to `shape`. Raises: ValueError if it does not fit."""
     x = array_operand("broadcast_to", array)
     wanted = (shape,) if isinstance(shape, int) else static_ints(shape, "broadcast_to", "shape")
     extra = len(wanted) - x.ndim
@@ -196,7 +196,7 @@ def broadcast_to(array: ArrayLike, shape: int | Sequence[int]) -> Array:
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """Arrays repeated to their common shape."""
+    """Broadcast arrays to their common shape."""
     xs = [array_operand("broadcast_arrays", x) for x in args]
     shape = common_shape("broadcast_arrays", *[x.shape for x in xs])
     return [stretched(x, shape) for x in xs]
@@ -206,23 +206,23 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
 
 def flip(m: ArrayLike, axis: Axis | None = None) -> Array:
-    """m with its elements reversed along axes, along all if None."""
+    """Reverse the elements along axes, along all if None."""
     x = array_operand("flip", m)
     return rev(x, canonical_axes(axis, x.ndim))
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """m with its second axis reversed."""
+    """Reverse the second axis."""
     return flip(m, 1)
 
 
 def flipud(m: ArrayLike) -> Array:
-    """m with its first axis reversed."""
+    """Reverse the first axis."""
     return flip(m, 0)
 
 
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """m turned k times by 90 degrees, from the first of `axes` towards the second.
+    """Rotate m by 90 degrees k times, from the first of `axes` towards the second.
 
     Raises: ValueError if an axis is out of range, or both are the same.
     """

@@ -58,7 +58,7 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """a sorted along `axis`, the flat array if None; nan last."""
+    """Sort along `axis`, or the flat array if None; nan last."""
     x, axis = _along("sort", a, axis)
     found = sorting.sort(x, axis, stable)
     return rev(found, (axis,)) if descending else found
@@ -74,7 +74,7 @@ def argsort(
     descending: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """Positions that sort a along `axis`, of the flat array if None; elements that compare equal stay in order.
+    """Find the positions that sort a along `axis`, or the flat array if None; the sort is stable.
 
     Args:
       dtype: of the positions, the default integer if None.
@@ -105,7 +105,7 @@ def _along(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
 
 
 def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
-    """Positions that sort by the last key, where equal by the one before it, and so on."""
+    """Find the positions that sort by the last key, where equal by the key before it, and so on."""
     xs = [array_operand("lexsort", k) for k in (unstack(keys) if isinstance(keys, Array) else keys)]
     axis = canonical_axis(axis, xs[0].ndim)
     places = broadcasted_iota(dtypes.default_dtype("i"), xs[0].shape, axis)
@@ -113,7 +113,7 @@ def lexsort(keys: Sequence[ArrayLike] | Array, axis: int = -1) -> Array:
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """a with the element at `kth` along `axis` where sorting would put it, lesser ones before and others behind.
+    """Put the element at `kth` along `axis` where sorting would put it, smaller ones before and others behind.
 
     Computed by sorting, which is one way to do so. Raises: ValueError if `kth` is out of range.
     """
@@ -122,7 +122,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """Positions that partition a along `axis`: see `partition`."""
+    """Find the positions that partition a along `axis`: see `partition`."""
     _check_place("argpartition", a, kth, axis)
     return argsort(a, axis)
 
@@ -135,7 +135,7 @@ def _check_place(name: str, a: ArrayLike, kth: Any, axis: int) -> None:
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """a sorted along the last axis, as complex numbers."""
+    """Sort along the last axis, as complex numbers."""
     x = array_operand("sort_complex", a)
     return sort(x if dtypes.is_complex(x.dtype) else lax.convert_element_type(x, dtypes.complex_of(x.dtype)))
 
@@ -195,7 +195,7 @@ def _check_method(name: str, method: str | None) -> None:
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin that each element is in; bins rise or fall, and `right` says which end belongs to them.
+    """Find the bin of each element; bins rise or fall, and `right` says which end belongs to them.
 
     `method` is JAX's choice of an algorithm, which changes nothing.
     Raises: ValueError if bins are no vector, or for a method that JAX does not have.
@@ -217,7 +217,7 @@ _SIZE_HELP = "Give `size`, the length of the result, and `fill_value`, which fil
 
 
 def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
-    """Positions of the elements that are not 0: one vector for each axis.
+    """Find the positions of the nonzero elements: one vector for each axis.
 
     Args:
       size: length of the result, which is cut or filled up; needed where a is traced.
@@ -267,13 +267,13 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
 
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Positions in the flat array of the elements that are not 0; see `nonzero`."""
+    """Find the positions of the nonzero elements in the flat array; see `nonzero`."""
     flat = np.ravel(a) if isinstance(a, np.ndarray) else array_operand("flatnonzero", a)
     return nonzero(flat if flat.ndim == 1 else reshape(flat, (flat.size,)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """Positions of the elements that are not 0, as the rows of a matrix; see `nonzero`."""
+    """Find the positions of the nonzero elements, as the rows of a matrix; see `nonzero`."""
     a = by_protocol(a)
     if not np.ndim(a):
         check_operands("argwhere", a)
@@ -295,7 +295,7 @@ def where(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """x where `condition` is true, else y: the three are broadcast, x and y promoted. `where(c)` is `nonzero(c)`.
+    """Select x where `condition` is true, else y; all are broadcast, x and y promoted. `where(c)` is `nonzero(c)`.
 
     The derivative of the part that is not chosen is 0, also where that part is nan or infinite.
 
@@ -312,7 +312,7 @@ def where(
 
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None) -> Array:
-    """Count each number from 0 on in the vector x of integers, or sum the weights of its occurrences.
+    """Count the occurrences of each number from 0 on in the integer vector x, or sum their weights.
 
     Args:
       length: length of the result, where greater numbers are dropped; needed where x is traced.

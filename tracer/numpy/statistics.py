@@ -39,7 +39,7 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over axes, of integers as floating point. Half-precision numbers are summed in float32.
+    """Compute the mean over axes, of integers as floating point. Half-precision numbers are summed in float32.
 
     Args:
       dtype: that elements have before they are summed, and of the result, which an integer one rounds towards zero.
@@ -85,7 +85,7 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """Average over axes with `weights`, of the shape of a or of its averaged axes, in their order.
+    """Compute the average over axes, weighted by `weights` of the shape of a or of the averaged axes, in their order.
 
     Returns: the average, and with `returned` the sum of weights too.
     Raises: ValueError if weights have another shape.
@@ -122,7 +122,7 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over axes of the elements that are not nan; nan if there are none."""
+    """Compute the mean over axes, ignoring nan; nan if all elements are nan."""
     check_no_out("nanmean", out)
     x, valid = _numbers_among("nanmean", a, where)
     return mean(x, axis, dtype, keepdims=keepdims, where=valid)
@@ -153,7 +153,7 @@ def var(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """Variance over axes: the mean of |x - mean|², with n - ddof instead of n.
+    """Compute the variance over axes: the mean of |x - mean|², with n - ddof instead of n.
 
     Args:
       dtype: of the result, real unless a complex one is asked for; the variance is computed in its floating point.
@@ -233,7 +233,7 @@ def std(
     mean: ArrayLike | None = None,
     correction: float | None = None,
 ) -> Array:
-    """Standard deviation over axes: the square root of `var`, with derivative 0 where that is 0."""
+    """Compute the standard deviation over axes: the square root of `var`, with derivative 0 where it is 0."""
     check_no_out("std", out)
     x, result = _deviating("std", a, dtype)
     found = _variance_of("std", x, axis, _less("std", ddof, correction), keepdims, where, mean)
@@ -250,7 +250,7 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """Variance over axes of the elements that are not nan; `mean` is theirs, if it is known, with the axes kept."""
+    """Compute the variance over axes, ignoring nan; `mean` is the known mean, with the axes kept."""
     check_no_out("nanvar", out)
     x, valid = _numbers_among("nanvar", a, where)
     x, result = _deviating("nanvar", x, dtype)
@@ -267,7 +267,7 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """Standard deviation over axes of the elements that are not nan; `mean` as for `nanvar`."""
+    """Compute the standard deviation over axes, ignoring nan; `mean` as for `nanvar`."""
     check_no_out("nanstd", out)
     x, valid = _numbers_among("nanstd", a, where)
     x, result = _deviating("nanstd", x, dtype)

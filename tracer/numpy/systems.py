@@ -47,7 +47,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """x such that a @ x = b.
+    """Solve a @ x = b for x.
 
     Derivatives solve with the factors that are there: those of a are not differentiated.
 
@@ -118,7 +118,7 @@ def _program(f: Any, avals: Sequence[ShapedArray]) -> Any:
 
 
 def inv(a: ArrayLike) -> Array:
-    """The inverse [.., n, n] of a [.., n, n]; infinite or nan if it is singular.
+    """Compute the inverse [.., n, n] of a [.., n, n]; infinite or nan if it is singular.
 
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
@@ -128,7 +128,7 @@ def inv(a: ArrayLike) -> Array:
 
 
 def pinv(a: ArrayLike, rtol: float | None = None, hermitian: bool = False, *, rcond: float | None = None) -> Array:
-    """The pseudo-inverse [.., n, m] of a [.., m, n].
+    """Compute the pseudo-inverse [.., n, m] of a [.., m, n].
 
     Args:
       rtol: singular values up to `rtol` times the largest count as 0; 10 max(m, n) times the dtype's eps if None.
@@ -191,7 +191,7 @@ _RESIDUALS_HELP = "Leave out numpy_resid: the sums of squares are returned in an
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of y = tensordot(a, x, a.ndim - ind), a linear map of arrays: x = tensordot(tensorinv(a), y, ind).
+    """Invert y = tensordot(a, x, a.ndim - ind), a linear map of arrays: x = tensordot(tensorinv(a), y, ind).
 
     Args:
       a: [r.., c..], r.. being `ind` axes, with as many elements as the axes c.. together.
@@ -211,7 +211,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """x such that tensordot(a, x, x.ndim) is b.
+    """Solve tensordot(a, x, x.ndim) = b for x.
 
     Args:
       a: [b.., x..], the axes x.. having as many elements as b.
@@ -234,7 +234,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of the matrices in the last two axes.
+    """Extract the diagonals of the matrices in the last two axes.
 
     Args:
       x: [.., m, n], of any dtype.
@@ -246,7 +246,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sums of the diagonals of the matrices in the last two axes.
+    """Sum the diagonals of the matrices in the last two axes.
 
     Args:
       x: [.., m, n], of any dtype.
@@ -259,7 +259,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """Cross products of vectors of 3 numbers along an axis; the other axes broadcast.
+    """Compute cross products of vectors of 3 numbers along an axis; the other axes broadcast.
 
     Args:
       x1, x2: [.., 3], with the vectors in `axis`.
@@ -284,7 +284,7 @@ class SlogdetResult(NamedTuple):
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Products of every element of a vector x1 [m] with every element of a vector x2 [n]: [m, n].
+    """Multiply every element of a vector x1 [m] with every element of a vector x2 [n]: [m, n].
 
     Raises: ValueError if one is no vector; both are named.
     """
@@ -295,7 +295,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def det(a: ArrayLike) -> Array:
-    """The determinant [..] of a [.., n, n]. Its gradient is right also where a is singular.
+    """Compute the determinant [..] of a [.., n, n]. Its gradient is right also for a singular matrix.
 
     Raises: ValueError if a is not a square matrix, TypeError if it is of half precision.
     """
@@ -303,7 +303,7 @@ def det(a: ArrayLike) -> Array:
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """Sign and logarithm of the absolute value of the determinant: (0, -inf) of a singular matrix.
+    """Compute sign and logarithm of the absolute value of the determinant; (0, -inf) for a singular matrix.
 
     Args:
       a: [.., n, n].
@@ -333,7 +333,7 @@ def _slogdet(x: Array) -> tuple[Array, Array]:
 def matrix_rank(
     M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None
 ) -> Array:
-    """The number of singular values [..] above `rtol` times the largest; of a vector 1, or 0 if it is 0.
+    """Count the singular values [..] above `rtol` times the largest; of a vector 1, or 0 if it is 0.
 
     Args:
       rtol: max(m, n) times the dtype's eps if None; an array has the shape of the result.
@@ -355,7 +355,7 @@ def matrix_rank(
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition number of matrices: of their singular values (p None, 2, -2), or norm(x) norm(inv(x)).
+    """Compute the condition number of matrices: of singular values (p None, 2, -2), or norm(x) norm(inv(x)).
 
     Args:
       x: [.., m, n].
@@ -375,7 +375,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """a @ a @ .. @ a, n times, by squaring; of the inverse if n is negative.
+    """Compute a @ a @ .. @ a, n times, by squaring; powers of the inverse if n is negative.
 
     Args:
       a: [.., n, n].

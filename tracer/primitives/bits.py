@@ -38,42 +38,42 @@ def bitwise_not(x: ArrayLike) -> Array:
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
-    """Bits that are set in both, elementwise; integers or booleans."""
+    """Compute the bitwise and of x and y, elementwise; integers or booleans."""
     return and_p.bind(*aligned(x, y))[0]
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
-    """Bits that are set in either, elementwise; integers or booleans."""
+    """Compute the bitwise or of x and y, elementwise; integers or booleans."""
     return or_p.bind(*aligned(x, y))[0]
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """Bits set in exactly one of x and y, elementwise; integers or booleans."""
+    """Compute the bitwise exclusive or of x and y, elementwise; integers or booleans."""
     return xor_p.bind(*aligned(x, y))[0]
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """x with its bits moved up by y, elementwise; integers. All are lost if y is negative or their number."""
+    """Shift the bits of x left by y, elementwise; integers. The result is 0 if y is negative or too large."""
     return shift_left_p.bind(*aligned(x, y))[0]
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
-    """x with its bits moved down by y and zeros moved in, elementwise; integers."""
+    """Shift the bits of x right by y, filling with zeros, elementwise; integers."""
     return shift_right_logical_p.bind(*aligned(x, y))[0]
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """x with its bits moved down by y and its sign moved in, elementwise; integers."""
+    """Shift the bits of x right by y, copying the sign bit, elementwise; integers."""
     return shift_right_arithmetic_p.bind(*aligned(x, y))[0]
 
 
 def population_count(x: ArrayLike) -> Array:
-    """Number of bits that are set, elementwise; integers."""
+    """Count the set bits, elementwise; integers."""
     return population_count_p.bind(x)[0]
 
 
 def clz(x: ArrayLike) -> Array:
-    """Number of leading bits that are not set, elementwise; integers."""
+    """Count the leading zero bits, elementwise; integers."""
     return clz_p.bind(x)[0]
 
 
@@ -81,7 +81,7 @@ def clz(x: ArrayLike) -> Array:
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: Any) -> Array:
-    """The bits of operand read as another dtype.
+    """Reinterpret the bits of operand as another dtype.
 
     Args:
       operand: [...], or [..., n] if `new_dtype` is n times wider.
@@ -113,7 +113,7 @@ bitcast_convert_type_p: Final = Primitive("bitcast_convert_type", _bitcast_type)
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """operand rounded to a floating point format of fewer bits, in its own dtype, elementwise.
+    """Round operand to a floating point format of fewer bits, elementwise; the dtype does not change.
 
     Args:
       operand: [...], floating point.

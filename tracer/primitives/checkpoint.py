@@ -89,7 +89,7 @@ linear_vars.rules[optimization_barrier_p] = _mark_barrier
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Use the arrays of a pytree, for nothing: dead code elimination leaves their equations in programs.
+    """Use the arrays of a pytree without effect, so that dead code elimination keeps their equations.
 
     XLA, which is handed them, may still find that no result needs them.
     Raises: TypeError for a leaf that is not an array; NotImplementedError for `prevent_mlir_dce`, a call that XLA could

@@ -45,7 +45,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
 def schur(
     x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Any = None
 ) -> tuple[Array, ...]:
-    """Reduce a square matrix to Schur's form T: x = Q @ T @ Q^H, with a unitary Q.
+    """Reduce a square matrix to Schur form T: x = Q @ T @ Q^H, with a unitary Q.
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex.

@@ -154,7 +154,7 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
-    """Products of matrices, for every index of the leading axes.
+    """Multiply matrices, for every index of the leading axes.
 
     Args:
       lhs: [b.., m, k].
@@ -261,7 +261,7 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: None = None,
 ) -> Array:
-    """Convolution of any number of axes of space (a correlation: the kernel is not reversed).
+    """Convolve over any number of spatial axes (a correlation: the kernel is not reversed).
 
     Args:
       lhs: batch n, features c, and space, in the order of dimension_numbers.
@@ -330,7 +330,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Convolution of lhs [n, c, ..] with rhs [o, c, ..]: see `conv_general_dilated`."""
+    """Convolve lhs [n, c, ..] with rhs [o, c, ..]: see `conv_general_dilated`."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -346,7 +346,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array:
-    """Convolution of lhs [n, c, ..] with rhs [o, c, ..], dilated and padded: see `conv_general_dilated`."""
+    """Convolve lhs [n, c, ..] with rhs [o, c, ..], dilated and padded: see `conv_general_dilated`."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation,
         precision=precision, preferred_element_type=preferred_element_type,
@@ -365,7 +365,7 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """The transpose of a strided convolution, which enlarges its operand by `strides` (not an inverse).
+    """Apply the transpose of a strided convolution, which enlarges its operand by `strides` (not an inverse).
 
     Args:
       padding: that of the convolution it transposes, "SAME" or "VALID"; pairs are those of the convolution done here,

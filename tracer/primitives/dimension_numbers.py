@@ -135,7 +135,7 @@ class ConvDimensionNumbers(NamedTuple):
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any = None
 ) -> ConvDimensionNumbers:
-    """The axes that a convolution's dimension numbers name.
+    """Parse the dimension numbers of a convolution.
 
     Args:
       dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC"), of the letters N, C for lhs and out, O, I

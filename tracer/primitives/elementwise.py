@@ -51,76 +51,76 @@ square_p: Final = _same("square", kinds.NUMERIC)
 
 
 def neg(x: ArrayLike) -> Array:
-    """-x, elementwise; numbers, unsigned integers modulo their range."""
+    """Negate x, elementwise; numbers, unsigned integers modulo their range."""
     return neg_p.bind(x)[0]
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
-    """x + y, elementwise; numbers of one dtype."""
+    """Add x and y, elementwise; numbers of one dtype."""
     return add_p.bind(*aligned(x, y))[0]
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
-    """x - y, elementwise; numbers of one dtype."""
+    """Subtract y from x, elementwise; numbers of one dtype."""
     return sub_p.bind(*aligned(x, y))[0]
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: None = None) -> Array:
-    """x y, elementwise; numbers of one dtype."""
+    """Multiply x and y, elementwise; numbers of one dtype."""
     if out_dtype is not None:
         raise not_supported("mul", "out_dtype", out_dtype)
     return mul_p.bind(*aligned(x, y))[0]
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """x / y, elementwise; integers are divided towards zero."""
+    """Divide x by y, elementwise; integers are divided towards zero."""
     return div_p.bind(*aligned(x, y))[0]
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """x less the multiple of y nearest to it towards zero, elementwise; real. Has the sign of x, as C's fmod."""
+    """Compute the remainder of x / y, rounded towards zero, elementwise; real. Has the sign of x, as C's fmod."""
     return rem_p.bind(*aligned(x, y))[0]
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
-    """The greater of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
+    """Compute the greater of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
     return max_p.bind(*aligned(x, y))[0]
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """The lesser of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
+    """Compute the lesser of x and y, elementwise; nan if either is; complex numbers by real, then imaginary part."""
     return min_p.bind(*aligned(x, y))[0]
 
 
 def sign(x: ArrayLike) -> Array:
-    """-1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x, nan for nan."""
+    """Compute -1, 0 or 1 by the sign of x, elementwise; x/|x| for complex x, nan for nan."""
     return sign_p.bind(x)[0]
 
 
 def abs(x: ArrayLike) -> Array:
-    """Absolute value, elementwise; numbers. It is real for complex numbers."""
+    """Compute the absolute value, elementwise; numbers. It is real for complex numbers."""
     return abs_p.bind(x)[0]
 
 
 def floor(x: ArrayLike) -> Array:
-    """Largest integer not above x, elementwise; floating point."""
+    """Round down to an integer, elementwise; floating point."""
     return floor_p.bind(x)[0]
 
 
 def ceil(x: ArrayLike) -> Array:
-    """Smallest integer not below x, elementwise; floating point."""
+    """Round up to an integer, elementwise; floating point."""
     return ceil_p.bind(x)[0]
 
 
 class RoundingMethod(IntEnum):
-    """Rounding, by `round`, of numbers halfway between two integers."""
+    """The rounding, by `round`, of numbers halfway between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """Integer nearest to x, elementwise; floating point. Raises: ValueError if there is no such method."""
+    """Round to the nearest integer, elementwise; floating point. Raises: ValueError for an unknown method."""
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))[0]
 
 
@@ -132,7 +132,7 @@ round_p: Final = Primitive("round", _round_type)
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The floating point number next to x1 in the direction of x2, elementwise; x2 if they are equal."""
+    """Find the floating point number next to x1 in the direction of x2, elementwise; x2 if they are equal."""
     return nextafter_p.bind(*aligned(x1, x2))[0]
 
 
@@ -145,38 +145,38 @@ cbrt_p: Final = _same("cbrt", kinds.FLOAT)
 
 
 def sqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Square root, elementwise; floating point or complex, where its real part is not negative."""
+    """Compute the square root, elementwise; floating point or complex, with a real part that is not negative."""
     if accuracy is not None:
         raise not_supported("sqrt", "accuracy", accuracy)
     return sqrt_p.bind(x)[0]
 
 
 def rsqrt(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """1 / sqrt(x), elementwise; floating point or complex."""
+    """Compute 1 / sqrt(x), elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("rsqrt", "accuracy", accuracy)
     return rsqrt_p.bind(x)[0]
 
 
 def cbrt(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Real cube root, elementwise; floating point."""
+    """Compute the real cube root, elementwise; floating point."""
     if accuracy is not None:
         raise not_supported("cbrt", "accuracy", accuracy)
     return cbrt_p.bind(x)[0]
 
 
 def square(x: ArrayLike) -> Array:
-    """x x, elementwise; numbers."""
+    """Compute x times x, elementwise; numbers."""
     return square_p.bind(x)[0]
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """x to the integer power y, elementwise; numbers. Raises: TypeError if y is negative and x an integer."""
+    """Compute x to the integer power y, elementwise; numbers. Raises: TypeError if y is negative and x an integer."""
     return integer_pow_p.bind(x, y=int(y))[0]
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """1 / x, elementwise, of floating-point or complex numbers."""
+    """Compute 1 / x, elementwise, of floating-point or complex numbers."""
     return integer_pow(x, -1)
 
 
@@ -190,7 +190,7 @@ integer_pow_p: Final = Primitive("integer_pow", _integer_pow_type)
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
+    """Compute x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
     return pow_p.bind(*((x, y) if type(y) is int else aligned(x, y)))[0]
 
 
@@ -228,117 +228,117 @@ atanh_p: Final = _same("atanh", kinds.INEXACT)
 
 
 def exp(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """e to the power x, elementwise; floating point or complex."""
+    """Compute e to the power x, elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("exp", "accuracy", accuracy)
     return exp_p.bind(x)[0]
 
 
 def exp2(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """2 to the power x, elementwise; floating point or complex."""
+    """Compute 2 to the power x, elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("exp2", "accuracy", accuracy)
     return exp2_p.bind(x)[0]
 
 
 def expm1(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """exp(x) - 1 without cancellation, elementwise; floating point or complex."""
+    """Compute exp(x) - 1 without cancellation, elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("expm1", "accuracy", accuracy)
     return expm1_p.bind(x)[0]
 
 
 def log(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Natural logarithm, elementwise; floating point or complex, principal branch."""
+    """Compute the natural logarithm, elementwise; floating point or complex, principal branch."""
     if accuracy is not None:
         raise not_supported("log", "accuracy", accuracy)
     return log_p.bind(x)[0]
 
 
 def log1p(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """log(1 + x) without cancellation, elementwise; floating point or complex."""
+    """Compute log(1 + x) without cancellation, elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("log1p", "accuracy", accuracy)
     return log1p_p.bind(x)[0]
 
 
 def logistic(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """1 / (1 + exp(-x)), elementwise; floating point or complex."""
+    """Compute 1 / (1 + exp(-x)), elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("logistic", "accuracy", accuracy)
     return logistic_p.bind(x)[0]
 
 
 def sin(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Sine, elementwise; floating point or complex, radians."""
+    """Compute the sine, elementwise; floating point or complex, radians."""
     if accuracy is not None:
         raise not_supported("sin", "accuracy", accuracy)
     return sin_p.bind(x)[0]
 
 
 def cos(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Cosine, elementwise; floating point or complex, radians."""
+    """Compute the cosine, elementwise; floating point or complex, radians."""
     if accuracy is not None:
         raise not_supported("cos", "accuracy", accuracy)
     return cos_p.bind(x)[0]
 
 
 def tan(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Tangent, elementwise; floating point or complex, radians."""
+    """Compute the tangent, elementwise; floating point or complex, radians."""
     if accuracy is not None:
         raise not_supported("tan", "accuracy", accuracy)
     return tan_p.bind(x)[0]
 
 
 def asin(x: ArrayLike) -> Array:
-    """Arcsine, elementwise; floating point or complex, principal branch."""
+    """Compute the arcsine, elementwise; floating point or complex, principal branch."""
     return asin_p.bind(x)[0]
 
 
 def acos(x: ArrayLike) -> Array:
-    """Arccosine, elementwise; floating point or complex, principal branch."""
+    """Compute the arccosine, elementwise; floating point or complex, principal branch."""
     return acos_p.bind(x)[0]
 
 
 def atan(x: ArrayLike) -> Array:
-    """Arctangent, elementwise; floating point or complex, principal branch."""
+    """Compute the arctangent, elementwise; floating point or complex, principal branch."""
     return atan_p.bind(x)[0]
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """Angle of the point with ordinate x and abscissa y, elementwise; floating point, between -pi and pi."""
+    """Compute the angle of the point (y, x), elementwise; floating point, between -pi and pi."""
     return atan2_p.bind(*aligned(x, y))[0]
 
 
 def sinh(x: ArrayLike) -> Array:
-    """Hyperbolic sine, elementwise; floating point or complex."""
+    """Compute the hyperbolic sine, elementwise; floating point or complex."""
     return sinh_p.bind(x)[0]
 
 
 def cosh(x: ArrayLike) -> Array:
-    """Hyperbolic cosine, elementwise; floating point or complex."""
+    """Compute the hyperbolic cosine, elementwise; floating point or complex."""
     return cosh_p.bind(x)[0]
 
 
 def tanh(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """Hyperbolic tangent, elementwise; floating point or complex."""
+    """Compute the hyperbolic tangent, elementwise; floating point or complex."""
     if accuracy is not None:
         raise not_supported("tanh", "accuracy", accuracy)
     return tanh_p.bind(x)[0]
 
 
 def asinh(x: ArrayLike) -> Array:
-    """Inverse hyperbolic sine, elementwise; floating point or complex, principal branch."""
+    """Compute the inverse hyperbolic sine, elementwise; floating point or complex, principal branch."""
     return asinh_p.bind(x)[0]
 
 
 def acosh(x: ArrayLike) -> Array:
-    """Inverse hyperbolic cosine, elementwise; floating point or complex, principal branch."""
+    """Compute the inverse hyperbolic cosine, elementwise; floating point or complex, principal branch."""
     return acosh_p.bind(x)[0]
 
 
 def atanh(x: ArrayLike) -> Array:
-    """Inverse hyperbolic tangent, elementwise; floating point or complex, principal branch."""
+    """Compute the inverse hyperbolic tangent, elementwise; floating point or complex, principal branch."""
     return atanh_p.bind(x)[0]
 
 
@@ -351,22 +351,22 @@ conj_p: Final = _same("conj", kinds.COMPLEX)
 
 
 def real(x: ArrayLike) -> Array:
-    """Real part, elementwise; complex."""
+    """Return the real part, elementwise; complex."""
     return real_p.bind(x)[0]
 
 
 def imag(x: ArrayLike) -> Array:
-    """Imaginary part, elementwise; complex."""
+    """Return the imaginary part, elementwise; complex."""
     return imag_p.bind(x)[0]
 
 
 def conj(x: ArrayLike) -> Array:
-    """Complex conjugate, elementwise; complex."""
+    """Compute the complex conjugate, elementwise; complex."""
     return conj_p.bind(x)[0]
 
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
-    """x + i y, elementwise; float32 or float64, both the same."""
+    """Make complex numbers x + i y, elementwise; float32 or float64, both the same."""
     return complex_p.bind(*aligned(x, y))[0]
 
 
@@ -442,7 +442,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """`on_true` where `pred` is true, else `on_false`: see `select_n`, which has them the other way round."""
+    """Select `on_true` where `pred` is true, else `on_false`; `select_n` has the opposite order."""
     return select_n(pred, on_false, on_true)
 
 
@@ -461,7 +461,7 @@ select_n_p: Final = Primitive("select_n", _select_n_type, takes_keys=True)
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """x, or the bound that it is beyond, elementwise: min(max(x, lower), upper).
+    """Limit x to the range from lower to upper, elementwise: min(max(x, lower), upper).
 
     Args:
       min: [...] or a scalar, real; the lower bound.
@@ -490,7 +490,7 @@ stop_gradient_p: Final = _same("stop_gradient", kinds.ANY, takes_keys=True)
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = False) -> Array:
-    """operand with elements of another dtype; complex to real drops the imaginary part, to bool tests != 0.
+    """Convert elements to another dtype; complex to real drops the imaginary part, to bool tests != 0.
 
     Integers of an array that do not fit wrap. Keys stay keys.
 
@@ -517,7 +517,7 @@ def copy(x: ArrayLike) -> Array:
 
 
 def stop_gradient(x: Any) -> Any:
-    """Make a pytree of arrays a constant to differentiation. Integers and booleans, which are, stay as they are."""
+    """Treat a pytree of arrays as constant in differentiation. Integers and booleans are constant anyway."""
     return pytree.tree_map(_stopped, x)
 
 

@@ -13,7 +13,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
-    """Triangular factors of x with its rows exchanged: x[permutation] = l @ u.
+    """Decompose x with its rows exchanged into triangular factors: x[permutation] = l @ u.
 
     Args:
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.
@@ -40,7 +40,7 @@ lu_p: Final = Primitive("lu", _lu_type)
 
 
 def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: None = None) -> Any:
-    """x = q @ r, with a unitary q and an upper triangular r, whose diagonal is real.
+    """Decompose x = q @ r, with a unitary q and an upper triangular r, whose diagonal is real.
 
     Args:
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.

@@ -43,7 +43,7 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """The window of `operand` of `slice_sizes` that begins at `start_indices`, moved inside if it is not.
+    """Slice a window of `slice_sizes` at `start_indices`, which may be traced; starts out of range are clamped.
 
     Args:
       operand: [...] of any dtype.
@@ -74,7 +74,7 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with the window that begins at `start_indices`, moved inside if it is not, replaced by `update`.
+    """Replace the window of `operand` at `start_indices` by `update`; starts out of range are clamped.
 
     Args:
       operand: [...] of any dtype.
@@ -159,7 +159,7 @@ def _counted(start: ArrayLike, n: int) -> ArrayLike:
 def dynamic_slice_in_dim(
     operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`dynamic_slice` along one axis."""
+    """Slice along one axis: see `dynamic_slice`."""
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
     starts, sizes = _at(axis, start_index, len(shape)), (*shape[:axis], slice_size, *shape[axis + 1 :])
@@ -169,7 +169,7 @@ def dynamic_slice_in_dim(
 def dynamic_index_in_dim(
     operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Array:
-    """The part of `operand` at `index` along `axis`."""
+    """Take the part of `operand` at `index` along `axis`, which may be traced."""
     part = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return part if keepdims else squeeze(part, (axis,))
 
@@ -177,7 +177,7 @@ def dynamic_index_in_dim(
 def dynamic_update_slice_in_dim(
     operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`dynamic_update_slice` along one axis."""
+    """Replace a slice along one axis: see `dynamic_update_slice`."""
     starts = _at(canonical_axis(axis, ndim(operand)), start_index, ndim(operand))
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
 
@@ -185,7 +185,7 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
 ) -> Array:
-    """`operand` with the part at `index` along `axis` replaced; `update` has that axis with length 1, or lacks it."""
+    """Replace the part of `operand` at `index` along `axis`; `update` has that axis with length 1, or lacks it."""
     axis = canonical_axis(axis, ndim(operand))
     whole = update if ndim(update) == ndim(operand) else expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(operand, whole, index, axis, allow_negative_indices=allow_negative_indices)
@@ -199,7 +199,7 @@ def _at(axis: int, start: ArrayLike, rank: int) -> tuple[ArrayLike, ...]:
 
 
 class GatherScatterMode(enum.Enum):
-    """Treatment of windows that are not inside the operand.
+    """The treatment of windows out of range.
 
     CLIP: it is moved inside. FILL_OR_DROP: it reads as a fill value, its update is dropped.
     PROMISE_IN_BOUNDS: there is none, says the caller; otherwise the result is undefined.
@@ -232,7 +232,7 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Array:
-    """Windows of `operand`, one per index vector.
+    """Gather windows of `operand`, one for each index vector.
 
     Args:
       operand: [...] of any dtype.
@@ -407,7 +407,7 @@ def scatter_min(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """Lower windows of `operand` to `updates` where these are less. Arguments and errors: see `scatter`."""
+    """Replace elements in windows of `operand` by smaller elements of `updates`: see `scatter`."""
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_min_p, *given, indices_are_sorted, unique_indices, mode)
 
@@ -422,7 +422,7 @@ def scatter_max(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """Raise windows of `operand` to `updates` where these are greater. Arguments and errors: see `scatter`."""
+    """Replace elements in windows of `operand` by greater elements of `updates`: see `scatter`."""
     given = (operand, scatter_indices, updates, dimension_numbers)
     return _scatter(scatter_max_p, *given, indices_are_sorted, unique_indices, mode)
 

@@ -13,7 +13,7 @@ from tapeless.tracer.widths import mismatch
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangular factor L, with positive diagonal, of a positive definite matrix: L @ L^H is x.
+    """Compute the lower triangular factor L, with positive diagonal, of a positive definite matrix: L @ L^H is x.
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex; Hermitian.
@@ -55,7 +55,7 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Array:
-    """x such that op(a) @ x = b if `left_side`, else x @ op(a) = b, for a triangular matrix a.
+    """Solve op(a) @ x = b if `left_side`, else x @ op(a) = b, for a triangular matrix a.
 
     Args:
       a: [.., n, n], floating point of 32 or 64 bits, or complex; the other triangle is not read.

@@ -69,7 +69,7 @@ def rng_bit_generator(
     *,
     out_sharding: None = None,
 ) -> tuple[Array, Array]:
-    """Random bits of XLA's generators, and the state after them. Most programs want `tapeless.random`.
+    """Draw random bits from XLA's generators, and return the new state. Most programs want `tapeless.random`.
 
     Args:
       key: the state, a key and a counter: uint32[4] or uint64[2].

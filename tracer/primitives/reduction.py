@@ -35,12 +35,12 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Product of `operand` over `axes`, which are dropped; 1 where nothing is multiplied: see `reduce_sum`."""
+    """Multiply elements over `axes`, which are dropped; 1 if there are no elements: see `reduce_sum`."""
     return reduce_prod_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
 def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Maximum of `operand` over `axes`, which are dropped; the least value of the dtype where there are no elements.
+    """Compute the maximum of `operand` over `axes`, which are dropped; the least value of the dtype if empty.
 
     A nan makes the result nan; complex numbers are ordered by real, then imaginary part. Ties share the
     derivative equally.
@@ -50,22 +50,22 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Minimum of `operand` over `axes`, which are dropped: see `reduce_max`."""
+    """Compute the minimum of `operand` over `axes`, which are dropped: see `reduce_max`."""
     return reduce_min_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Conjunction of booleans, or of the bits of integers, over `axes`, which are dropped; all ones if empty."""
+    """Compute the logical or bitwise and over `axes`, which are dropped; all ones if empty."""
     return reduce_and_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Disjunction of booleans, or of the bits of integers, over `axes`, which are dropped; zero if empty."""
+    """Compute the logical or bitwise or over `axes`, which are dropped; zero if empty."""
     return reduce_or_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Parity of booleans, or of the bits of integers, over `axes`, which are dropped; zero if empty."""
+    """Compute the logical or bitwise exclusive or over `axes`, which are dropped; zero if empty."""
     return reduce_xor_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
 
 
@@ -129,7 +129,7 @@ argmin_p: Final = _position("argmin")
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Sums along `axis` of the elements up to and including each, or from each on if `reverse`.
+    """Compute the cumulative sum along `axis`, from the end if `reverse`.
 
     Args:
       operand: [...], numbers.
@@ -141,12 +141,12 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Products along `axis` of the elements up to and including each, zeros among them: see `cumsum`."""
+    """Compute the cumulative product along `axis`, with exact derivatives at zeros: see `cumsum`."""
     return cumprod_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Maximum along `axis` of the elements up to and including each, nan from the first nan on: see `cumsum`.
+    """Compute the cumulative maximum along `axis`, nan from the first nan on: see `cumsum`.
 
     The first of ties, in the order of accumulation, has the derivative.
     """
@@ -154,12 +154,12 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Minimum along `axis` of the elements up to and including each: see `cummax`."""
+    """Compute the cumulative minimum along `axis`: see `cummax`."""
     return cummin_p.bind(operand, axis=canonical_axis(axis, ndim(operand)), reverse=bool(reverse))[0]
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """log of the sum of exp of the elements up to and including each, without overflow: see `cumsum`.
+    """Compute the cumulative log of the sum of exp along `axis`, without overflow: see `cumsum`.
 
     Floating point only.
     """

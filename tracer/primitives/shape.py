@@ -58,7 +58,7 @@ def static_ints(items: Any, name: str, what: str) -> tuple[int, ...]:
 def broadcast_in_dim(
     operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: None = None
 ) -> Array:
-    """operand repeated to `shape`: its axis i becomes axis broadcast_dimensions[i]; axes of length 1 are repeated too.
+    """Broadcast operand to `shape`: axis i becomes axis broadcast_dimensions[i]; axes of length 1 are repeated.
 
     Args:
       operand: [...] of any dtype.
@@ -92,7 +92,7 @@ broadcast_in_dim_p: Final = Primitive("broadcast_in_dim", _broadcast_in_dim_type
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = None) -> Array:
-    """operand repeated along new leading axes of `sizes`."""
+    """Repeat operand along new leading axes of `sizes`."""
     if out_sharding is not None:
         raise not_supported("broadcast", "out_sharding", out_sharding)
     sizes, shape = static_shape(sizes, "broadcast"), shape_of(operand)
@@ -100,7 +100,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: None = None) -> Array:
-    """An array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
+    """Make an array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
 
     Without a dtype it is weak if `fill_value` is.
     Raises: OverflowError for an integer of Python or NumPy that does not fit `dtype`.
@@ -120,7 +120,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: ArrayLike, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: None = None
 ) -> Array:
-    """An array with every element `fill_value`, of the shape and dtype of x unless others are given."""
+    """Make an array with every element `fill_value`, of the shape and dtype of x unless others are given."""
     if sharding is not None:
         raise not_supported("full_like", "sharding", sharding)
     aval = aval_of(x)
@@ -128,7 +128,7 @@ def full_like(
 
 
 def zeros_like(x: ArrayLike) -> Array:
-    """Zeros of the shape and dtype of x."""
+    """Make an array of zeros of the shape and dtype of x."""
     return full_like(x, 0)
 
 
@@ -138,7 +138,7 @@ def iota(dtype: Any, size: int) -> Array:
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: None = None) -> Array:
-    """The index along `dimension`, as an array of `shape` and `dtype`: integers that do not fit wrap around."""
+    """Make an array of `shape` whose elements are their index along `dimension`; integers wrap around."""
     if out_sharding is not None:
         raise not_supported("broadcasted_iota", "out_sharding", out_sharding)
     shape, dtype = static_shape(shape, "iota"), dtypes.canonical(dtype)
@@ -167,7 +167,7 @@ def reshape(
     *,
     out_sharding: None = None,
 ) -> Array:
-    """operand, first transposed by `dimensions` if given, with the same elements in row-major order in another shape.
+    """Reshape operand, in row-major order, after transposing it by `dimensions` if given.
 
     Raises: ValueError if sizes differ.
     """
@@ -191,7 +191,7 @@ reshape_p: Final = Primitive("reshape", _reshape_type, takes_keys=True)
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """array without axes `dimensions`, which have length 1. Raises: ValueError if one has another length."""
+    """Remove the axes `dimensions`, which have length 1. Raises: ValueError if an axis has another length."""
     aval = aval_of(array)
     dropped = canonical_axes(dimensions, aval.ndim)
     if any(aval.shape[d] != 1 for d in dropped):
@@ -200,14 +200,14 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """array with new axes of length 1, which become axes `dimensions` of the result."""
+    """Add axes of length 1, at positions `dimensions` of the result."""
     kept, rank = iter(shape_of(array)), ndim(array) + len(tuple(dimensions))
     new = canonical_axes(dimensions, rank)
     return reshape(array, tuple(1 if d in new else next(kept) for d in range(rank)))
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """operand with axes start_dimension to stop_dimension (not included) made one."""
+    """Merge the axes from start_dimension to stop_dimension (not included) into one."""
     shape = shape_of(operand)
     start, stop, _ = builtin_slice(start_dimension, stop_dimension).indices(len(shape))
     if stop <= start:
@@ -217,7 +217,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
-    """operand with its axes permuted: axis i of the result is axis permutation[i] of operand."""
+    """Permute the axes of operand: axis i of the result is axis permutation[i] of operand."""
     permutation = tuple(permutation)
     if permutation == tuple(range(ndim(operand))) and isinstance(operand, Array):
         return operand
@@ -234,7 +234,7 @@ transpose_p: Final = Primitive("transpose", _transpose_type, takes_keys=True)
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """operand with the elements along `dimensions` in reverse order. Raises: ValueError if an axis is out of range."""
+    """Reverse the elements along `dimensions`. Raises: ValueError if an axis is out of range."""
     axes = canonical_axes(dimensions, ndim(operand))
     return operand if not axes and isinstance(operand, Array) else rev_p.bind(operand, dimensions=axes)[0]
 
@@ -252,7 +252,7 @@ rev_p: Final = Primitive("rev", _rev_type, takes_keys=True)
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
-    """The operands one after the other along axis `dimension`.
+    """Join the operands along axis `dimension`.
 
     Args:
       operands: one or more, [..., k, ...] each, of one dtype, equal in shape but along `dimension`.
@@ -289,7 +289,7 @@ concatenate_p: Final = Primitive("concatenate", _concatenate_type, takes_keys=Tr
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """operand repeated as a whole, reps[i] times along axis i. Raises: ValueError unless reps are one per axis."""
+    """Repeat operand as a whole, reps[i] times along axis i. Raises: ValueError unless reps are one per axis."""
     shape, reps = shape_of(operand), static_shape(reps, "tile")
     if len(reps) != len(shape):
         raise ValueError(f"tile: reps {reps} must be one per axis of {aval_of(operand)}.")
@@ -299,7 +299,7 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
 
 
 def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: PaddingConfig) -> Array:
-    """operand with `padding_value` before, after and between its elements.
+    """Pad operand with `padding_value` before, after and between its elements.
 
     Args:
       operand: [...] of any dtype.
@@ -336,7 +336,7 @@ builtin_slice = slice
 def slice(
     operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Array:
-    """The elements of operand from start_indices, below limit_indices, in steps of strides.
+    """Slice from start_indices up to limit_indices, in steps of strides.
 
     Args:
       operand: [...] of any dtype.
@@ -380,7 +380,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """The part of operand at a known `index` along `axis`, which may count from the end.
+    """Take the part of operand at a known `index` along `axis`, which may count from the end.
 
     Raises: IndexError if it is out of range.
     """
@@ -392,7 +392,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> tuple[Array, ...]:
-    """operand cut along `axis` into parts of `sizes`, which sum to its length.
+    """Split operand along `axis` into parts of `sizes`, which sum to its length.
 
     Raises: ValueError if they do not; both are named.
     """

@@ -58,7 +58,7 @@ sort_p: Final = Primitive("sort", _sort_type)
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
-    """The k largest elements along `axis`, from the largest on, and their positions.
+    """Find the k largest elements along `axis`, in descending order, and their positions.
 
     nan is largest, ties keep their order, 0.0 comes before -0.0.
 

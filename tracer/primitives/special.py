@@ -37,57 +37,60 @@ bessel_i1e_p: Final = _floating("bessel_i1e")
 
 
 def erf(x: ArrayLike) -> Array:
-    """Error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x. Source: A&S 7.1.1."""
+    """Compute the error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x. Source: A&S 7.1.1."""
     return erf_p.bind(x)[0]
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 - erf(x) without cancellation. Source: A&S 7.1.2."""
+    """Compute 1 - erf(x) without cancellation. Source: A&S 7.1.2."""
     return erfc_p.bind(x)[0]
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """The number whose error function is x; infinite at -1 and 1, nan beyond."""
+    """Compute the inverse of the error function; infinite at -1 and 1, nan beyond."""
     return erf_inv_p.bind(x)[0]
 
 
 def lgamma(x: ArrayLike) -> Array:
-    """log |gamma(x)|. Source: A&S 6.1."""
+    """Compute log |gamma(x)|. Source: A&S 6.1."""
     return lgamma_p.bind(x)[0]
 
 
 def digamma(x: ArrayLike) -> Array:
-    """Derivative of log gamma. Source: A&S 6.3.1."""
+    """Compute the derivative of log gamma. Source: A&S 6.3.1."""
     return digamma_p.bind(x)[0]
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of order m of digamma at x; m holds integers, in the dtype of x. Source: A&S 6.4.1."""
+    """Compute the derivative of order m of digamma at x; m holds integers, in the dtype of x. Source: A&S 6.4.1."""
     return polygamma_p.bind(*aligned(m, x))[0]
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """Hurwitz zeta function: the sum of (q + k)^-x over k = 0, 1, ...; x > 1. Source: A&S 23.2.1, DLMF 25.11.1."""
+    """Compute the Hurwitz zeta function: the sum over k >= 0 of (q + k)^-x; x > 1. Source: A&S 23.2.1, DLMF 25.11.1."""
     return zeta_p.bind(*aligned(x, q))[0]
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized lower incomplete gamma function P(a, x); nan if a or x is negative, or both 0. Source: A&S 6.5.1."""
+    """Compute the regularized lower incomplete gamma function P(a, x); nan if a < 0 or x < 0 or a = x = 0.
+
+    Source: A&S 6.5.1.
+    """
     return igamma_p.bind(*aligned(a, x))[0]
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized upper incomplete gamma function, 1 - igamma(a, x). Source: A&S 6.5.3."""
+    """Compute the regularized upper incomplete gamma function, 1 - igamma(a, x). Source: A&S 6.5.3."""
     return igammac_p.bind(*aligned(a, x))[0]
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative of igamma by its first operand; nan unless a > 0 and x >= 0."""
+    """Compute the derivative of igamma by its first operand; nan unless a > 0 and x >= 0."""
     return igamma_grad_a_p.bind(*aligned(a, x))[0]
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative by a of a sample x of the gamma distribution of shape a, its quantile kept.
+    """Compute the derivative with respect to a of a sample x of the gamma distribution of shape a, at its quantile.
 
     dx/da = -(dP/da) / (dP/dx). Source: Figurnov, Mohamed & Mnih 2018, implicit reparameterization.
     """
@@ -125,7 +128,7 @@ def _stirling(a: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized incomplete beta function I_x(a, b); nan unless a and b are positive and finite, and 0 <= x <= 1.
+    """Compute the regularized incomplete beta function I_x(a, b); nan unless a, b > 0 are finite and 0 <= x <= 1.
 
     Source: A&S 26.5.1.
     """
@@ -179,10 +182,10 @@ def bessel_i1_slope(x: ArrayLike) -> Array:
 
 
 def bessel_i0e(x: ArrayLike) -> Array:
-    """exp(-|x|) times the modified Bessel function I of order 0. Source: A&S 9.6.10."""
+    """Compute exp(-|x|) times the modified Bessel function I of order 0. Source: A&S 9.6.10."""
     return bessel_i0e_p.bind(x)[0]
 
 
 def bessel_i1e(x: ArrayLike) -> Array:
-    """exp(-|x|) times the modified Bessel function I of order 1. Source: A&S 9.6.10."""
+    """Compute exp(-|x|) times the modified Bessel function I of order 1. Source: A&S 9.6.10."""
     return bessel_i1e_p.bind(x)[0]

@@ -52,7 +52,7 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
-    """Eigenvectors and eigenvalues of a Hermitian matrix, x @ v = v * w.
+    """Compute eigenvectors and eigenvalues of a Hermitian matrix, x @ v = v * w.
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex.
@@ -105,7 +105,7 @@ def eig(
     enable_eigvec_derivs: bool = False,
     implementation: EigImplementation | None = None,
 ) -> list[Array]:
-    """Eigenvalues and eigenvectors of a general matrix: vl^H @ x = w vl^H, x @ vr = vr * w.
+    """Compute eigenvalues and eigenvectors of a general matrix: vl^H @ x = w vl^H, x @ vr = vr * w.
 
     Args:
       x: [.., n, n], floating point of 32 or 64 bits, or complex.
@@ -144,7 +144,7 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """Singular values and vectors: x = u * s @ vh, u and vh unitary, s descending and not negative.
+    """Compute singular values and vectors: x = u * s @ vh, u and vh unitary, s descending and not negative.
 
     Args:
       x: [.., m, n], floating point of 32 or 64 bits, or complex; k is the lesser of m and n.

@@ -13,7 +13,7 @@ from tapeless.tracer.widths import mismatch
 def tridiagonal_solve(
     dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
-    """x [.., n, m] such that A @ x = b, for the matrix A that has three diagonals.
+    """Solve A @ x = b for x [.., n, m] and a tridiagonal matrix A.
 
     Args:
       dl: [.., n], A's elements [i, i-1]; the first is not read. Floating point of 32 or 64 bits, or complex.

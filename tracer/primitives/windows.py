@@ -282,7 +282,7 @@ def select_and_scatter_add(
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[Sequence[int]] = "VALID",
 ) -> Array:
-    """Every element of `source` added to zeros like `operand`, at the place of its window's extreme in `operand`.
+    """Add each element of `source` to zeros like `operand`, at the position of the extreme of its window in `operand`.
 
     Args:
       source: an element for each position of the window, dtype of operand.

@@ -91,7 +91,7 @@ _UNGIVEN: Any = object()
 
 
 def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves of a tree, in order, and its structure.
+    """Return the leaves of a tree, in order, and its structure.
 
     Args:
       tree: any object.
@@ -120,17 +120,17 @@ def _flatten_until(tree: Any, found: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
 
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of a structure with these leaves. Raises: ValueError if there are too many or too few."""
+    """Make a tree from a structure and leaves. Raises: ValueError if there are too many or too few."""
     return treedef.unflatten(leaves)
 
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """Leaves of a tree, in order."""
+    """Return the leaves of a tree, in order."""
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """Structure of a tree."""
+    """Return the structure of a tree."""
     return flatten(tree, is_leaf)[1]
 
 
@@ -140,7 +140,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
 
 
 def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
-    """Children and auxiliary data of a node. Raises: ValueError if it is a leaf."""
+    """Return the children and auxiliary data of a node. Raises: ValueError if it is a leaf."""
     opened = classify(type(tree))
     if opened is None:
         raise ValueError(f"flatten_one_level: a {type(tree).__name__} is a leaf, which has no children.")
@@ -149,7 +149,7 @@ def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[tuple[tuple[KeyEntry, Any], ...], Any]:
-    """Pairs of a key and a child, and auxiliary data, of a node. Raises: ValueError if it is a leaf."""
+    """Return pairs of a key and a child, and auxiliary data, of a node. Raises: ValueError if it is a leaf."""
     children, aux = flatten_one_level(tree)
     keys = node_types[type(tree)].keys(tree, aux, len(children))
     return tuple(zip(keys, children, strict=True)), aux
@@ -161,7 +161,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[tuple[tuple[KeyEntry, Any], 
 def flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """Pairs of a path and a leaf, in order, and the structure.
+    """Return pairs of a path and a leaf, in order, and the structure.
 
     Args:
       tree, is_leaf: as of `flatten`.
@@ -198,7 +198,7 @@ def _flatten_onto(
 def leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """Pairs of a path and a leaf, in order."""
+    """Return pairs of a path and a leaf, in order."""
     return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -206,7 +206,7 @@ def leaves_with_path(
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The tree whose leaves are `f` of the leaves of `tree`, and of what the trees in `rest` have at the same places.
+    """Apply `f` to each leaf of `tree` and the corresponding leaves of `rest`, and return the tree of the results.
 
     Raises: ValueError if a tree of `rest` lacks a node of `tree`; names the path and both trees.
 
@@ -224,7 +224,7 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """`tree_map` of a function that is called with the path of the leaves first."""
+    """Apply a function to each path and leaf, and return the tree of the results: see `tree_map`."""
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     others = _alike("tree_map_with_path", treedef, rest)
     return treedef.unflatten([f(*pair, *xs) for pair, *xs in zip(pairs, *others, strict=True)])
@@ -237,7 +237,7 @@ def _alike(who: str, treedef: PyTreeDef, rest: tuple[Any, ...]) -> list[list[Any
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _UNGIVEN, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """`functools.reduce` over the leaves."""
+    """Reduce the leaves by a function of two, as `functools.reduce` does."""
     found = leaves(tree, is_leaf)
     return (
         functools.reduce(function, found) if initializer is _UNGIVEN else functools.reduce(function, found, initializer)
@@ -247,7 +247,7 @@ def tree_reduce(
 def tree_reduce_associative(
     operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _UNGIVEN, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """The leaves combined by an associative operation, in a balanced way: of depth log(n).
+    """Reduce the leaves by an associative function, in a balanced order of depth log(n).
 
     Raises: TypeError if there is no leaf and no `identity`.
     """
@@ -271,7 +271,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
 def broadcast_prefix(
     prefix: Any, full: Any, is_leaf: IsLeaf | None = None, *, who: str = "broadcast_prefix", name: str = "the prefix"
 ) -> list[Any]:
-    """Leaves of `prefix`, each repeated for every leaf of `full` below its place.
+    """Repeat each leaf of `prefix` for every leaf of `full` below its place.
 
     Args:
       prefix: a tree that ends where `full` does, or earlier.
@@ -289,7 +289,7 @@ def broadcast_prefix(
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """A tree like `full_tree` whose leaves are those of `prefix_tree`, repeated. Raises: as `broadcast_prefix`."""
+    """Repeat the leaves of `prefix_tree` to a tree like `full_tree`. Raises: as `broadcast_prefix`."""
     treedef = structure(full_tree)
     return treedef.unflatten(
         broadcast_prefix(prefix_tree, full_tree, is_leaf, who="tree_broadcast", name="prefix_tree")
@@ -300,7 +300,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Structures of the children."""
+    """Return the structures of the children."""
     return list(treedef.children)
 
 
@@ -310,7 +310,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Structure of a tuple of trees with these structures."""
+    """Make the structure of a tuple of trees with these structures."""
     return structure(()).node.nest(list(treedefs))
 
 

@@ -49,7 +49,7 @@ KeyPath: TypeAlias = tuple[KeyEntry, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A path as it is written in Python, or (`simple`) what identifies each key, with a separator.
+    """Format a path as Python would write it, or (`simple`) as the names of its keys, with a separator.
 
     >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("w"))
     >>> keystr(path)

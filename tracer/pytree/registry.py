@@ -127,7 +127,7 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], FlatWithKeys] | None = None,
 ) -> None:
-    """Make instances of a class nodes.
+    """Register a class as a pytree node.
 
     Args:
       nodetype: the class; instances of its subclasses are not affected.
@@ -161,7 +161,7 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: T) -> T:
-    """Class decorator: the class has `tree_flatten(self)` and the class method `tree_unflatten(cls, aux, children)`.
+    """Register a decorated class with `tree_flatten(self)` and a class method `tree_unflatten(cls, aux, children)`.
 
     >>> @register_pytree_node_class
     ... class Pair:
@@ -176,7 +176,7 @@ def register_pytree_node_class(cls: T) -> T:
 
 
 def register_pytree_with_keys_class(cls: T) -> T:
-    """Class decorator: the class has `tree_flatten_with_keys`, `tree_unflatten`, and maybe `tree_flatten`."""
+    """Register a decorated class with `tree_flatten_with_keys`, `tree_unflatten`, and maybe `tree_flatten`."""
     own: Any = cls
     plain = getattr(own, "tree_flatten", None)
     register_pytree_with_keys(cls, own.tree_flatten_with_keys, own.tree_unflatten, plain)
@@ -184,7 +184,7 @@ def register_pytree_with_keys_class(cls: T) -> T:
 
 
 def register_static(cls: T) -> T:
-    """Class decorator: instances have no leaves, they are auxiliary data; they must have ==."""
+    """Register a decorated class whose instances have no leaves and are auxiliary data; they must have ==."""
     register_pytree_node(cls, lambda tree: ((), tree), lambda aux, children: aux)
     return cls
 
@@ -195,7 +195,7 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> T:
-    """Make a dataclass a node, with the fields as children.
+    """Register a dataclass as a pytree node, with its fields as children.
 
     Args:
       nodetype: the class; it is returned, so that this can be a decorator.
@@ -250,7 +250,7 @@ def _attributes(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def static(**kwargs: Any) -> Any:
-    """A `dataclasses.field` that is auxiliary data of a registered dataclass; takes the arguments of that."""
+    """Make a static `dataclasses.field` of a registered dataclass, which is part of the tree structure."""
     metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(**kwargs, metadata=metadata)
 
