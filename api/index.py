@@ -9,8 +9,8 @@ affine indices become slices, contractions and convolutions, never loops over el
 import builtins
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -38,8 +38,8 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.hints import is_noting
-from tapeless.tracer.indices.index import Index, Variable
-from tapeless.tracer.indices.ranges import Range, range_of
+from tapeless.tracer.indices.index import Index, Variable, as_index
+from tapeless.tracer.indices.ranges import Range, place_in, range_of
 from tapeless.tracer.indices.sizes import Size, size
 from tapeless.tracer.indices.sparse import Relation, SparseArray
 from tapeless.tracer.late_imports import imported_late as _imported_late
@@ -126,8 +126,7 @@ def build(shape: Shape, fn: Body) -> Any:
 def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = None) -> Any:
     """Evaluate a body for all indices, and reduce the leaves over the axes of the indices, if by anything."""
     check_callable(name, fn)
-    ranges = (shape,) if isinstance(shape, (int, Size, Range)) else tuple(shape)
-    sizes = _shape(name, ranges)
+    ranges, sizes = _ranges(name, shape), _shape(name, shape)
     _check_takes(name, fn, _indices(len(sizes)), len(sizes))
     axes = tuple(builtins.range(len(sizes)))
     trees = list[pytree.PyTreeDef]()
@@ -150,7 +149,20 @@ def _evaluated(name: str, shape: Shape, fn: Body, reduced: Reduction | None = No
 
 
 def _shape(who: str, shape: Shape) -> tuple[int, ...]:
-    return static_shape((shape,) if isinstance(shape, (int, Size, Range)) else shape, f"index.{who}")
+    return static_shape(_ranges(who, shape), f"index.{who}")
+
+
+def _ranges(who: str, shape: Any) -> tuple[Any, ...]:
+    """List the ranges of a shape: a number is one. Raises: TypeError for a size that depends on an index."""
+    is_one = isinstance(shape, Index) or getattr(shape, "ndim", 1) == 0 or not isinstance(shape, Iterable)
+    ranges = (shape,) if is_one else tuple(cast("Iterable[Any]", shape))
+    for n in ranges:
+        if isinstance(n, Index):
+            raise TypeError(
+                f"index.{who}: the shape depends on {n}, and shapes are known when tracing. Go over the whole range, "
+                "with a condition: sum(n, lambda j: (j < i) * x[j])."
+            )
+    return ranges
 
 
 def _indices(n: int) -> str:
@@ -300,11 +312,12 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     """Add every element of x, at i, j, ..., to a result of zeros at `fn(i, j, ...)`; outside of it nothing is added.
 
     Args:
-      shape: of the result.
+      shape: of the result. Along a periodic range what is added to is modulo the size, along a symmetric one from -m.
       x: array.
       fn: indices, one for each axis of x -> an index of the result, or a tuple of one for each axis.
     Returns: [*shape] in the dtype of x.
-    Raises: what `build` raises; ValueError if `fn` has not an index for each axis of the result.
+    Raises: what `build` raises; ValueError if `fn` has not an index for each axis of the result, TypeError if one is no
+      integer.
 
     >>> scatter(6, tnp.arange(1, 10), lambda i: i // 2)
     Array([ 3,  7, 11, 15,  9,  0], dtype=int32)
@@ -312,16 +325,21 @@ def scatter(shape: Shape, x: Any, fn: Callable[..., Any]) -> Any:
     check_callable("scatter", fn)
     x = asarray(x)
     _check_takes("scatter", fn, _indices(x.ndim), x.ndim)
-    sizes = _shape("scatter", shape)
-    places = build(x.shape, lambda *indices: _places(fn(*indices), sizes))
+    ranges, sizes = _ranges("scatter", shape), _shape("scatter", shape)
+    places = build(x.shape, lambda *indices: _places(fn(*indices), ranges))
     return _added(x, places, sizes)
 
 
-def _places(found: Any, sizes: Sequence[int]) -> tuple[Any, ...]:
+def _places(found: Any, ranges: Sequence[Any]) -> tuple[Any, ...]:
+    """Write the indices that a function gives as positions, the first in each range being 0."""
     places = found if isinstance(found, tuple) else (found,)
-    if len(places) != len(sizes):
-        raise ValueError(f"scatter: {len(places)} indices for a result of shape {tuple(sizes)}.")
-    return tuple([asarray(place, np.int32) for place in places])
+    if len(places) != len(ranges):
+        raise ValueError(f"scatter: {len(places)} indices for a result of shape {tuple(map(int, ranges))}.")
+    indices = [as_index(place) for place in places]
+    for place, index in zip(places, indices):
+        if index is None:
+            raise TypeError(f"scatter: {place!r} is no index of a result: expected an integer.")
+    return tuple([place_in(r, i).position for r, i in zip(ranges, indices) if i is not None])
 
 
 def _added(x: Any, places: Sequence[Any], sizes: tuple[int, ...]) -> Any:

@@ -1,5 +1,6 @@
 """Arrays and relations by coordinates: values, derivatives, and work in proportion to the entries."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -98,3 +99,60 @@ def test_derivatives_where_a_relation_does_not_hold(f):
     expected = np.array(tl.vmap(tl.grad(f))(tnp.array([1.0, 1.0, 1.0, 4.0])) * np.array([0, 1, 0, 1]))
     for h in (g, tl.jit(g)):
         np.testing.assert_allclose(tl.grad(h)(x), expected, rtol=1e-6)
+
+
+# ---- reads of entries at all kinds of indices --------------------------------------------------------------------
+
+AT, HELD = [1, 9, 0, 1, -1], [1.0, 2.0, 3.0, 4.0, 5.0]  # two are outside of six elements
+ELEMENTS = [3.0, 5.0, 0.0, 0.0, 0.0, 0.0]
+PLACES = [5, -1, 0, 3, 1, 9]
+
+
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [
+        (lambda i: 2 * i - 3, lambda i: 2 * i - 3),
+        (lambda i: i // 2, lambda i: i // 2),
+        (lambda i: tnp.asarray(PLACES)[i], lambda i: PLACES[i]),
+        (lambda i: 1 - tnp.asarray(PLACES)[i], lambda i: 1 - PLACES[i]),
+        (lambda i: i + 4, lambda i: i + 4),
+    ],
+)
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_reads_at_indices(index, place, is_traced):
+    """What is read outside of the shape is 0, whatever coordinates are; those of a relation, too."""
+    expected = [ELEMENTS[place(i)] if 0 <= place(i) < 6 else 0.0 for i in range(6)]
+
+    def f(rows):
+        s = ix.sparse((rows,), HELD, (6,))
+        return ix.build(6, lambda i: s[index(i)])
+
+    np.testing.assert_array_equal((tl.jit(f) if is_traced else f)(tnp.asarray(AT)), expected)
+    found = ix.build(6, lambda i: ix.relation((AT,), (6,))[index(i)])
+    np.testing.assert_array_equal(found, np.array(expected) != 0)
+
+
+def test_reads_at_indices_of_ranges():
+    s = ix.sparse(([0, 2, 4],), [1.0, 2.0, 3.0], (5,))
+    periodic, symmetric = ix.range("k", 5, periodic=True), ix.range("b", 5, symmetric=True)
+    np.testing.assert_array_equal(ix.build(periodic, lambda k: s[k + 1]), [0, 2, 0, 3, 1])
+    np.testing.assert_array_equal(ix.build(symmetric, lambda b: s[-b]), [3, 0, 2, 0, 1])
+
+
+def test_entries_are_read_one_by_one():
+    s = ix.sparse(([0], [1]), [1.0], (2, 3))
+    for index, message in (
+        ((-1, 0), "index -1 is outside of axis 0 of SparseArray(float32[1], shape=(2, 3))."),
+        ((0, 3), "index 3 is outside of axis 1 of SparseArray(float32[1], shape=(2, 3))."),
+    ):
+        with pytest.raises(IndexError, match=re.escape(message)):
+            ix.build(2, lambda i, index=index: s[index])
+    with pytest.raises(
+        TypeError, match=r"axis 1 of .* is read by slice\(None, None, None\): entries are read one by one"
+    ):
+        ix.build(2, lambda i: s[i, :])
+
+
+def test_no_entries():
+    assert not ix.relation(([],), (3,)).todense().any()
+    np.testing.assert_array_equal(ix.sparse(([],), tnp.zeros(0), (3,)).todense(), [0, 0, 0])

@@ -13,9 +13,11 @@ from typing import Any, ClassVar, Final, NoReturn
 
 import numpy as np
 
+from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
 from tapeless.tracer.indices.sizes import Size
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.terms.affine import Affine, Symbol
 from tapeless.tracer.terms.term import Bracket, IsZero
 
@@ -102,14 +104,36 @@ class Index:
 
     @property
     def value(self) -> Scalar:
-        """Return the index as a traced integer."""
-        values = [part.value if k == 1 else part.value * k for part, k in self.parts.items()]
-        if self.constant or not values:
-            values.append(np.int32(self.constant))
-        total = values[0]
-        for x in values[1:]:
-            total = total + x
-        return total
+        """Return the index as a traced integer, of 64 bits if the range of an affine one needs them."""
+        return self._added(self._dtype())
+
+    @property
+    def position(self) -> Scalar:
+        """Return the index as a traced integer that did not wrap around where elements of arrays are large."""
+        if self.is_affine or (list(self.parts.values()) == [1] and not self.constant):
+            return self.value
+        narrow = all(part.value.dtype.itemsize < 4 for part, _ in elements_of(self)) and _fits(
+            self.constant, self.constant
+        )
+        return self._added(np.int32 if narrow else np.int64)
+
+    def _dtype(self) -> Any:
+        if self.is_affine and not _fits(*self.bounds):
+            return np.int64
+        met = dtypes.result_type(*[p.value for p in self.parts])[0] if self.parts else np.dtype(np.int32)
+        return met if np.issubdtype(met, np.integer) else np.int64
+
+    def _added(self, dtype: Any) -> Scalar:
+        """Add up in a dtype, in which negative multiples are subtracted, as an unsigned one has none."""
+        first, *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0) or [(None, 0)]
+        constant = (np.int32 if _fits(self.constant, self.constant) and dtype != np.int64 else np.int64)(self.constant)
+        if first[0] is None:
+            return constant
+        total = _multiple(first[0], first[1], dtype)
+        for part, k in rest:
+            x = _multiple(part, abs(k), dtype)
+            total = total - x if k < 0 else total + x
+        return total + constant if self.constant else total
 
     def __jax_array__(self) -> Any:
         return self.value
@@ -147,7 +171,7 @@ class Index:
     # ---- affine arithmetic
 
     def __add__(self, other: Any) -> Any:
-        y = _as_index(other)
+        y = as_index(other)
         if y is None:
             return operator.add(self.value, other)
         parts = dict(self.parts)
@@ -175,11 +199,11 @@ class Index:
         return self
 
     def __sub__(self, other: Any) -> Any:
-        y = _as_index(other)
+        y = as_index(other)
         return operator.sub(self.value, other) if y is None else self + -y
 
     def __rsub__(self, other: Any) -> Any:
-        y = _as_index(other)
+        y = as_index(other)
         return operator.sub(other, self.value) if y is None else y + -self
 
     def __floordiv__(self, other: Any) -> Any:
@@ -196,6 +220,9 @@ class Index:
         if not (_is_integer(other) and other > 0 and self.is_affine):
             return _computed(operator.mod, self, other)
         return self - (self // other) * int(other)
+
+    def __abs__(self) -> Any:
+        return of_value(abs(self.value))
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -223,9 +250,19 @@ for _name in ("floordiv", "mod"):
 _ADVICE = "An index reads arrays of tapeless: make one of what is read by tapeless.numpy.asarray, before the body."
 
 
+def _fits(low: int, high: int) -> bool:
+    """Tell whether 32 bits hold a range."""
+    return low >= -(2**31) and high < 2**31
+
+
+def _multiple(part: Part, k: int, dtype: Any) -> Scalar:
+    x = part.value if part.value.dtype == dtype else convert_element_type(part.value, dtype)
+    return -(x * -k) if k < -1 else -x if k < 0 else x if k == 1 else x * k
+
+
 def of_value(x: Any) -> Any:
     """Make an index of a traced integer of rank 0; return anything else as it is."""
-    if isinstance(x, Tracer) and not x.shape and np.issubdtype(x.dtype, np.integer):
+    if isinstance(x, (Tracer, Array)) and not x.shape and np.issubdtype(x.dtype, np.integer):
         return Index(0, {Element(x): 1})
     return x
 
@@ -235,14 +272,16 @@ def _computed(compute: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 
 
 def _value(x: Any) -> Any:
-    return x.value if isinstance(x, Index) else int(x) if isinstance(x, Size) else x
+    x = x.value if isinstance(x, Index) else int(x) if isinstance(x, Size) else x
+    return np.array(x, np.int64) if isinstance(x, int) and not _fits(x, x) else x
 
 
 def _is_integer(x: Any) -> bool:
     return isinstance(x, (int, np.integer, Size)) and not isinstance(x, bool)
 
 
-def _as_index(x: Any) -> Index | None:
+def as_index(x: Any) -> Index | None:
+    """Make an index of an integer; None if it is none."""
     if isinstance(x, Index):
         return x
     if _is_integer(x):

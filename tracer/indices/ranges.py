@@ -4,6 +4,7 @@ Search terms: cyclic group, Brillouin zone, periodic boundary condition.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from tapeless.tracer.indices.index import Index, Variable
 
@@ -33,6 +34,13 @@ class Range:
         period, middle = self.size if self.periodic else None, self.size // 2 if self.symmetric else None
         own = Variable(part.value, part.size, period, middle, part.name, not self.eliminate)
         return Index(-(middle or 0), {own: 1})
+
+
+def place_in(r: Any, index: Index) -> Index:
+    """Find the position that an index is in a range, the first being 0; numbers are ranges, too."""
+    if isinstance(r, Range) and r.periodic:
+        return index % r.size
+    return index + r.size // 2 if isinstance(r, Range) and r.symmetric else index
 
 
 def range_of(name: str, n: int, *, periodic: bool = False, symmetric: bool = False, eliminate: bool = True) -> Range:

@@ -82,7 +82,7 @@ def _position(form: TermForm, item: Any, x: Array, axis: int) -> Affine:
         rest = Index(item.constant, {p: c for p, c in item.parts.items() if p is not element})
         form.brackets.append(Lookup((position - form.affine(rest)) * k, form.operand(element.value), ()))
     else:
-        form.brackets.append(Lookup(position, form.operand(item.value), ()))
+        form.brackets.append(Lookup(position, form.operand(item.position), ()))
     return position
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from tapeless.tracer import pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.core import Tracer
-from tapeless.tracer.indices.index import Index, TermForm
+from tapeless.tracer.indices.index import Index, TermForm, in_array, of_value
 from tapeless.tracer.numpy import asarray, stack
 from tapeless.tracer.primitives.ein import ein
 from tapeless.tracer.terms.affine import Affine, variables
-from tapeless.tracer.terms.term import Lookup, Read, term
+from tapeless.tracer.terms.term import Lookup, NotNegative, Read, term
 
 
 def _limits(c: Any, n: int) -> tuple[int, int] | None:
@@ -27,11 +27,16 @@ def _limits(c: Any, n: int) -> tuple[int, int] | None:
     return (0, n - 1) if is_inside else None
 
 
+def _integers(coords: Any) -> Any:
+    """Take coordinates as they are given; none at all are integers, whatever their type."""
+    return np.zeros(0, np.int32) if isinstance(coords, (list, tuple)) and not coords else coords
+
+
 class Entries:
     """Coordinates of entries in an array of a shape: for each axis, an integer array of as many elements as entries."""
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
-        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in coords])
+        self.coords: tuple[Array, ...] = tuple([asarray(c) for c in map(_integers, coords)])
         self.shape: tuple[int, ...] = tuple(shape)
         if not self.shape:
             raise ValueError(f"{type(self).__name__}: an array of the shape () has no axes that coordinates are along.")
@@ -56,11 +61,30 @@ class Entries:
         if len(items) != self.ndim:
             raise IndexError(f"{len(items)} indices for {self.ndim} axes, of {self!r}: entries are read one by one.")
         form = TermForm(*operands)
-        entry = form.variable(self.coords[0].shape[0] if self.coords else 1)
-        for item, c, limits in zip(items, self.coords, self.limits, strict=True):
-            index = item if isinstance(item, Index) else Index(int(item))
-            form.brackets.append(Lookup(form.affine(index), form.operand(c), (entry,), limits))
+        entry = form.variable(self.coords[0].shape[0])
+        for axis, (item, c, limits) in enumerate(zip(items, self.coords, self.limits, strict=True)):
+            at = self._position(form, item, axis, limits is None)
+            form.brackets.append(Lookup(at, form.operand(c), (entry,), limits))
         return form, entry
+
+    def _position(self, form: TermForm, item: Any, axis: int, may_be_outside: bool) -> Affine:
+        """Write an item as where it reads an axis; outside of this there is no entry, whatever coordinates say."""
+        n, item = self.shape[axis], of_value(item)
+        if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
+            if not 0 <= item < n:
+                raise IndexError(f"index {item} is outside of axis {axis} of {self!r}.")
+            return Affine(int(item))
+        if not isinstance(item, Index):
+            raise TypeError(f"axis {axis} of {self!r} is read by {item!r}: entries are read one by one, by integers.")
+        index = in_array(item, n)
+        if not index.is_affine:
+            at = form.variable(n)
+            form.brackets.append(Lookup(at, form.operand(index.position), ()))
+            return at
+        at, (low, high) = form.affine(index), index.bounds
+        if may_be_outside and (low < 0 or high >= n):
+            form.brackets += [NotNegative(at), NotNegative(n - 1 - at)]
+        return at
 
 
 @pytree.register_pytree_node_class
@@ -128,7 +152,7 @@ class Relation(Entries):
 
     def __init__(self, coords: Sequence[Any], shape: Sequence[int]) -> None:
         super().__init__(coords, shape)
-        distinct = np.unique(np.stack([np.asarray(c) for c in self.coords]), axis=1)
+        distinct = np.unique(np.stack([np.asarray(_integers(c)) for c in coords]), axis=1)
         self.coords: tuple[Array, ...] = tuple([asarray(c) for c in distinct])
 
     def __repr__(self) -> str:

@@ -1,0 +1,72 @@
+"""Positions that indices and elements of arrays make, near the ends of integer types, against loops in Python."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+from tests.index_language.test_random_bodies import Reader
+
+X = np.arange(1.0, 7.0)
+HELD = {
+    "p": np.array([5, -3, 0, 17, 2, 2**31 - 1], np.int32),
+    "q": np.array([2**30, 3, -(2**31), -1, 2**31 - 1, 1], np.int32),
+    "bytes_": np.array([250, 0, 128, 1, 2, 5], np.uint8),
+    "words": np.array([2**32 - 1, 0, 3, 1, 2**31, 5], np.uint32),
+    "wide": np.array([2**40, -(2**40), 2**32 + 1, 2**32, 4, 1], np.int64),
+    "huge": np.array([2**64 - 1, 0, 3, 1, 2**63, 5], np.uint64),
+}
+READS = [
+    "x[p[i]]", "x[p[i] + 1]", "x[i - p[i]]", "x[2 * p[i]]", "x[-p[i]]", "x[p[i] + p[5]]", "x[p[i] // 2]", "x[p[i] % 4]",
+    "x[4 * q[i]]", "x[2 * q[i] + 2 * q[i]]", "x[q[i] + q[0] + q[0] + q[0]]", "x[1 - q[i]]", "x[q[i] - q[4]]",
+    "x[bytes_[i]]", "x[bytes_[i] + 6]", "x[i - bytes_[i]]", "x[3 - bytes_[i]]", "x[2 * bytes_[i]]",
+    "x[words[i]]", "x[words[i] + 1]", "x[i - words[i]]", "x[2 * words[i]]", "x[huge[i]]", "x[huge[i] + 1]",
+    "x[wide[i]]", "x[wide[i] + 1]", "x[wide[i] - 4]", "x[-wide[i]]", "x[wide[i] - 2 * i]", "x[wide[i] - wide[3]]",
+    "x[i * 2**31]", "x[i * 2**33 + 1]", "x[i + 2**32]", "x[(i * 2**38) // 2**38]", "x[(i * 2**31 + 3) % 4]",
+    "x[i // 2**33]", "x[i % 2**33]", "x[i - 2**31]", "x[abs(i - 3)]", "x[(i << 1) >> 2]", "x[-i & 3]", "x[i**2 - 3]",
+    "(i * 2**31 >= 2**31) * x[i]", "(i + 2**31 > 2**31 + 2) * x[i]", "(i < 2**40) * x[i]", "(wide[i] > i) * x[i]",
+    "(words[i] - i > 0) * x[i]", "(i * 2**31) * 1.0", "(i * 1_500_000_000) / 2", "(i + 2**40) * 1.0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", READS)
+def test_positions_do_not_wrap_around(text: str):
+    loops = [eval(text, {"x": Reader(X), "i": i, **{k: v.tolist() for k, v in HELD.items()}}) for i in range(6)]
+    with tl.enable_x64():
+        names = {"x": tnp.asarray(X), **{k: tnp.asarray(v) for k, v in HELD.items()}}
+        bulk = lambda: ix.build(6, lambda i: eval(text, {**names, "i": i}))  # noqa: E731
+        for f in (bulk, tl.jit(bulk)):
+            np.testing.assert_allclose(f(), np.array(loops, float), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index", "place"),
+    [
+        (ix.range("k", 5, periodic=True), lambda i: i + 2, lambda i: (i + 2) % 5),
+        (ix.range("k", 5, periodic=True), lambda i: 3 * i - 7, lambda i: (3 * i - 7) % 5),
+        (ix.range("b", 5, symmetric=True), lambda i: i - 2, lambda i: i),
+        (ix.range("b", 3, symmetric=True), lambda i: 2 * i - 6, lambda i: 2 * i - 5),
+        (3, lambda i: tnp.asarray(HELD["wide"])[i], lambda i: HELD["wide"].tolist()[i]),
+        (3, lambda i: 4 * tnp.asarray(HELD["q"])[i], lambda i: 4 * HELD["q"].tolist()[i]),
+    ],
+)
+def test_scatter(shape: Any, index: Any, place: Any):
+    """Modulo the size of a periodic range; to -m, .., m of a symmetric one: `place` says where the loop adds."""
+    n = int(shape.__index__())
+    expected, weights = np.zeros(n), np.arange(1.0, n + 1)
+    for i, value in enumerate(X):
+        if 0 <= place(i) < n:
+            expected[place(i)] += value
+    with tl.enable_x64():
+        np.testing.assert_array_equal(ix.scatter(shape, X, index), expected)
+        slope = tl.grad(lambda x: (ix.scatter(shape, x, index) * weights).sum())(X)
+    np.testing.assert_array_equal(slope, [Reader(weights)[place(i)] for i in range(6)])
+
+
+@pytest.mark.parametrize("index", [lambda i: i / 2, lambda i: i > 1, lambda i: 1.0])
+def test_places_are_integers(index: Any):
+    with pytest.raises(TypeError, match=r"scatter: .* is no index of a result: expected an integer."):
+        ix.scatter(3, X, index)
