@@ -7,14 +7,10 @@ affine indices become slices, contractions and convolutions, never loops over el
 """
 
 import builtins
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
-
-from tapeless import lax
 from tapeless.arguments.checks import check_callable
 from tapeless.index_explanations import IndexExplanation, explain
 from tapeless.index_passes import (
@@ -31,6 +27,7 @@ from tapeless.index_passes import (
     tensor_ssa,
 )
 from tapeless.interpreters.index_bodies import over
+from tapeless.lax.index_loops import steps
 from tapeless.spaces import Space
 from tapeless.symbolic_gradients import free, grad, pullback, push
 from tapeless.symbolic_sizes import IndexCost, SizedFormulas, cost
@@ -38,7 +35,7 @@ from tapeless.tracer import numpy as tnp
 from tapeless.tracer import pytree
 from tapeless.tracer.core import describe_function
 from tapeless.tracer.indices.hints import is_noting
-from tapeless.tracer.indices.index import Index, Variable, as_index
+from tapeless.tracer.indices.index import Index, as_index
 from tapeless.tracer.indices.ranges import Range, place_in, range_of
 from tapeless.tracer.indices.sizes import Size, size
 from tapeless.tracer.indices.sparse import Relation, SparseArray
@@ -47,7 +44,7 @@ from tapeless.tracer.numpy import asarray
 from tapeless.tracer.numpy.promotion import array_operand
 from tapeless.tracer.primitives.checkpoint import optimization_barrier
 from tapeless.tracer.primitives.ein import ein
-from tapeless.tracer.primitives.shape import iota, static_shape
+from tapeless.tracer.primitives.shape import static_shape
 from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Bracket, Lookup, Read, term
 
@@ -259,7 +256,8 @@ def fold(fn: Callable[[Any, Index], Any], init: Any, n: int) -> Any:
     Array(24., dtype=float32)
     """
     check_callable("fold", fn)
-    return _steps("fold", fn, lambda carry, k: (fn(carry, k), None), init, n)[0]
+    _check_takes("fold", fn, "a carry and an index", 2)
+    return steps("fold", fn, lambda carry, k: (fn(carry, k), None), init, n)[0]
 
 
 def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tuple[Any, Any]:
@@ -269,20 +267,8 @@ def scan(fn: Callable[[Any, Index], tuple[Any, Any]], init: Any, n: int) -> tupl
     Raises: TypeError if the carry changes its type, or `fn` does not return a pair.
     """
     check_callable("scan", fn)
-    return _steps("scan", fn, fn, init, n)
-
-
-def _steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
-    """Scan with a step that calls the user's `fn`, which errors name."""
-    _check_takes(who, fn, "a carry and an index", 2)
-    (n,) = static_shape((n,), f"index.{who}")
-    init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
-
-    @functools.wraps(fn)
-    def stepped(carry: Any, k: Any) -> Any:
-        return step(carry, Index(0, {Variable(k, n): 1}))
-
-    return lax.scan(stepped, init, iota(np.int32, n))
+    _check_takes("scan", fn, "a carry and an index", 2)
+    return steps("scan", fn, fn, init, n)
 
 
 # ---- reads and writes at computed places -----------------------------------------------------------------------

@@ -5,6 +5,8 @@ derivatives are as safe as those of any choice (`simplifications/masks/`), and w
 of indices if p compares these. Source: Bernstein et al. 2020, section 4.
 """
 
+from typing import NamedTuple
+
 from tapeless.interpreters.index_rows import Combination
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplify import Writer, filled
@@ -16,36 +18,67 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.terms.term import Read, Use, term
 
 
+class _BracketedProduct(NamedTuple):
+    """A product with conditions: what it is where they hold, which is 1 if `value` is None."""
+
+    conditions: tuple[Atom, ...]
+    value: Atom | None
+
+
+_CHOSEN = frozenset((e.mul_p, e.div_p))
+_MOVES = frozenset((e.neg_p, e.convert_element_type_p, broadcast_in_dim_p))
+
+
 def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
-    """Write products with booleans as choices."""
-    w, conditions = Writer(jaxpr), dict[Atom, Atom]()  # what was converted to numbers, to the booleans
+    """Write products with booleans as choices, and quotients of these; whatever the order, all factors are chosen."""
+    w, products = Writer(jaxpr), dict[Atom, _BracketedProduct]()
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
         w.place = eqn.source
-        _note(w, conditions, now)
-        if now.primitive is not e.mul_p or not _replaced(w, conditions, eqn, now):
+        product = _product(w, products, now)
+        if product is None or now.primitive not in _CHOSEN or not w.replace(eqn, _choice(w, product, now)):
             w.keep(now)
+        if product is not None:
+            products[w.now(eqn.outvars[0])] = product
     return w.finish()
 
 
-def _note(w: Writer, conditions: dict[Atom, Atom], eqn: Equation) -> None:
-    """Note a boolean that is converted to a number, and repeated."""
-    if eqn.primitive not in (e.convert_element_type_p, broadcast_in_dim_p):
-        return
-    x, out = eqn.invars[0], eqn.outvars[0]
-    if eqn.primitive is broadcast_in_dim_p and x in conditions:
-        conditions[out] = w.write(broadcast_in_dim_p, conditions[x], **eqn.params)
-    elif eqn.primitive is e.convert_element_type_p and dtypes.is_bool(x.aval.dtype):
-        conditions[out] = x
+def _product(w: Writer, products: dict[Atom, _BracketedProduct], eqn: Equation) -> _BracketedProduct | None:
+    """Find the conditions in what an equation computes; None if there are none."""
+    primitive = eqn.primitive
+    if primitive not in _CHOSEN | _MOVES:
+        return None
+    x, *others = [products.get(v, _BracketedProduct((), v)) for v in eqn.invars]
+    if primitive is e.convert_element_type_p and dtypes.is_bool(eqn.invars[0].aval.dtype):
+        return _BracketedProduct((eqn.invars[0],), None)
+    if primitive is e.mul_p and others[0].conditions:
+        return _BracketedProduct((*x.conditions, *others[0].conditions), _multiplied(w, x.value, others[0].value))
+    if not x.conditions:
+        return None
+    conditions = x.conditions
+    if primitive is broadcast_in_dim_p:
+        conditions = tuple([w.write(primitive, c, **eqn.params) for c in conditions])
+    if x.value is None and primitive in (broadcast_in_dim_p, e.convert_element_type_p):
+        return _BracketedProduct(conditions, None)
+    if primitive is e.mul_p:
+        return _BracketedProduct(
+            conditions, eqn.invars[1] if x.value is None else _multiplied(w, x.value, eqn.invars[1])
+        )
+    value = filled(w, 1, eqn.invars[0].aval) if x.value is None else x.value
+    return _BracketedProduct(conditions, w.write(primitive, value, *eqn.invars[1:], **eqn.params))
 
 
-def _replaced(w: Writer, conditions: dict[Atom, Atom], eqn: Equation, now: Equation) -> bool:
-    factors = [v for v in now.invars if v in conditions]
-    if not factors:
-        return False
-    condition, x = conditions[factors[0]], now.invars[1] if factors[0] is now.invars[0] else now.invars[0]
-    related = _related(w, condition, x)
-    return w.replace(eqn, related or w.write(e.select_n_p, condition, filled(w, 0, x.aval), x))
+def _multiplied(w: Writer, x: Atom | None, y: Atom | None) -> Atom | None:
+    return y if x is None else x if y is None else w.write(e.mul_p, x, y)
+
+
+def _choice(w: Writer, product: _BracketedProduct, eqn: Equation) -> Atom:
+    """Write a product as a choice by each of its conditions."""
+    found = filled(w, 1, eqn.outvars[0].aval) if product.value is None else product.value
+    for condition in product.conditions:
+        related = _related(w, condition, found)
+        found = related or w.write(e.select_n_p, condition, filled(w, 0, found.aval), found)
+    return found
 
 
 def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:

@@ -13,6 +13,7 @@ from tapeless.control_flow.body_tracing import TracedBody, described, trace, uni
 from tapeless.tracer import core, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import ConcretizationTypeError
+from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
@@ -72,22 +73,34 @@ def scan(
     check_callable("scan", f, "f")
     check_arrays("scan: init{}", init)
     steps = _length("scan", xs, length)
-    return _scanned("scan", f, f, init, xs, steps, reverse=bool(reverse), unroll=steps_at_once("scan", unroll, steps))
+    return scanned("scan", f, f, init, xs, steps, reverse=bool(reverse), unroll=steps_at_once("scan", unroll, steps))
 
 
-def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, length: int, **how: Any) -> tuple[Any, Any]:
-    """`scan` of `f`, which calls the user's `fun`."""
-    if length and without_jit.known():
-        return without_jit.scan(lambda carry, x: _pair(fun, f(carry, x)), init, xs, length, how.get("reverse", False))
+def scanned(
+    who: str,
+    fun: Any,
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any,
+    length: int,
+    rewritten: Callable[[Jaxpr], Jaxpr] | None = None,
+    **how: Any,
+) -> tuple[Any, Any]:
+    """`scan` of `f`, which calls the user's `fun`; a program of one step is rewritten before it is a loop's body."""
+    if length and without_jit.known() and rewritten is None:
+        return without_jit.scan(
+            lambda carry, x: _pair(who, fun, f(carry, x)), init, xs, length, how.get("reverse", False)
+        )
     elements = [primitives.element_type(aval_of(x)) for x in pytree.leaves(xs)]
     tree = pytree.structure((init, xs))
 
     def step(*flat: Any) -> Any:
-        return _pair(fun, f(*pytree.unflatten(tree, flat)))
+        return _pair(who, fun, f(*pytree.unflatten(tree, flat)))
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         result = (lambda out: out[1]) if who == "map" else None
-        return trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
+        found = trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
+        return found if rewritten is None else found._replace(jaxpr=rewritten(found.jaxpr))
 
     body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     arrays, n = pytree.leaves(xs), len(carry)
@@ -98,11 +111,11 @@ def _scanned(who: str, fun: Any, f: Callable[..., Any], init: Any, xs: Any, leng
     return pytree.unflatten(pytree.structure(body.result), kept)
 
 
-def _pair(f: Any, result: Any) -> tuple[Any, Any]:
+def _pair(who: str, f: Any, result: Any) -> tuple[Any, Any]:
     if isinstance(result, (tuple, list)) and len(result) == 2:
         return result[0], result[1]
     raise TypeError(
-        f"scan: {core.describe_function(f)} must return a pair (carry, y), but returned {described(result)}."
+        f"{who}: {core.describe_function(f)} must return a pair (carry, y), but returned {described(result)}."
     )
 
 
@@ -167,7 +180,7 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     n = _length("map", xs, None)
     if batch_size is not None and n:
         return _in_batches(f, xs, n, _positive(batch_size) or n)
-    return _scanned("map", f, lambda _, x: ((), f(x)), (), xs, n)[1]
+    return scanned("map", f, lambda _, x: ((), f(x)), (), xs, n)[1]
 
 
 def _positive(batch_size: Any) -> int:
@@ -183,7 +196,7 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, n: int, size: int) -> Any:
     if n <= size:
         return of_batch(xs)
     batches = pytree.tree_map(lambda x: reshape(slice_in_dim(x, 0, end), (end // size, size, *shape_of(x)[1:])), xs)
-    ys = _scanned("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size)[1]
+    ys = scanned("map", f, lambda _, x: ((), of_batch(x)), (), batches, end // size)[1]
     flat = pytree.tree_map(lambda y: reshape(y, (end, *shape_of(y)[2:])), ys)
     if end == n:
         return flat

@@ -96,7 +96,7 @@ def place(f):
         (lambda f: ix.gather((2, 2), A, f), one, "index.gather: {} takes (i), and is called with 2 indices."),
         (lambda f: ix.scatter(2, A, f), one, "index.scatter: {} takes (i), and is called with 2 indices."),
         (lambda f: ix.scan(f, 0.0, 3), lambda c, k: c,
-         "scan: {} must return a pair (carry, y), but returned one array, float32[]."),
+         "index.scan: {} must return a pair (carry, y), but returned one array, float32[]."),
     ],
 )  # fmt: skip
 def test_functions_of_other_arguments(call, function, message):

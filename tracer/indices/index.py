@@ -125,11 +125,11 @@ class Index:
 
     def _added(self, dtype: Any) -> Scalar:
         """Add up in a dtype, in which negative multiples are subtracted, as an unsigned one has none."""
-        first, *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0) or [(None, 0)]
         constant = (np.int32 if _fits(self.constant, self.constant) and dtype != np.int64 else np.int64)(self.constant)
-        if first[0] is None:
+        if not self.parts:
             return constant
-        total = _multiple(first[0], first[1], dtype)
+        (part, k), *rest = sorted(self.parts.items(), key=lambda p: p[1] < 0)
+        total = _multiple(part, k, dtype)
         for part, k in rest:
             x = _multiple(part, abs(k), dtype)
             total = total - x if k < 0 else total + x

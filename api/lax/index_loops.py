@@ -1,0 +1,27 @@
+"""Loops of the index language: steps that are given an index, and whose products with conditions are choices."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapeless.arguments.checks import check_arrays
+from tapeless.control_flow.scan import scanned
+from tapeless.interpreters.index_brackets import with_brackets
+from tapeless.tracer import pytree
+from tapeless.tracer.indices.index import Index, Variable
+from tapeless.tracer.primitives.shape import iota, static_shape
+
+
+def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: int) -> tuple[Any, Any]:
+    """Scan with a step, of a carry and an index below n, that calls the user's `fn`, which errors name."""
+    (n,) = static_shape((n,), f"index.{who}")
+    init = pytree.tree_map(lambda x: x.value if isinstance(x, Index) else x, init)
+    check_arrays(f"index.{who}: init{{}}", init)
+
+    @functools.wraps(fn)
+    def stepped(carry: Any, k: Any) -> Any:
+        return step(carry, Index(0, {Variable(k, n): 1}))
+
+    return scanned(f"index.{who}", fn, stepped, init, iota(np.int32, n), n, rewritten=with_brackets)

@@ -1,0 +1,114 @@
+"""Products with conditions are 0 where these are false, in any order, though the rest or its derivative is infinite."""
+
+import numpy as np
+import pytest
+
+import tapeless as tl
+import tapeless.numpy as tnp
+from tapeless import index as ix
+
+POINT = np.array([0.0, 1.0, np.inf, np.nan, -1.0, 2.0])
+CHOSEN = np.array([False, True, False, False, False, True])
+PAIRS = np.zeros((6, 6), bool)
+PAIRS[[0, 3, 3], [1, 5, 1]] = True
+AT = np.where(CHOSEN, POINT, 1.0)  # what the loops read: elements that are not chosen are multiplied by 0
+
+
+@pytest.fixture(autouse=True)
+def in_64_bits():
+    with tl.enable_x64():
+        yield
+
+
+CONDITIONS = {
+    "boolean array": lambda: (tnp.asarray(CHOSEN), tnp.asarray(PAIRS)),
+    "relation": lambda: (
+        ix.relation(([1, 5],), (6,)),
+        ix.relation(([0, 3, 3], [1, 5, 1]), (6, 6)),
+    ),
+    "comparison": lambda: (Comparison(), tnp.asarray(PAIRS)),
+}
+
+
+class Comparison:
+    """The same elements by comparisons of an index."""
+
+    def __getitem__(self, i):
+        return (i == 1) | (i == 5)
+
+
+def by_elements(element):
+    """Body of a vector whose elements are these functions of the vector, conditions and an index."""
+    return lambda w, r, r2: ix.build(6, lambda i: element(w, r, r2, i))
+
+
+def diagonal(w, r, r2):
+    return ix.build((6, 6), lambda i, j: (r[i] & (i == j)) * tnp.log(w[j]) * w[i]).sum(0)
+
+
+def folded(w, r, r2):
+    return ix.fold(lambda c, k: c + r[k] * tnp.log(w[k]) * w[k], 0.0, 6)
+
+
+def scanned(w, r, r2):
+    return ix.scan(lambda c, k: (c + 1.0, r[k] * tnp.log(w[k]) * c), 0.0, 6)[1]
+
+
+def entropy(x):
+    return CHOSEN * x * np.log(x)
+
+
+BODIES = [  # and their elements by NumPy, at AT
+    (by_elements(lambda w, r, r2, i: r[i] * (1 / w[i])), lambda x: CHOSEN / x),
+    (by_elements(lambda w, r, r2, i: r[i] / w[i] * tnp.log(w[i])), lambda x: CHOSEN * np.log(x) / x),
+    (by_elements(lambda w, r, r2, i: r[i] * tnp.sqrt(w[i]) * w[i]), lambda x: CHOSEN * x**1.5),
+    (by_elements(lambda w, r, r2, i: -(2 * (w[i] * r[i])) * tnp.log(w[i])), lambda x: -2 * entropy(x)),
+    (by_elements(lambda w, r, r2, i: (r[i] * w[i]) * (r[i] * tnp.log(w[i]))), entropy),
+    (by_elements(lambda w, r, r2, i: r[i] * w[i] * (i > 0) * tnp.log(w[i])), entropy),
+    (by_elements(lambda w, r, r2, i: ix.exists(6, lambda j: r2[j, i]) * tnp.log(w[i]) * w[i]), entropy),
+    (
+        by_elements(lambda w, r, r2, i: ix.sum(6, lambda j: r2[i, j] * tnp.log(w[j]) * w[j])),
+        lambda x: PAIRS @ entropy(x),
+    ),
+    (diagonal, entropy),
+    (folded, lambda x: np.sum(entropy(x))),
+    (scanned, lambda x: CHOSEN * np.log(x) * np.arange(6)),
+    (
+        by_elements(lambda w, r, r2, i: r[i] * ix.fold(lambda c, k: c * tnp.log(w[i] + 1), w[i], 2)),
+        lambda x: CHOSEN * x * np.log(x + 1) ** 2,
+    ),
+]
+
+
+@pytest.mark.parametrize("conditions", CONDITIONS)
+@pytest.mark.parametrize(("body", "elements"), BODIES)
+def test_what_is_not_chosen_is_zero(conditions, body, elements):
+    """Value, gradient, tangent, batch, checkpoint and second derivative, against central differences."""
+    w, f = tnp.asarray(POINT), lambda w: body(w, *CONDITIONS[conditions]())
+    total = lambda w: f(w).sum()  # noqa: E731
+    np.testing.assert_allclose(f(w), elements(AT), rtol=1e-12)
+    np.testing.assert_allclose(tl.jit(f)(w), elements(AT), rtol=1e-12)
+    step = 1e-6
+    moved = [(np.sum(elements(AT + step * e)) - np.sum(elements(AT - step * e))) / (2 * step) for e in np.eye(6)]
+    slope = np.where(CHOSEN, moved, 0)
+    for g in (tl.grad(total), tl.jit(tl.grad(total)), tl.grad(tl.checkpoint(total)), tl.jacfwd(total)):
+        np.testing.assert_allclose(g(w), slope, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(tl.vmap(tl.grad(total))(tnp.stack([w, w]))[1], slope, rtol=1e-7, atol=1e-7)
+    curvature = tl.jvp(tl.grad(total), (w,), (tnp.ones(6),))[1]
+    assert np.all(np.isfinite(curvature))
+    np.testing.assert_array_equal(curvature[~CHOSEN], 0)
+
+
+def test_conditions_multiply_arrays():
+    """The condition of an element, times an array that is not finite, times an element."""
+    w, rows = tnp.asarray(POINT), tnp.asarray(np.stack([POINT] * 6))
+    found = ix.build(6, lambda i: (i == 1) * rows[i] * w[i + 1])
+    np.testing.assert_array_equal(found[np.arange(6) != 1], 0)
+    np.testing.assert_array_equal(found[1][1:3], np.inf)
+
+
+def test_choices_that_are_no_products_stay():
+    """What `where` chooses is multiplied as any number is."""
+    w = tnp.asarray(POINT)
+    found = ix.build(6, lambda i: ix.where(i == 1, w[i], 0.0) * w[2])
+    np.testing.assert_array_equal(found, np.where(np.arange(6) == 1, np.inf, np.nan))
