@@ -189,7 +189,7 @@ def _check_asked(who: str, *policies: Any) -> None:
     for policy in policies:
         if not callable(policy):
             why = ", which sees whole programs" if isinstance(policy, ProgramPolicy) else ""
-            raise TypeError(f"{who}: expected a function that is asked of every operation, not {policy!r}{why}.")
+            raise TypeError(f"{who}: expected a function that is called for every operation, not {policy!r}{why}.")
 
 
 def _titled(policy: Any, title: str, given: tuple[Any, ...], names: tuple[str, ...] = ()) -> Policy:

@@ -121,7 +121,7 @@ class GradientProgram:
         types = self._result_types
         if len(types) != 1 or types[0].shape or not dtypes.is_float(types[0].dtype):
             listed = ", ".join(map(str, types))
-            raise TypeError(f"gradient_program: the function gives {listed}, not a real number: pass dret, like these.")
+            raise TypeError(f"gradient_program: the result is {listed}, not one real number: pass its cotangent, dret.")
         return tnp.ones((), types[0].dtype)
 
     def _as_arguments(self, found: Sequence[Any]) -> Any:

@@ -29,7 +29,7 @@ class Opaque:
       name: as formulas call it.
       args: how many numbers it is a function of; or the rank of each argument, `(1,)` for a vector.
       shape: of its result.
-    Raises: TypeError if the name is no name of Python; ValueError if there is no argument, or a rank is negative.
+    Raises: TypeError if the name is not a Python identifier; ValueError if there is no argument, or a rank is negative.
 
     >>> from tapeless import index as ix
     >>> R, x, r = Opaque("R", args=(1,)), ix.Space("x", (3,)), ix.Space("r", (3,))
@@ -42,7 +42,7 @@ class Opaque:
 
     def __init__(self, name: str, args: int | Sequence[int] = 1, shape: Sequence[int] = ()) -> None:
         if not name.isidentifier():
-            raise TypeError(f"Opaque: the name {name!r} is no name of Python.")
+            raise TypeError(f"Opaque: the name {name!r} is not a Python identifier.")
         ranks = (0,) * args if isinstance(args, int) else tuple(args)
         if not ranks or min(ranks) < 0:
             raise ValueError(f"Opaque: {name} has args={args!r}; give a rank for each argument, or how many numbers.")

@@ -27,8 +27,8 @@ class Space:
       symmetries: pairs (permutation, kind) that say what the array is: its transpose for kind "id", the conjugate of
         that for "conj", its negative for "neg". "symmetric" is all transposes, "hermitian" that of a matrix, "conj".
       even: the axes along which, reversed together, the array stays as it is; True for all.
-    Raises: TypeError if the name is no name of Python; ValueError for a symmetry that is none of this shape, or if all
-      of them together say that the array is 0.
+    Raises: TypeError if the name is not a Python identifier; ValueError for a symmetry that does not fit the shape, or
+      if all of them together say that the array is 0.
 
     >>> Space("A", (2, 2), complex, symmetries=[((1, 0), "conj")])
     Space('A', complex64[2,2], hermitian)
@@ -45,7 +45,7 @@ class Space:
         even: bool | Sequence[int] = (),
     ) -> None:
         if not name.isidentifier():
-            raise TypeError(f"Space: the name {name!r} is no name of Python.")
+            raise TypeError(f"Space: the name {name!r} is not a Python identifier.")
         self.name: str = name
         self._shape, self._dtype = tuple(shape), dtypes.canonical(float if dtype is None else dtype)
         numbers = {n: k for k, n in enumerate(dict.fromkeys(self._shape), 2)}  # equal sizes are equal numbers
@@ -176,6 +176,6 @@ def check_symmetries(name: str, x: Any, symmetries: Sequence[Symmetry]) -> None:
         gap = np.max(np.abs(x - other), initial=0)
         if not gap <= tolerance:
             raise ValueError(
-                f"{name} has not the symmetry that is declared, {symmetry_text(name, s)}: they differ by {gap:.3g}.\n"
+                f"{name} does not have the declared symmetry, {symmetry_text(name, s)}: they differ by {gap:.3g}.\n"
                 "  Give an array that has it, do not declare it, or leave the check out with check=False."
             )

@@ -169,7 +169,7 @@ class _OneHot:
 def free(name: str) -> Free:
     """Name an index that stays free: `push(f, x, along=lambda i: i == free("k"))`."""
     if not name.isidentifier():
-        raise TypeError(f"index.free: the name {name!r} is no name of Python.")
+        raise TypeError(f"index.free: the name {name!r} is not a Python identifier.")
     return Free(name)
 
 

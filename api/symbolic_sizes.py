@@ -130,7 +130,7 @@ def _fitted(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> 
     values = "; ".join([f"{_said(names, p)}: {' '.join(map(str, at(p)[1])) or at(p)[0]}" for p in (start, beyond[0])])
     raise ValueError(
         f"{what} is no polynomial of degree {DEGREE} or less in {', '.join(names)}, as {values}.\n"
-        "  Give numbers in the place of sizes that numbers of the program are compared with."
+        "  Give numbers for the sizes that the program compares with numbers."
     )
 
 

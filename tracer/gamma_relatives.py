@@ -144,4 +144,4 @@ def _real(name: str, x: ArrayLike) -> Any:
 def check_real(name: str, x: Any) -> None:
     """Raise TypeError for complex operands."""
     if dtypes.is_complex(x.dtype):
-        raise TypeError(f"{name}: wants real numbers, but was given {x.aval if isinstance(x, Array) else x.dtype}.")
+        raise TypeError(f"{name}: takes real numbers, not {x.aval if isinstance(x, Array) else x.dtype}.")

@@ -32,7 +32,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     _check("householder_product", a, taus)
     m, n = aval_of(a).shape[-2:]
     if m < n:
-        raise ValueError(f"householder_product: not more columns than rows: {aval_of(a)}.")
+        raise ValueError(f"householder_product: there are more columns than rows: {aval_of(a)}.")
     vectors, inner = _compact(a, taus)
     applied = _matmul(vectors, _matmul(inner, adjoint(slice_in_dim(vectors, 0, n, axis=-2))))
     return e.sub(_spread(eye(m, n, dtype=aval_of(a).dtype), applied), applied)
@@ -70,7 +70,7 @@ def _check(who: str, a: ArrayLike, taus: ArrayLike, *others: ArrayLike) -> None:
     if not factors.ndim or {x.shape[:-2] for x in (aval, *rest)} != {factors.shape[:-1]}:
         raise ValueError(f"{who}: the operands differ in their leading axes: {given}.")
     if factors.shape[-1] > min(aval.shape[-2:]):
-        raise ValueError(f"{who}: more factors than the matrix has columns or rows: {given}.")
+        raise ValueError(f"{who}: there are more factors than columns or rows of the matrix: {given}.")
 
 
 def _compact(a: ArrayLike, taus: ArrayLike) -> tuple[Any, Any]:

@@ -39,7 +39,7 @@ def map_coordinates(
     if len(coordinates) != x.ndim or not x.ndim:
         raise ValueError(f"map_coordinates: one array of places for each axis of {x.aval}, not {len(coordinates)}.")
     if not x.size:
-        raise ValueError(f"map_coordinates: nothing is between the elements of {x.aval}, which has none.")
+        raise ValueError(f"map_coordinates: {x.aval} has no elements to interpolate.")
     places = promoted_inexact_dtypes("map_coordinates", *coordinates)
     if dtypes.is_complex(places[0].dtype):
         raise TypeError(f"map_coordinates: coordinates must be real: {as_array(places[0]).aval}.")

@@ -190,7 +190,7 @@ class Ref(Cell):
         """Invalidate the reference; return the array. Raises: ValueError unless it is where it was made."""
         if self._borrowed or self.place() is not self or core.current_trace() is not self.owner:
             raise ValueError(
-                f"a reference is {how} where it is not made: {self.aval}.\n"
+                f"a reference is {how} outside of the function that made it: {self.aval}.\n"
                 "  Only the function that makes a reference can end it; elsewhere read it, ref[...]."
             )
         self._ended = how

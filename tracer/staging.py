@@ -176,7 +176,7 @@ class StagingTrace(WritingTrace):
         """
         for cell in self._cells.values():
             raise NotImplementedError(
-                f"a reference of outside is used where it cannot be: {cell.reference.aval} in {self.describe()}.\n"
+                f"a reference from outside is used where it cannot be: {cell.reference.aval} in {self.describe()}.\n"
                 f"  {_INSTEAD_OF_REFERENCES.get(self.what, _READ_BEFORE)}"
             )
         consts = [(v, taken) for v, _, taken in self._consts.values()]

@@ -335,5 +335,5 @@ def _check_results(out: Any, cores: Cores, sizes: dict[str, int], signature: Any
         )
     for axes, x in zip(cores, outs):
         if aval_of(x).ndim != len(axes):
-            raise ValueError(f"vectorize: the result {aval_of(x)} has not the axes {axes} of {signature!r}.")
+            raise ValueError(f"vectorize: the result {aval_of(x)} does not have the axes {axes} of {signature!r}.")
         _match(axes, shape_of(x), sizes, f"result {aval_of(x)}", signature)

@@ -374,7 +374,7 @@ class Jitted(Generic[P, R]):
         donated = self._donated.leaves(tree, self._static.positions(statics))
         function = core.describe_function(self._fun)
         if refs is not None and not set(donated).isdisjoint(refs.given):
-            raise ValueError(f"jit: a reference is an argument of {function} that is donated: it stays the caller's.")
+            raise ValueError(f"jit: a donated argument of {function} is a reference, which cannot be donated.")
         return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, refs)
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:

@@ -483,7 +483,7 @@ def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
     if any(not isinstance(i, (int, np.integer)) for i in chosen):
         raise TypeError(
             f"{who}: argnums must be an int or a sequence of ints, not {shown(argnums)}.\n"
-            f"  Arguments are given to what {who} returns: {who}(f)(x)."
+            f"  Pass the arguments to the function that {who} returns: {who}(f)(x)."
         )
     return chosen
 

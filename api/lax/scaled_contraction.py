@@ -83,7 +83,7 @@ def _check_scale(name: str, x: ShapedArray, scale: ShapedArray, contracted: Sequ
     )
     if not fits:
         raise TypeError(
-            f"scaled_dot: {name} is {x}, its scale {scale}: sizes must be equal, but along the axes that are "
+            f"scaled_dot: {name} is {x}, its scale {scale}: sizes must be equal, except along the axes that are "
             f"contracted, {tuple(contracted)}, where the scale's divides the other at least twice."
         )
     if dtypes.is_complex(x.dtype) or dtypes.is_complex(scale.dtype):

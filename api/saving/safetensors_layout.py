@@ -163,7 +163,7 @@ def parse_json(path: Path, text: bytes | str, what: str) -> Any:
 
 def refuse(path: Path, reason: str) -> NoReturn:
     """Raise ValueError naming the file and the reason."""
-    raise ValueError(f"load: {path} is not read: {reason}.")
+    raise ValueError(f"load: {path} cannot be read: {reason}.")
 
 
 def check_byte_order(who: str) -> None:

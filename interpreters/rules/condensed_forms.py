@@ -12,7 +12,7 @@ def without_derivative(primitive: Primitive) -> Any:
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         raise NotImplementedError(
-            f"{primitive} has no derivative: what reduces a matrix depends on it in a way that is not there.\n"
+            f"{primitive} has no derivative: that of the transformation to the reduced form is not implemented.\n"
             "  Differentiate a function of the matrix that has a rule, or give one by custom_jvp."
         )
 

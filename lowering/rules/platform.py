@@ -16,7 +16,7 @@ def _platform_index(f: Function, outs: Any, *, platforms: Platforms) -> Any:
             return (f.constant(i, outs[0]),)
     known = ", ".join(p for group in platforms for p in group or ())
     raise NotImplementedError(
-        f"platform_dependent: there is nothing for {name}, only for {known}.\n  Add {name}=, or default=."
+        f"platform_dependent: there is no function for {name}, only for {known}.\n  Add {name}=, or default=."
     )
 
 

@@ -141,13 +141,13 @@ def test_unzip_with_a_budget():
         (
             TypeError,
             lambda: P.save_from_both_policies(P.save_dots, P.budget(3)),
-            "save_from_both_policies: expected a function that is asked of every operation, not budget(3), which sees "
-            "whole programs.",
+            "save_from_both_policies: expected a function that is called for every operation, not budget(3), which "
+            "sees whole programs.",
         ),
         (
             TypeError,
             lambda: P.save_if(7),
-            "save_if: expected a function that is asked of every operation, not 7.",
+            "save_if: expected a function that is called for every operation, not 7.",
         ),
     ],
 )

@@ -393,7 +393,7 @@ def test_wrong_argnums_of_grad(argnums, message):
 def test_argnums_that_are_no_numbers(argnums):
     message = (
         f"grad: argnums must be an int or a sequence of ints, not {argnums!r}.\n"
-        "  Arguments are given to what grad returns: grad(f)(x)."
+        "  Pass the arguments to the function that grad returns: grad(f)(x)."
     )
     with raises(TypeError, message):
         tl.grad(lambda x, y: x * y, argnums)(1.0, 2.0)
@@ -403,7 +403,7 @@ def test_argnums_that_are_no_numbers(argnums):
 def test_parameters_in_the_place_of_argnums(transform):
     message = (
         f"{transform.__name__}: argnums must be an int or a sequence of ints, not {{'w': float32[3]}}.\n"
-        f"  Arguments are given to what {transform.__name__} returns: {transform.__name__}(f)(x)."
+        f"  Pass the arguments to the function that {transform.__name__} returns: {transform.__name__}(f)(x)."
     )
     with raises(TypeError, message):
         transform(lambda p: p["w"].sum(), {"w": tnp.ones(3)})

@@ -215,7 +215,7 @@ def test_arguments_are_compared():
         p(PARAMS)
     with raises(
         TypeError,
-        "gradient_program: the function gives float32[4], not a real number: pass dret, like these.",
+        "gradient_program: the result is float32[4], not one real number: pass its cotangent, dret.",
     ):
         tl.gradient_program(lambda x: x * x, X[0])(X[0])
     with raises(
@@ -246,7 +246,7 @@ def test_damaged_files_are_refused(saved, tmp_path, seed):
     try:
         found = tl.load(path)
     except ValueError as error:
-        assert str(error).startswith(f"load: {path} is not read: ")
+        assert str(error).startswith(f"load: {path} cannot be read: ")
     else:  # spaces behind the header
         np.testing.assert_array_equal(found(PARAMS, X)[1], tl.gradient_program(loss, PARAMS, X)(PARAMS, X)[1])
 
@@ -279,7 +279,7 @@ def forged(path, **changes):
 )
 def test_forged_files_are_refused(tmp_path, changes):
     assert forged(tmp_path / "g.tl")(3.0) == 6.0
-    with pytest.raises(ValueError, match=r"^load: .*g\.tl is not read: "):
+    with pytest.raises(ValueError, match=r"^load: .*g\.tl cannot be read: "):
         forged(tmp_path / "g.tl", **changes)
 
 
@@ -292,5 +292,5 @@ def test_forged_programs_are_refused(tmp_path):
 
 def test_files_of_other_kinds(tmp_path):
     write_tree(tmp_path / "x", {"a": 1}, "poem")
-    with raises(ValueError, f"load: {tmp_path / 'x'} is not read: it holds a poem, of another version of tapeless."):
+    with raises(ValueError, f"load: {tmp_path / 'x'} cannot be read: it holds a poem, of another version of tapeless."):
         tl.load(tmp_path / "x")

@@ -107,7 +107,7 @@ def test_ends():
             f()
     ref = tl.new_ref(1.0)
     message = (
-        "a reference is {} where it is not made: Ref{{float32[]}}.\n"
+        "a reference is {} outside of the function that made it: Ref{{float32[]}}.\n"
         "  Only the function that makes a reference can end it; elsewhere read it, ref[...]."
     )
     for f, args in [(lambda r: tl.freeze(r), (ref,)), (lambda: tl.freeze(ref), ())]:
@@ -174,7 +174,7 @@ def test_arguments():
         compiled.serialize()
     other = {"a": tl.new_ref(tnp.ones(3)), "b": tl.new_ref(1.0)}
     assert float(jitted(other, 2.0, last=last)) == 2 and float(last[0]) == 3
-    with pytest.raises(ValueError, match=r"a reference is an argument of .* that is donated"):
+    with pytest.raises(ValueError, match=r"a donated argument of .* is a reference"):
         tl.jit(lambda r: r[0], donate_argnums=0)(last)
 
 
@@ -413,7 +413,7 @@ def test_cotangents_are_plumbed_out():
     close(ref[...], np.cos(X))
     close(tl.jit(f)(1.0, ref), np.sin(1))
     one = tl.new_ref(0.0)
-    with pytest.raises(NotImplementedError, match=r"a reference of outside is used where it cannot be: Ref\{float32"):
+    with pytest.raises(NotImplementedError, match=r"a reference from outside is used where it cannot be: Ref\{float32"):
         tl.grad(lambda x: lax.scan(lambda c, _: (stash(one, c) * x, None), 1.0, None, 3)[0])(2.0)
     with pytest.raises(NotImplementedError, match="traced for checkpoint"):
         tl.checkpoint(lambda x: x * one[...])(1.0)

@@ -70,7 +70,7 @@ def test_a_program_that_depends_on_its_size():
         ix.cost(lambda x: tnp.sin(x) if x.shape[0] > 10 else x, V)
     assert text_of(caught.value) == (
         "index.cost: the number of operations is no polynomial of degree 4 or less in n, as n = 6: 0; n = 11: 11.\n"
-        "  Give numbers in the place of sizes that numbers of the program are compared with."
+        "  Give numbers for the sizes that the program compares with numbers."
     )
 
 
@@ -128,7 +128,7 @@ def test_sizes_have_no_values_elsewhere():
     )
     with pytest.raises(TypeError):
         ix.build(n, lambda i: i)
-    with pytest.raises(TypeError, match="is no name of Python"):
+    with pytest.raises(TypeError, match="is not a Python identifier"):
         ix.size("2n")
     assert n * (2 * m - 1) == 2 * n * m - n and n != m
 

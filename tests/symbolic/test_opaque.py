@@ -172,7 +172,7 @@ def test_what_has_no_values():
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: tl.Opaque("2"), TypeError, "Opaque: the name '2' is no name of Python."),
+        (lambda: tl.Opaque("2"), TypeError, "Opaque: the name '2' is not a Python identifier."),
         (lambda: tl.Opaque("f", args=0), ValueError, "Opaque: f has args=0; give a rank for each argument"),
         (lambda: relu(1.0, 2.0), TypeError, "relu is a function of 1 arguments, not of 2."),
         (lambda: R(1.0), TypeError, "R: argument 0 is float64[], of which the function takes 1 axes."),

@@ -133,7 +133,7 @@ def test_symmetries_of_data_are_checked():
     found = ix.grad(lambda A, x: x @ A @ x, 1)(A, x).simplify()
     given = np.array([[1.0, 2.0], [3.0, 4.0]])
     message = (
-        "A has not the symmetry that is declared, A[i,j] = A[j,i]: they differ by 1.\n"
+        "A does not have the declared symmetry, A[i,j] = A[j,i]: they differ by 1.\n"
         "  Give an array that has it, do not declare it, or leave the check out with check=False."
     )
     for call in (lambda: found(given, np.ones(2)), lambda: found.compile(A=given)):

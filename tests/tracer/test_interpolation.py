@@ -50,7 +50,7 @@ def test_nearest_points(rng: np.random.Generator):
 def test_bad_input():
     for message, call in {
         r"one array of places for each axis of float64\[2,2\]": lambda: map_coordinates(np.ones((2, 2)), [1.0], 0),
-        "nothing is between the elements": lambda: map_coordinates(np.ones(0), [1.0], 0),
+        "has no elements to interpolate": lambda: map_coordinates(np.ones(0), [1.0], 0),
         r"vq: points \[m, d\]": lambda: vq(np.ones((2, 2)), np.ones((2, 3))),
     }.items():
         with pytest.raises(ValueError, match=message):

@@ -154,7 +154,7 @@ class Index:
         raise TypeError(f"{self} is not known where `if` or `while` asks for it: use index.where or index.cond.")
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(f"an array of NumPy is not read by {self}. {_ADVICE}")
+        raise TypeError(f"a NumPy array cannot be indexed by {self}. {_ADVICE}")
 
     def __iter__(self) -> NoReturn:
         raise TypeError(f"{self} is an integer: there is nothing to iterate over.")

@@ -103,7 +103,7 @@ def size(name: str) -> Size:
     n*(2*m - 1)
     """
     if not name.isidentifier():
-        raise TypeError(f"index.size: the name {name!r} is no name of Python.")
+        raise TypeError(f"index.size: the name {name!r} is not a Python identifier.")
     return Size(Polynomial.of(name))
 
 

@@ -41,7 +41,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None, weights
     if isinstance(bins, str):
         raise NotImplementedError("histogram_bin_edges: bins must be a number or a vector.")
     if operator.index(bins) < 1:
-        raise ValueError(f"histogram: there must be a bin, not {bins}.")
+        raise ValueError(f"histogram: bins must be at least 1, not {bins}.")
     low, high = (as_array(cast(v, dtype)) for v in _extent(x, range))
     same = lax.eq(low, high)
     low, high = choose_between(same, subtract(low, 0.5), low), choose_between(same, add(high, 0.5), high)

@@ -234,7 +234,7 @@ def _mask_positions(mask: Any) -> list[Any]:
         )
     known = concrete("index", mask, _MASK_HELP)
     if not known.ndim:
-        raise SingleBooleanError("a single boolean is no index of what is written. Use tnp.where.")
+        raise SingleBooleanError("a single boolean is not an index for writing. Use tnp.where.")
     return [_MaskPosition(known, k) for k in range(known.ndim)]
 
 

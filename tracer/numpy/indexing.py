@@ -302,7 +302,7 @@ def _take_along(x: Array, positions: Array, *, axis: int, mode: GatherScatterMod
 def _along_shape(x: Array, positions: Array, axis: int) -> tuple[int, ...]:
     sizes = [(n, k) for d, (n, k) in enumerate(zip(x.shape, positions.shape, strict=True)) if d != axis]
     if any(n != k and 1 not in (n, k) for n, k in sizes):
-        raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} do not broadcast, axis {axis} apart.")
+        raise ValueError(f"take_along_axis: {x.aval} and indices {positions.aval} must broadcast but in axis {axis}.")
     joint = [max(n, k) if 0 not in (n, k) else 0 for n, k in sizes]
     joint[axis:axis] = [positions.shape[axis]]
     return tuple(joint)

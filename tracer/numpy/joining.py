@@ -48,7 +48,7 @@ def concatenate(arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype
     axis = canonical_axis(axis, xs[0].ndim, "concatenate: axis")
     rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in xs}
     if len(rest) > 1 or len({x.ndim for x in xs}) > 1:
-        raise ValueError(f"concatenate: shapes must agree in all axes but {axis}: {_listed(xs)}.")
+        raise ValueError(f"concatenate: shapes must agree in all axes except {axis}: {_listed(xs)}.")
     return shapes.concatenate(xs, axis)
 
 

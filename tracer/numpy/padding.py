@@ -168,7 +168,7 @@ def _ramp(x: Array, end: Any, axis: int, width: int, side: int) -> Array:
     edge = shapes.slice_in_dim(x, -1 if side else 0, None if side else 1, axis=axis)
     edge = broadcast_in_dim(edge, _with_width(x, axis, width), tuple(range(x.ndim)))
     if dtypes.is_bool(x.dtype):
-        raise TypeError(f"pad: there is nothing between booleans: {x.aval} has no linear_ramp.")
+        raise TypeError(f"pad: booleans cannot be interpolated: {x.aval} has no linear_ramp.")
     found = (_ramp_of_floats if dtypes.is_inexact(x.dtype) else _ramp_of_integers)(
         edge, fitted(end, x.dtype), axis=axis
     )

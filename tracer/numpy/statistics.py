@@ -175,7 +175,7 @@ def _deviating(name: str, a: ArrayLike, dtype: Any) -> tuple[Array, np.dtype[Any
         return cast(x, computed), dtypes.real_part_dtype(computed)
     result = dtypes.canonical(dtype)
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
-        raise TypeError(f"{name}: {x.aval} has imaginary parts that {result} has not. Leave out dtype, or take x.real.")
+        raise TypeError(f"{name}: {x.aval} has imaginary parts, and {result} has none. Omit dtype, or take x.real.")
     return cast(x, dtypes.inexact_of(result)), result
 
 

@@ -205,7 +205,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         raise ValueError(f"tensorinv: ind must be positive, not {k}.")
     rows, columns = x.shape[:k], x.shape[k:]
     if math.prod(rows) != math.prod(columns):
-        raise ValueError(f"tensorinv: the first {k} axes of {x.aval} have not as many elements as the others.")
+        raise ValueError(f"tensorinv: the first {k} axes of {x.aval} must have as many elements as the others.")
     n = math.prod(rows)
     return reshape(inv(reshape(x, (n, n))), (*columns, *rows))
 
@@ -313,7 +313,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       another method.
     """
     if method not in (None, "lu"):
-        raise NotImplementedError(f"slogdet: method={method!r} is not there: it is 'lu' or None.")
+        raise NotImplementedError(f"slogdet: method must be 'lu' or None, not {method!r}.")
     x = matrix_operand("slogdet", a)
     check_square("slogdet", x.aval, f"{x.aval}")
     return SlogdetResult(*_slogdet(x))

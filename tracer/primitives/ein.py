@@ -226,7 +226,7 @@ def _check_bounds(t: Term, avals: Sequence[ShapedArray], shape: tuple[int, ...])
             if not is_inside(t, a, n):
                 low, high = a.bounds(t.sizes)
                 raise IndexError(
-                    f"ein: {name} is left along axis {axis} of {n}: {affine_text(a)} is {low} to {high}, "
+                    f"ein: {name} is out of range along axis {axis} of {n}: {affine_text(a)} is {low} to {high}, "
                     f"and no bracket keeps it inside.\n  {term_text(t)}"
                 )
 

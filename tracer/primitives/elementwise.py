@@ -475,7 +475,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 def _clamp_type(lower: ShapedArray, x: ShapedArray, upper: ShapedArray) -> tuple[ShapedArray, ...]:
     out = joint_type("clamp", (lower, x, upper), kinds.ORDERED)
     if out.shape != x.shape:
-        raise ValueError(f"clamp: bounds have the shape of the operand, or none: {listed((lower, x, upper))}.")
+        raise ValueError(f"clamp: bounds must be scalars, or have the operand's shape: {listed((lower, x, upper))}.")
     return (out,)
 
 

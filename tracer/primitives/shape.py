@@ -272,7 +272,7 @@ def _concatenate_type(*xs: ShapedArray, dimension: int) -> tuple[ShapedArray, ..
     if any(x.dtype != first.dtype for x in xs):
         raise mismatch(f"concatenate: operands differ in dtype: {listed}. Convert with astype.", *xs)
     if not all(0 <= dimension < x.ndim for x in xs) or len({_less(x.shape, dimension) for x in xs}) > 1:
-        raise ValueError(f"concatenate: operands must agree in shape but along axis {dimension}: {listed}.")
+        raise ValueError(f"concatenate: operands must agree in shape except along axis {dimension}: {listed}.")
     total = sum(x.shape[dimension] for x in xs)
     return (first.update(shape=_resized(first.shape, dimension, total), weak_type=all(x.weak_type for x in xs)),)
 
@@ -321,7 +321,7 @@ def _pad_type(x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConf
         raise ValueError(f"pad: every axis needs (low, high, interior), interior not negative: {given}.")
     shape = tuple(lo + n + max(n - 1, 0) * gap + hi for n, (lo, hi, gap) in zip(x.shape, padding_config))
     if any(n < 0 for n in shape):
-        raise ValueError(f"pad: more is cut than there is, which leaves {shape}: {given}.")
+        raise ValueError(f"pad: negative padding removes too many elements, which leaves {shape}: {given}.")
     return (x.update(shape=shape, weak_type=x.weak_type and value.weak_type),)
 
 

@@ -138,7 +138,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     Source: Björck & Hammarling 1983, "A Schur method for the square root of a matrix".
     """
     if blocksize != 1:
-        raise NotImplementedError(f"sqrtm: columns are computed one by one: blocksize=1, not {blocksize}.")
+        raise NotImplementedError(f"sqrtm: columns are computed one by one: blocksize must be 1, not {blocksize}.")
     x = matrix_operand("sqrtm", A)
     check_square("sqrtm", x.aval, f"{x.aval}")
     return _square_root(_complex(x)) if x.size else _complex(x)

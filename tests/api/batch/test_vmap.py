@@ -420,7 +420,7 @@ WRONG = [
     (
         lambda: tnp.vectorize(tnp.dot, signature="(n,m),(m)->()")(X, X[0]),
         ValueError,
-        "vectorize: the result float64[2] has not the axes () of '(n,m),(m)->()'.",
+        "vectorize: the result float64[2] does not have the axes () of '(n,m),(m)->()'.",
     ),
     (
         lambda: tnp.vectorize(lambda x: (1, 2), signature="(n)->(n)")(X[0]),

@@ -103,7 +103,7 @@ def test_masks_without_axes():
     assert tl.grad(lambda x: x[True, 0].sum())(t).sum() == 12.0
     with pytest.raises(TypeError, match="traced"):
         tl.jit(lambda x, m: x[m])(t, True)
-    with pytest.raises(TypeError, match=r"a single boolean is no index of what is written. Use tnp.where."):
+    with pytest.raises(TypeError, match=r"a single boolean is not an index for writing. Use tnp.where."):
         t.at[True].set(0.0)
 
 

@@ -340,14 +340,14 @@ def test_files_that_are_refused(path, data, reason):
     path.write_bytes(data)
     with pytest.raises(ValueError) as raised:
         tl.load(path)
-    assert str(raised.value).startswith(f"load: {path} is not read: {reason}")
+    assert str(raised.value).startswith(f"load: {path} cannot be read: {reason}")
 
 
 def test_bytes_that_are_no_values(path):
     for name, wrong in (("int2", 2), ("uint4", 16), ("float4_e2m1fn", 16)):
         tl.save(path, tnp.ones(2, name))
         path.write_bytes(path.read_bytes()[:-1] + bytes([wrong]))
-        with raises(ValueError, f"load: {path} is not read: 'array' is damaged: a byte of it is no {name}."):
+        with raises(ValueError, f"load: {path} cannot be read: 'array' is damaged: a byte of it is no {name}."):
             tl.load(path, mmap=True)
 
 

@@ -167,7 +167,7 @@ def test_parameters_are_those_of_jax():
 
 
 def test_bad_input():
-    with pytest.raises(TypeError, match=r"norm.pdf: wants real numbers"):
+    with pytest.raises(TypeError, match=r"norm.pdf: takes real numbers"):
         stats.norm.pdf(1j)
     with pytest.raises(ValueError, match=r"gamma.cdf: shapes"):
         stats.gamma.cdf(np.ones(2), np.ones(3))

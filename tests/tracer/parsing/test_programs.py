@@ -174,7 +174,7 @@ WRONG = {
     ),
     "{ lambda a:f32[3]. let b:f32[3] = ein[b[i] += a[i + 1]] a in b }": (
         "line 1, column 24: ein of f32[3] is not well typed: ein: factor a[i + 1], operand 0 of type "
-        "float32[3], is left along axis 0 of 3"
+        "float32[3], is out of range along axis 0 of 3"
     ),
     "{ lambda a:f32[3]. let b = sin a a in b }": (
         "line 1, column 24: sin of f32[3], f32[3] is not well typed: sin takes 1, not 2."

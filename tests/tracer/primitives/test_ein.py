@@ -86,7 +86,7 @@ def test_what_leaves_an_array_needs_a_bracket():
     with pytest.raises(IndexError) as raised:
         tl.make_jaxpr(lambda x: ein_p.bind(x, terms=(t,), shape=(3,), dtype=None, precision=None)[0])(X)
     assert str(raised.value) == (
-        "ein: factor a[i,j + 1], operand 0 of type float32[3,4], is left along axis 1 of 4: j + 1 is 1 to 4, "
+        "ein: factor a[i,j + 1], operand 0 of type float32[3,4], is out of range along axis 1 of 4: j + 1 is 1 to 4, "
         "and no bracket keeps it inside.\n  out[i] += Σ j. a[i,j + 1]"
     )
 

@@ -154,7 +154,7 @@ def test_batches_and_dtypes():
         assert f(1, *args[1:], x).dtype == np.float32 and f(*args, x.astype(tnp.bfloat16)[:, None]).shape == (5, 1)
         assert f(*args, np.zeros((0, 3), np.float16)).shape == (0, 3)
         name = f.__name__
-        with pytest.raises(TypeError, match=f"{name}: wants real numbers, but was given complex64"):
+        with pytest.raises(TypeError, match=f"{name}: takes real numbers, not complex64"):
             f(*args, x.astype(np.complex64))
         with pytest.raises(ValueError, match=name):
             f(tnp.ones(3), *args[1:], tnp.ones(2))
