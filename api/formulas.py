@@ -5,6 +5,7 @@ What is no sum of products is an operand with a definition, which stands before 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from tapeless.interpreters.formulas.let_form import (
 )
 from tapeless.interpreters.formulas.numpy_source import computed_source, opaque_source
 from tapeless.interpreters.formulas.raise_terms import raised
+from tapeless.interpreters.formulas.shared_contractions import with_shared_contractions
 from tapeless.opaque import applied
 from tapeless.spaces import check_symmetries, periodic_text, symmetry_text
 from tapeless.tracer import dtypes, pytree
@@ -152,6 +154,18 @@ class Formulas:
     def expand(self) -> "Formulas":
         """Write definitions that are sums of products into the products that read them."""
         return self._with(multiplied_out(self.form))
+
+    def share(self) -> "Formulas":
+        """Give contractions that several terms have in common a name, so that each is computed once.
+
+        So the value of `grad(value=True)` is a product with the gradient. Calling formulas does this by itself.
+        """
+        declared = {k: o.symmetries for k, o in enumerate(self.inputs) if o.symmetries}
+        return self._with(with_shared_contractions(self.form, self.avals, declared))
+
+    @cached_property
+    def _shared(self) -> LetForm:
+        return self.share().form
 
     def _with(self, form: LetForm, **changes: Any) -> "Formulas":
         inputs = changes.get("inputs", self.inputs)
@@ -373,7 +387,7 @@ class Formulas:
             if o.size is not None:
                 given[o.name] = _index(o, indices)
         values = [o.value if o.value is not None else given[o.name] for o in self.inputs]
-        found = evaluated(self.form, values, self.avals)
+        found = evaluated(self._shared, values, self.avals)
         return pytree.unflatten(self.tree, found)
 
     def compile(self, *, check: bool = True, **bound: Any) -> Callable[..., Any]:

@@ -200,6 +200,10 @@ class SizedFormulas:
         """Write definitions that are sums of products into the products that read them."""
         return SizedFormulas(lambda: self._derive().expand(), self._spaces)
 
+    def share(self) -> "SizedFormulas":
+        """Give contractions that several terms have in common a name, as `Formulas.share`."""
+        return SizedFormulas(lambda: self._derive().share(), self._spaces)
+
     def at(self, **sizes: int) -> Formulas:
         """Derive the formulas for numbers. Raises: TypeError for a size without a value."""
         with with_sizes(sizes):

@@ -69,7 +69,7 @@ def needed(
 
 def _representative(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> tuple[Term, ...]:
     """Choose the form of a term with the fewest conjugates, the first of these; none if it is its own negative."""
-    signs = _orbit(reduced(t.unit, periods), symmetries, real, periods)
+    signs = orbit(reduced(t.unit, periods), symmetries, real, periods)
     if signs is None:
         return ()
     least = min(signs, key=_preference)
@@ -86,7 +86,7 @@ def _preference(form: Term) -> Any:
     return sum(f.use is Use.CONJUGATED for f in form.factors), signs, sorted(factors), key_of(form)
 
 
-def _orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> dict[Term, int] | None:
+def orbit(t: Term, symmetries: Symmetries, real: frozenset[int], periods: Periods) -> dict[Term, int] | None:
     """List the forms of a term with their signs, or the term alone if they are too many; None if it is 0."""
     signs, todo = {t: 1}, [t]
     mirrored = [(k, d) for k, given in symmetries.items() for s in given for d, _ in s.mirrored]
