@@ -54,6 +54,8 @@ from tapeless.tracer.numpy import array_methods as _array_methods
 from tapeless.tracer.primitives.elementwise import stop_gradient
 from tapeless.tracer.references import Ref, empty_ref, free_ref, freeze, new_ref, typeof
 from tapeless.tracer.scoped_settings import (
+    allow_f16_reductions,
+    array_garbage_collection_guard,
     check_tracer_leaks,
     checking_leaks,
     debug_infs,
@@ -71,6 +73,7 @@ from tapeless.tracer.scoped_settings import (
     no_tracing,
     numpy_dtype_promotion,
     numpy_rank_promotion,
+    softmax_custom_jvp,
     threefry_partitionable,
     transfer_guard,
     transfer_guard_device_to_device,
@@ -97,6 +100,8 @@ __all__ = [
     "ShapeDtypeStruct",
     "ad",
     "ad_checkpoint",
+    "allow_f16_reductions",
+    "array_garbage_collection_guard",
     "as_jax",
     "block_until_ready",
     "check_linear",
@@ -209,6 +214,7 @@ __all__ = [
     "scipy",
     "set_default_device",
     "sharding",
+    "softmax_custom_jvp",
     "stages",
     "stop_gradient",
     "strict_form",

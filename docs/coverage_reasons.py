@@ -13,9 +13,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "memory remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap"
         ),
         _PROCESSES: "make_array_from_process_local_data thread_guard",
-        "softmax has one derivative, the accurate one": "softmax_custom_jvp",
-        "nothing tells how an array was collected": "array_garbage_collection_guard",
-        "refusing sums in 16 bits is not built; those of `numpy` are made in 32 bits": "allow_f16_reductions",
         "there is no conversion to TensorFlow": "jax2tf_associative_scan_reductions",
     },
     "jax.numpy": {

@@ -128,6 +128,9 @@ class Config:
     dump_ir_to: a directory that the StableHLO of each program is written to before it is compiled; "" for none.
     default_device: the device on which values go that are on none; None for the first there is.
     high_dynamic_range_gumbel: whether `random.gumbel`, and what is made of it, has the mode "high" unless one is given.
+    allow_f16_reductions: whether `lax.reduce_sum` adds numbers of 16 bits in 16 bits, or that is an error.
+    softmax_custom_jvp: the derivative of softmax; there is one, the accurate. array_garbage_collection_guard: what is
+      done with arrays that are found unreachable, "allow": they are freed.
     progress: whether a compilation that takes longer than five seconds is logged while it runs.
     traceback_filtering: whether tracebacks that Python or IPython prints leave our frames out: "auto" and
       "remove_frames" add a note that they do, "quiet_remove_frames" adds none, "off" shows every frame.
@@ -159,6 +162,9 @@ class Config:
     compilation_cache_dir: Field[str] = Field("", None, keyed=False)
     dump_ir_to: Field[str] = Field("", None, keyed=False)
     high_dynamic_range_gumbel: Field[bool] = Field(False, (False, True))
+    allow_f16_reductions: Field[bool] = Field(True, (False, True))
+    softmax_custom_jvp: Field[bool] = Field(True, (True,))
+    array_garbage_collection_guard: Field[str] = Field("allow", ("allow",))
     progress: Field[bool] = Field(True, (False, True), keyed=False)
     traceback_filtering: Field[str] = Field(
         "auto", ("auto", "off", "remove_frames", "quiet_remove_frames"), keyed=False

@@ -413,6 +413,12 @@ def wider(x: DType, y: DType) -> DType:
     return _meet((x, y))[0]
 
 
+def holding_both(x: DType, y: DType) -> DType | None:
+    """Give the one of two dtypes that the other is promoted to; None if neither is."""
+    joined = _join_or_none((x, y))
+    return joined if joined in (x, y) and not isinstance(joined, str) else None
+
+
 # A type that takes part in promotion is a dtype where strong, a scalar class where weak: np.float64 is a weak float64,
 # float a weak float of the default width. Only booleans are strong either way.
 _TypeOf: TypeAlias = DType | type

@@ -100,6 +100,24 @@ def threefry_partitionable(new_val: bool = True) -> Scope:
     return config.scope(threefry_partitionable=new_val)
 
 
+def allow_f16_reductions(new_val: bool = True) -> Scope:
+    """Let `lax.reduce_sum` add numbers of 16 bits in 16 bits, or refuse to, in a with block or a decorated function.
+    `numpy.sum` adds them in 32 bits. Raises: there, ValueError."""
+    return config.scope(allow_f16_reductions=new_val)
+
+
+def softmax_custom_jvp(new_val: bool = True) -> Scope:
+    """Choose the derivative of softmax, in a with block or a decorated function: True, the accurate one, is the only.
+    Raises: ValueError for False, when the block begins."""
+    return config.scope(softmax_custom_jvp=new_val)
+
+
+def array_garbage_collection_guard(new_val: str) -> Scope:
+    """Choose what is done with arrays that only Python's garbage collector finds, in a with block or a decorated
+    function: "allow", they are freed, is the only way. Raises: ValueError for another, when the block begins."""
+    return config.scope(array_garbage_collection_guard=new_val)
+
+
 def enable_custom_prng(new_val: bool = True) -> Scope:
     """Let `random.PRNGKey` make keys, as `random.key` does, in a with block or a decorated function."""
     return config.scope(enable_custom_prng=new_val)

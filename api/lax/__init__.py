@@ -141,7 +141,6 @@ from tapeless.tracer.primitives.shape import (
     reshape,
     rev,
     slice,
-    slice_in_dim,
     split,
     squeeze,
     tile,
@@ -446,6 +445,7 @@ if _typing.TYPE_CHECKING:
         empty,
         reduce_window_shape_tuple,
         shape_as_value,
+        slice_in_dim,
         stack,
         stage,
         unstack,
@@ -471,7 +471,7 @@ else:
         "lax.shapes": (
             "broadcast_like broadcast_shapes broadcast_to_rank conv_general_permutations conv_general_shape_tuple"
             " conv_shape_tuple conv_transpose_shape_tuple dtype empty reduce_window_shape_tuple shape_as_value"
-            " stack stage unstack"
+            " slice_in_dim stack stage unstack"
         ),
         "function_primitives": " ".join(_FUNCTIONS),
         "custom.own_primitives": " ".join(_PRIMITIVES),

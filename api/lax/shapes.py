@@ -14,6 +14,7 @@ from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, c
 from tapeless.tracer.primitives.elementwise import copy
 from tapeless.tracer.primitives.operands import argsort, canonical_axis
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, index_in_dim, reshape
+from tapeless.tracer.primitives.shape import slice_in_dim as sliced
 from tapeless.tracer.primitives.windows import count, dilated, explicit_padding, per_axis
 from tapeless.tracer.types import aval_of, is_arraylike
 
@@ -65,6 +66,22 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
         raise ValueError(f"unstack: {aval} has no axis.")
     place = canonical_axis(axis, aval.ndim)
     return tuple(index_in_dim(x, i, place, keepdims=False) for i in range(aval.shape[place]))
+
+
+def slice_in_dim(
+    operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
+    """Slice along one axis, with bounds as in Python, None or negative to count from the end, but not beyond the ends.
+
+    Raises: IndexError if they are out of range, or the start is after the limit.
+    """
+    aval = aval_of(operand)
+    n = aval.shape[canonical_axis(axis, aval.ndim)]
+    start, limit = 0 if start_index is None else start_index, n if limit_index is None else limit_index
+    start, limit = (i + n if i < 0 else i for i in (start, limit))
+    if not 0 <= start <= limit <= n:
+        raise IndexError(f"slice_in_dim: {start_index} to {limit_index} is out of range for axis {axis} of {aval}.")
+    return sliced(operand, start, limit, stride, axis)
 
 
 def stage(x: ArrayLike, /) -> Array:

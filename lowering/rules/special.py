@@ -36,6 +36,7 @@ from tapeless.tracer.primitives.elementwise import (
     log1p,
     lt,
     max,
+    min,
     mul,
     neg,
     rsqrt,
@@ -265,25 +266,26 @@ def _by_series_and_fraction(result: Callable[..., Any]) -> Callable[..., Any]:
     return in_float32(rule)
 
 
-def _within_domain(a: Any, x: Any, inside: Any, ends: tuple[float, float, float]) -> Any:
-    """`inside`, or what it tends to at its ends, x = 0, infinite x and a = 0; nan beyond them."""
-    at_zero, at_infinity, at_order_zero = ends
+def _within_domain(a: Any, x: Any, inside: Any, ends: tuple[float, float, float, float]) -> Any:
+    """`inside`, or what it tends to at its ends, x = 0, infinite x, a = 0 and infinite a; nan beyond them."""
+    at_zero, at_infinity, at_order_zero, at_infinite_order = ends
     out = select_n(eq(x, 0.0), select_n(eq(x, math.inf), inside, at_infinity), at_zero)
-    out = select_n(eq(a, 0.0), out, at_order_zero)
+    out = select_n(eq(a, 0.0), select_n(eq(a, math.inf), out, at_infinite_order), at_order_zero)
     proper = bitwise_and(bitwise_and(ge(a, 0.0), ge(x, 0.0)), gt(add(a, x), 0.0))
+    proper = bitwise_and(proper, lt(min(a, x), math.inf))
     return select_n(proper, math.nan, out)
 
 
 def _igamma(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
     weight = s.gamma_weight(a, x)
     inside = select_n(near, sub(1.0, mul(weight, mul(a, h))), mul(weight, total))
-    return _within_domain(a, x, inside, (0.0, 1.0, 1.0))
+    return _within_domain(a, x, inside, (0.0, 1.0, 1.0, 0.0))
 
 
 def _igammac(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
     weight = s.gamma_weight(a, x)
     by_series = select_n(lt(a, _SMALL_ORDER), sub(1.0, mul(weight, total)), _igammac_of_small_order(a, x))
-    return _within_domain(a, x, select_n(near, mul(weight, mul(a, h)), by_series), (1.0, 0.0, 0.0))
+    return _within_domain(a, x, select_n(near, mul(weight, mul(a, h)), by_series), (1.0, 0.0, 0.0, 1.0))
 
 
 def _igammac_of_small_order(a: Any, x: Any) -> Any:
@@ -312,13 +314,13 @@ def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: 
 
 def _igamma_grad_a(a: Any, x: Any, *state: Any) -> Any:
     inside = mul(s.gamma_weight(a, x), _relative_slope(a, x, *state))
-    return _within_domain(a, x, inside, (0.0, 0.0, math.nan))
+    return _within_domain(a, x, inside, (0.0, 0.0, math.nan, math.nan))
 
 
 def _random_gamma_grad(a: Any, x: Any, *state: Any) -> Any:
     """dP/dx is the weight times a / x."""
     inside = mul(neg(_relative_slope(a, x, *state)), div(x, a))
-    return _within_domain(a, x, inside, (0.0, math.inf, math.nan))
+    return _within_domain(a, x, inside, (0.0, math.inf, math.nan, math.nan))
 
 
 emit.rules[s.igamma_p] = _by_series_and_fraction(_igamma)
@@ -367,7 +369,18 @@ def _betainc_result(a: Any, b: Any, x: Any, far: Any, safe_a: Any, safe_b: Any, 
     near = mul(s.beta_weight(safe_a, safe_b, safe_x), h)
     out = select_n(far, near, sub(1.0, near))
     out = select_n(eq(x, 0.0), select_n(eq(x, 1.0), out, 1.0), 0.0)
-    return select_n(_beta_domain(a, b, x), math.nan, out)
+    out = select_n(_beta_domain(a, b, x), math.nan, out)
+    return _with_point_masses(a, b, x, out)
+
+
+def _with_point_masses(a: Any, b: Any, x: Any, out: Any) -> Any:
+    """Replace `out` where one parameter is 0 or infinite by its limit, as SciPy's: all mass is at 0 or at 1."""
+    within = bitwise_and(bitwise_and(ge(a, 0.0), ge(b, 0.0)), bitwise_and(ge(x, 0.0), ge(1.0, x)))
+    at_0, at_1 = (bitwise_and(within, bitwise_or(eq(v, 0.0), eq(w, math.inf))) for v, w in ((a, b), (b, a)))
+    at_0, at_1 = bitwise_and(at_0, bitwise_not(at_1)), bitwise_and(at_1, bitwise_not(at_0))
+    zero, one = (full(aval_of(x).shape, v, aval_of(x).dtype) for v in (0, 1))
+    out = select_n(at_0, out, select_n(gt(x, 0.0), zero, one))
+    return select_n(at_1, out, select_n(ge(x, 1.0), zero, one))
 
 
 def _betainc(f: Function, outs: Any, *operands: Value) -> Any:

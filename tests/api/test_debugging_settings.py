@@ -7,6 +7,7 @@ import pytest
 
 import tapeless as tl
 import tapeless.numpy as tnp
+from tapeless import lax
 from tests.messages import raises
 
 
@@ -207,3 +208,27 @@ def test_checks_of_programs():
     with tl.enable_checks(False):
         assert tl.config.jax_enable_checks is False
     assert tl.config.jax_enable_checks is before
+
+
+def test_sums_in_16_bits_are_refused_if_asked_for():
+    x = tnp.ones((2, 1), "bfloat16")
+    with tl.allow_f16_reductions(False):
+        with raises(ValueError, NARROW):
+            lax.reduce_sum(x, (0,))
+        assert lax.reduce_sum(x, (1,)).shape == (2,) and float(tnp.sum(x)) == 2
+        with pytest.raises(ValueError, match="reduce_sum: bfloat16"):
+            tl.jit(lambda x: lax.reduce_sum(x, (0, 1)))(x)
+    assert float(lax.reduce_sum(x, (0,))[0]) == 2
+
+
+NARROW = """reduce_sum: bfloat16[2,1] would be added in 16 bits, which config.allow_f16_reductions forbids.
+  Convert it with astype(float32), or use numpy.sum, which adds in 32 bits."""
+
+
+def test_settings_with_one_value():
+    with tl.softmax_custom_jvp(True), tl.array_garbage_collection_guard("allow"):
+        pass
+    with raises(ValueError, "config.softmax_custom_jvp must be True, not False."), tl.softmax_custom_jvp(False):
+        pass
+    with pytest.raises(ValueError, match="must be 'allow', not 'log'"), tl.array_garbage_collection_guard("log"):
+        pass

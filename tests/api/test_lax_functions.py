@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapeless as tl
+import tapeless.numpy as tnp
 from tapeless import lax
 from tests.messages import raises
 
@@ -339,3 +340,78 @@ def test_a_use_keeps_equations():
         lax.dce_sink(1.0, prevent_mlir_dce=True)
     with raises(TypeError, "dce_sink: val['y'] is 's' of type str, not an array."):
         lax.dce_sink({"x": 1.0, "y": "s"})
+
+
+def test_numbers_of_other_kinds_are_refused_not_cut_off():
+    for f in (
+        lambda: lax.full((2,), 1j, "float32"),
+        lambda: lax.convert_element_type(1j, "float32"),
+        lambda: tnp.array([1j], "float32"),
+        lambda: lax.integer_pow(2.0, 2.5),
+        lambda: lax.top_k(tnp.ones(3), 1.5),
+        lambda: tnp.eye(2.5),
+        lambda: tnp.tril(tnp.ones((2, 2)), 0.5),
+        lambda: lax.eq(tnp.array([True]), 2),
+        lambda: lax.conv(tnp.ones((1, 1, 4)), tnp.ones((1, 1, 2)), (1.5,), "VALID"),
+    ):
+        with pytest.raises(TypeError):
+            f()
+    for number, error in ((np.nan, ValueError), (np.inf, OverflowError), (300.0, OverflowError)):
+        for f in (lambda v: lax.full((2,), v, "int8"), lambda v: tnp.array([v], "int8"), tnp.int8):
+            with pytest.raises(error):
+                f(number)
+    assert bool(lax.full((), 1j, bool)) and int(tnp.array([2.7], int)[0]) == 2
+
+
+def test_operands_of_contractions_meet_in_the_wider_of_their_dtypes():
+    x, y = tnp.ones((2, 3), "bfloat16"), tnp.full((3, 2), 0.1)
+    assert lax.dot(x, y).dtype == lax.dot(y, x).dtype == np.float32
+    contracted = lax.dot_general(x, y, (((1,), (0,)), ((), ())))
+    np.testing.assert_allclose(contracted, np.full((2, 2), 0.3), rtol=1e-6)
+    with pytest.raises(TypeError, match="dot: operands differ in dtype: bfloat16"):
+        lax.dot(x, tnp.ones((3, 2), "float16"))
+    assert lax.batch_matmul(tnp.ones((1, 2, 3), "int8"), tnp.ones((1, 3, 2))).dtype == np.float32
+    gradient = tl.grad(lambda x: lax.dot(x, y).sum())(x)
+    assert gradient.dtype == x.dtype and float(gradient[0, 0]) == float(tnp.bfloat16(0.2))
+
+
+def test_bounds_of_slices_are_inside():
+    x = tnp.arange(6.0).reshape(3, 2)
+    assert lax.slice_in_dim(x, -2, None).shape == (2, 2) and lax.slice_in_dim(x, 1, 1).shape == (0, 2)
+    for bounds in ((0, 4), (None, -4), (2, 1), (-4, None)):
+        with pytest.raises(IndexError):
+            lax.slice_in_dim(x, *bounds)
+
+
+def test_operands_that_jax_takes():
+    x = tnp.ones((2, 3))
+    assert lax.reshape(x, 6).shape == (6,) and lax.collapse(x, 1, 1).shape == (2, 1, 3)
+    assert lax.conj(x).dtype == np.complex64 and lax.full_like(2.5, 1, shape=(2,)).aval.weak_type
+    assert [v.tolist() for v in lax.top_k(tnp.array([False, True, True]), 2)] == [[True, True], [1, 2]]
+    assert lax.select_n(np.array([0, 1, 2], np.int8), *[np.ones(3) * k for k in range(3)]).tolist() == [0, 1, 2]
+    np.testing.assert_allclose(lax.pow(2.5, np.array([1, 2], np.int8)), [2.5, 6.25])
+
+
+def test_windows_outside_are_moved_inside_unless_they_are_filled():
+    numbers = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+    for options, outside in (
+        ({}, 2.0),
+        ({"mode": "clip"}, 2.0),
+        ({"mode": "fill"}, np.nan),
+        ({"fill_value": 7.0}, 7.0),
+    ):
+        found = lax.gather(tnp.arange(3.0), np.array([[0], [5]]), numbers, (1,), **options)
+        np.testing.assert_array_equal(found, [0.0, outside])
+
+
+def test_functions_at_some_indices_leave_the_others():
+    numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    x = tnp.arange(6.0).reshape(3, 2)
+    for rows in ([0, 1], [0, 0], [1, 2], [2, 1]):
+        want = np.array(x)
+        np.multiply.at(want, rows, 2.0)
+        for way in (lambda f: f, tl.jit):
+            found = way(lambda i: lax.scatter_apply(x, i, lambda v: v * 2, numbers, update_shape=(2, 2)))(
+                np.array(rows)[:, None]
+            )
+            np.testing.assert_array_equal(found, want)

@@ -42,7 +42,7 @@ def applied(f: Function, x: Array, times: Any) -> Array:
     times = known
     most = int(times.max(initial=0))
     if most < 2:
-        return f(x)
+        return f(x) if times.all() else select(times != 0, f(x), x)
     body, consts = trace_to_jaxpr(_step(f), (_COUNTER, aval_of(times), x.aval), what="at[...].apply", function=f)
     carry = (np.zeros((), np.int32), times, x)
     return control_flow.scan(body, consts, carry, (), length=most)[-1]

@@ -27,7 +27,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import elementwise as lax
 from tapeless.tracer.primitives import shape as shapes
-from tapeless.tracer.primitives.operands import canonical_axis, constant, converted
+from tapeless.tracer.primitives.operands import canonical_axis, check_numbers_fit, constant, converted
 from tapeless.tracer.primitives.random import random_wrap
 from tapeless.tracer.primitives.shape import broadcast_in_dim, broadcasted_iota, concatenate, expand_dims, reshape
 from tapeless.tracer.types import ShapedArray, aval_of, by_protocol, conversion_hint, is_arraylike, is_masked
@@ -129,9 +129,7 @@ def _from_list(items: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     except ValueError:
         raise ValueError(f"array: the parts of a list differ in shape, so they make no array: {items!r:.80}") from None
     dtype = dtype or _list_dtype(values, leaves)
-    if values.size and values.dtype.kind in "iuO" and dtypes.is_integer(dtype):
-        dtypes.check_fits(int(values.min()), dtype)
-        dtypes.check_fits(int(values.max()), dtype)
+    check_numbers_fit(values, dtype)
     narrows = dtypes.is_narrower(dtype, values.dtype) and any(isinstance(x, np.generic | np.ndarray) for x in leaves)
     return as_array(narrowed(values, dtype) if narrows else exact(values.astype(dtype)))
 

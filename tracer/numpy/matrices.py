@@ -16,7 +16,7 @@ from tapeless.tracer.numpy.indexing import take
 from tapeless.tracer.numpy.promotion import array_operand, as_array, check_no_out, number_operand
 from tapeless.tracer.numpy.reductions import total
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -36,7 +36,12 @@ from tapeless.tracer.types import aval_of, by_protocol
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, *, device: Any = None) -> Array:
     """Make the N x M matrix with ones on diagonal k, above the main one if positive."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.canonical(dtype)
-    return core.placed(_eye(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype), device)
+    return core.placed(_eye(shape=_sizes("eye", N, M), k=exact_integer(k, "eye: k"), dtype=dtype), device)
+
+
+def _sizes(name: str, n: Any, m: Any) -> tuple[int, int]:
+    rows = exact_integer(n, f"{name}: N")
+    return rows, rows if m is None else exact_integer(m, f"{name}: M")
 
 
 @core.compound
@@ -58,7 +63,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Make the N x M matrix with ones on and below diagonal k; of float32 if no dtype is given, as in JAX."""
     dtype = dtypes.canonical("float32" if dtype is None else dtype)
-    return _tri(shape=(int(N), int(N if M is None else M)), k=int(k), dtype=dtype)
+    return _tri(shape=_sizes("tri", N, M), k=exact_integer(k, "tri: k"), dtype=dtype)
 
 
 @core.compound
@@ -68,12 +73,12 @@ def _tri(*, shape: tuple[int, int], k: int, dtype: np.dtype[Any]) -> Array:
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """Replace elements above diagonal k of matrices m [.., n, m] by zeros."""
-    return _triangle(_matrices("tril", m, number_operand), k=int(k), lower=True)
+    return _triangle(_matrices("tril", m, number_operand), k=exact_integer(k, "tril: k"), lower=True)
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """Replace elements below diagonal k of matrices m [.., n, m] by zeros."""
-    return _triangle(_matrices("triu", m, number_operand), k=int(k) - 1, lower=False)
+    return _triangle(_matrices("triu", m, number_operand), k=exact_integer(k, "triu: k") - 1, lower=False)
 
 
 def _matrices(name: str, m: ArrayLike, operand: Callable[[str, Any], Array] = array_operand) -> Array:
@@ -152,7 +157,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     if first == second:
         raise ValueError(f"diagonal: axis1 and axis2 must differ, both are {first}.")
     rest = [d for d in range(x.ndim) if d not in (first, second)]
-    return _diagonal(transpose(x, (*rest, first, second)), offset=int(offset))
+    return _diagonal(transpose(x, (*rest, first, second)), offset=exact_integer(offset, "offset"))
 
 
 @core.compound
@@ -174,7 +179,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """
     x = array_operand("diag", v)
     if x.ndim == 1:
-        return _diag(number_operand("diag", x), k=int(k))
+        return _diag(number_operand("diag", x), k=exact_integer(k, "diag: k"))
     if x.ndim != 2:
         raise ValueError(f"diag: a vector or a matrix, not {x.aval}.")
     return diagonal(x, k)
@@ -192,7 +197,7 @@ def _diag(x: Array, *, k: int) -> Array:
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Make the matrix with the elements of v on diagonal k."""
     x = number_operand("diagflat", v)
-    return _diag(reshape(x, (x.size,)), k=int(k))
+    return _diag(reshape(x, (x.size,)), k=exact_integer(k, "diagflat: k"))
 
 
 def trace(

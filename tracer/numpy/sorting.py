@@ -32,7 +32,7 @@ from tapeless.tracer.numpy.promotion import (
 )
 from tapeless.tracer.primitives import bits, sorting
 from tapeless.tracer.primitives import elementwise as lax
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
 from tapeless.tracer.primitives.reduction import cumsum
 from tapeless.tracer.primitives.shape import (
     broadcast_in_dim,
@@ -233,7 +233,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     fill_value = 0 if fill_value is None else fill_value
     dtype = dtypes.default_dtype("i")
     fills = [_fill(v, dtype) for v in ((fill_value,) * x.ndim if np.ndim(fill_value) == 0 else fill_value)]
-    return tuple(_nonzero(truth("nonzero", x), *fills, size=int(size), dtype=dtype))
+    return tuple(_nonzero(truth("nonzero", x), *fills, size=exact_integer(size, "nonzero: size"), dtype=dtype))
 
 
 def _fill(value: Any, dtype: np.dtype[Any]) -> Any:

@@ -13,7 +13,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type
-from tapeless.tracer.primitives.operands import aligned
+from tapeless.tracer.primitives.operands import aligned, exact_integer
 from tapeless.tracer.types import ShapedArray
 
 
@@ -122,7 +122,11 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     Raises: TypeError if operand is not floating point; ValueError if there are too few bits.
     Source: StableHLO spec, reduce_precision.
     """
-    return reduce_precision_p.bind(operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))[0]
+    return reduce_precision_p.bind(
+        operand,
+        exponent_bits=exact_integer(exponent_bits, "reduce_precision: exponent_bits"),
+        mantissa_bits=exact_integer(mantissa_bits, "reduce_precision: mantissa_bits"),
+    )[0]
 
 
 def _reduce_precision_type(x: ShapedArray, *, exponent_bits: int, mantissa_bits: int) -> tuple[ShapedArray, ...]:

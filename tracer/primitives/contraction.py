@@ -16,7 +16,8 @@ from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
-from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of, without
+from tapeless.tracer.primitives.elementwise import convert_element_type
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer, ndim, shape_of, without
 from tapeless.tracer.primitives.shape import rev, transpose
 from tapeless.tracer.primitives.windows import Padding, count, dilated, explicit_padding, per_axis
 from tapeless.tracer.types import ShapedArray, aval_of
@@ -106,11 +107,11 @@ def dot_general(
 
     Args:
       lhs: [b.., m.., k..] in any axis order.
-      rhs: [b.., n.., k..], dtype of lhs.
+      rhs: [b.., n.., k..], dtype of lhs, or one of two that the other is promoted to: bfloat16 with float32.
       dimension_numbers: ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)).
       precision: Precision or its name, or a pair of these; or DotAlgorithmPreset, which counts for floating point; if
         None, `config.default_matmul_precision`.
-      preferred_element_type: dtype of the sum and the result; that of lhs if None.
+      preferred_element_type: dtype of the sum and the result; that of the operands if None.
     Returns: [b.., m.., n..].
     Raises: TypeError if dtypes, contracted sizes or batch sizes differ; ValueError if contracted or batch axes are not
       as many, are out of range or named twice. Both operands are named.
@@ -118,6 +119,7 @@ def dot_general(
     """
     if out_sharding is not None:
         raise not_supported("dot_general", "out_sharding", out_sharding)
+    lhs, rhs = _of_one_dtype(lhs, rhs)
     dims = _canonical_dims("dot_general", lhs, rhs, dimension_numbers)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
@@ -135,7 +137,7 @@ def dot(
 
     Args:
       lhs: [k] or [m, k].
-      rhs: [k] or [k, n], dtype of lhs.
+      rhs: [k] or [k, n], of a dtype as for `dot_general`.
       dimension_numbers: if given, arrays of any rank as in `dot_general`.
       others: as for `dot_general`.
     Returns: [], [m], [n] or [m, n].
@@ -149,6 +151,7 @@ def dot(
     if not 1 <= x.ndim <= 2 or not 1 <= y.ndim <= 2:
         raise TypeError(f"dot: operands must be vectors or matrices, not {x} and {y}. Use dot_general.")
     dims = (((x.ndim - 1,), (0,)), ((), ()))
+    lhs, rhs = _of_one_dtype(lhs, rhs)
     check_operands("dot", lhs, rhs, dims)
     return _dot_general(lhs, rhs, dims, precision, preferred_element_type)
 
@@ -158,7 +161,7 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
 
     Args:
       lhs: [b.., m, k].
-      rhs: [b.., k, n], dtype of lhs.
+      rhs: [b.., k, n], of a dtype as for `dot_general`.
       precision: as for `dot_general`.
     Returns: [b.., m, n].
     Raises: TypeError if ranks, dtypes or sizes do not fit; both operands are named.
@@ -168,8 +171,18 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
         raise TypeError(f"batch_matmul: operands must have one rank, at least 2, not {x} and {y}.")
     batch = tuple(range(x.ndim - 2))
     dims = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
+    lhs, rhs = _of_one_dtype(lhs, rhs)
     check_operands("batch_matmul", lhs, rhs, dims)
     return _dot_general(lhs, rhs, dims, precision, None)
+
+
+def _of_one_dtype(lhs: ArrayLike, rhs: ArrayLike) -> tuple[ArrayLike, ArrayLike]:
+    """Convert one operand to the dtype of the other where that is their common one; else they stay as they are."""
+    x, y = aval_of(lhs).dtype, aval_of(rhs).dtype
+    common = dtypes.holding_both(x, y)
+    if x == y or common is None:
+        return lhs, rhs
+    return (convert_element_type(lhs, common), rhs) if common == y else (lhs, convert_element_type(rhs, common))
 
 
 def check_operands(name: str, lhs: ArrayLike, rhs: ArrayLike, dims: Dims) -> None:
@@ -295,8 +308,8 @@ def conv_general_dilated(
         lhs_dilation=ld,
         rhs_dilation=rd,
         dimension_numbers=numbers,
-        feature_group_count=int(feature_group_count),
-        batch_group_count=int(batch_group_count),
+        feature_group_count=exact_integer(feature_group_count, "feature_group_count"),
+        batch_group_count=exact_integer(batch_group_count, "batch_group_count"),
         precision=_of_convolution(precision),
         preferred_element_type=None if preferred_element_type is None else dtypes.canonical(preferred_element_type),
     )[0]

@@ -6,8 +6,11 @@ ValueError if shapes differ; all operands are named (see `kinds.joint_type`).
 Source: the StableHLO specification, and DLMF chapter 4 for branches of the elementary functions.
 """
 
+import builtins
 from enum import IntEnum
 from typing import Any, Final
+
+import numpy as np
 
 from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.array import Array, ArrayLike
@@ -15,7 +18,7 @@ from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives import kinds
 from tapeless.tracer.primitives.kinds import joint_type, listed
-from tapeless.tracer.primitives.operands import aligned, matched
+from tapeless.tracer.primitives.operands import aligned, exact_integer, matched
 from tapeless.tracer.types import ShapedArray, aval_of
 
 
@@ -172,7 +175,7 @@ def square(x: ArrayLike) -> Array:
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
     """Compute x to the integer power y, elementwise; numbers. Raises: TypeError if y is negative and x an integer."""
-    return integer_pow_p.bind(x, y=int(y))[0]
+    return integer_pow_p.bind(x, y=exact_integer(y, "integer_pow: y"))[0]
 
 
 def reciprocal(x: ArrayLike) -> Array:
@@ -191,7 +194,8 @@ integer_pow_p: Final = Primitive("integer_pow", _integer_pow_type)
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """Compute x to the power y, elementwise: numbers of one dtype, or y an integer. 0 to the power 0 is 1."""
-    return pow_p.bind(*((x, y) if type(y) is int else aligned(x, y)))[0]
+    mixed = type(y) is int or (type(x) in (float, builtins.complex) and dtypes.is_integer(aval_of(y).dtype))
+    return pow_p.bind(*((x, y) if mixed else aligned(x, y)))[0]
 
 
 def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
@@ -361,7 +365,10 @@ def imag(x: ArrayLike) -> Array:
 
 
 def conj(x: ArrayLike) -> Array:
-    """Compute the complex conjugate, elementwise; complex."""
+    """Compute the complex conjugate, elementwise, always complex, as float32 and float64 become."""
+    aval = aval_of(x)
+    if dtypes.is_float(aval.dtype) and dtypes.bits_of(aval.dtype) >= 32:
+        return convert_element_type(x, dtypes.complex_of(aval.dtype), weak_type=aval.weak_type)
     return conj_p.bind(x)[0]
 
 
@@ -432,12 +439,15 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Select for each element the case `which`: boolean for two cases, else an integer below len(cases).
 
     Args:
-      which: [...] or a scalar; bool or int32.
+      which: [...] or a scalar; bool or integer.
       cases: [...] or scalars, of one dtype.
     Returns: [...], dtype of the cases.
     Raises: TypeError, ValueError if types differ or do not fit; all are named.
     """
     typed = next((x for x in cases if hasattr(x, "dtype")), None)
+    dtype = aval_of(which).dtype
+    if dtypes.is_integer(dtype) and dtype != np.int32:
+        which = convert_element_type(which, np.int32)
     return select_n_p.bind(which, *[matched(x, typed)[0] if typed is not None else x for x in cases])[0]
 
 
@@ -494,9 +504,12 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any, weak_type: bool = F
 
     Integers of an array that do not fit wrap. Keys stay keys.
 
-    Raises: OverflowError for a Python integer that does not fit; TypeError for keys to become numbers, or the reverse.
+    Raises: OverflowError for a Python integer that does not fit; TypeError for a complex number of Python to become
+      real, and for keys to become numbers, or the reverse.
     """
     dtype = dtypes.canonical(new_dtype)
+    if type(operand) is builtins.complex and dtypes.kind(dtype) in "iuf":
+        raise TypeError(f"convert_element_type: the complex number {operand} does not fit {dtype}: take its real part.")
     if type(operand) is int and dtypes.is_integer(dtype):
         dtypes.check_fits(operand, dtype)
     if dtypes.is_key(dtype) and isinstance(operand, Array) and operand.dtype is dtype:

@@ -240,12 +240,14 @@ def gather(
       dimension_numbers: axes of the result that are the window's, axes of the window to drop, and so on.
       slice_sizes: shape of a window, one size per axis of operand.
       unique_indices, indices_are_sorted: promises that may save time.
-      mode: what becomes of windows that are not inside; FILL_OR_DROP if None.
+      mode: what becomes of windows that are not inside; if None PROMISE_IN_BOUNDS, or FILL_OR_DROP with a `fill_value`.
       fill_value: what they read as in that mode; if None nan, the least signed integer, the greatest unsigned, True.
     Returns: [batch.. and window axes], dtype of operand.
     Raises: TypeError if indices are no integers; ValueError naming what does not fit, and all shapes.
     Source: StableHLO spec, gather, C1 to C22; modes as in JAX.
     """
+    if mode is None and fill_value is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
     mode = GatherScatterMode.from_any(mode)
     filled = mode is GatherScatterMode.FILL_OR_DROP
     is_default = fill_value is None or fill_value != fill_value  # one nan is not another, as a parameter

@@ -39,6 +39,8 @@ def _constant(value: Any, like: ShapedArray) -> Any:
         raise TypeError(f"the complex number {value!r} has no place in an operation of {like}: convert it first.")
     if isinstance(value, (float, np.floating)) and dtype.kind in "iub":
         raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert it first.")
+    if dtypes.is_bool(dtype) and value not in (0, 1):
+        raise TypeError(f"the number {value!r} has no place in an operation of {like}: convert one of them first.")
     number = converted(value, dtype)
     return number[()] if like.weak_type else number
 
@@ -46,17 +48,29 @@ def _constant(value: Any, like: ShapedArray) -> Any:
 def converted(value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """A number as a scalar array of `dtype`, as `astype` converts it; infinite where it is too large.
 
-    Raises: OverflowError for an integer that does not fit an integer dtype; TypeError if `dtype` is that of keys.
+    Raises: OverflowError or ValueError for a number that does not fit an integer dtype; TypeError for a complex number
+      unless `dtype` is complex or boolean, or if it is that of keys.
     """
     if dtypes.is_key(dtype):
         raise TypeError(f"the number {value!r} is no key, {dtype}. Make one with random.key(seed).")
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and dtype.kind in "iu":
-        dtypes.check_fits(int(value), dtype)
     number: Any = np.asarray(value)
-    if number.dtype.kind == "c" and dtype.kind != "c":
-        number = number.real
+    check_numbers_fit(number, dtype)
     with np.errstate(all="ignore"):
         return exact(number.astype(dtype))
+
+
+def check_numbers_fit(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """Nothing, if numbers that a user wrote fit `dtype`: a fraction may be cut off, but nothing else.
+
+    Raises: OverflowError or ValueError for what is outside of an integer dtype or nan; TypeError for complex numbers.
+    """
+    if values.dtype.kind == "c" and dtypes.kind(dtype) in "iuf":
+        raise TypeError(f"complex numbers do not fit {dtype}: take their real parts, or a complex dtype.")
+    if values.size and values.dtype.kind in "iuOf" and dtypes.is_integer(dtype):
+        for bound in (values.min(), values.max()):
+            if bound != bound:
+                raise ValueError(f"nan does not fit {dtype}, which holds integers.")
+            dtypes.check_fits(int(bound), dtype)
 
 
 def matched(x: Any, y: Any) -> tuple[Any, Any]:
@@ -112,15 +126,20 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 def canonical_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """`axis` counted from the front. Raises: TypeError if it is no integer, ValueError if it is out of range."""
-    try:
-        i = operator.index(axis)
-    except ConcretizationTypeError:
-        raise
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {axis!r}.") from None
+    i = exact_integer(axis, name)
     if not -ndim <= i < ndim:
         raise ValueError(f"{name} {i} is out of range for an array of {ndim} axes.")
     return i + ndim if i < 0 else i
+
+
+def exact_integer(value: Any, name: str) -> int:
+    """The parameter `name` as an integer. Raises: TypeError if it is none, such as 2.0."""
+    try:
+        return operator.index(value)
+    except ConcretizationTypeError:
+        raise
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}.") from None
 
 
 def canonical_axes(axes: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
+from tapeless.tracer.config import config
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import not_supported
 from tapeless.tracer.primitives.kinds import ANY, BITS, FLOAT, INEXACT, NUMERIC, ORDERED, joint_type
 from tapeless.tracer.primitives.operands import canonical_axes, canonical_axis, ndim, without
-from tapeless.tracer.types import ShapedArray
+from tapeless.tracer.types import ShapedArray, aval_of
 
 # ---- reductions ----------------------------------------------------------------------------------------------
 
@@ -26,12 +27,24 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
       operand: [...], numbers.
       axes: distinct axes of operand.
     Returns: operand's shape without `axes`, dtype of operand; 0 where nothing is summed.
-    Raises: TypeError for booleans; ValueError if an axis is out of range or named twice.
+    Raises: TypeError for booleans; ValueError if an axis is out of range or named twice, or for 16 bits that
+      `config.allow_f16_reductions` forbids to add.
     Source: StableHLO spec, reduce.
     """
     if out_sharding is not None:
         raise not_supported("reduce_sum", "out_sharding", out_sharding)
-    return reduce_sum_p.bind(operand, axes=canonical_axes(axes, ndim(operand)))[0]
+    over = canonical_axes(axes, ndim(operand))
+    if not config.allow_f16_reductions:
+        _refuse_narrow_sum(aval_of(operand), over)
+    return reduce_sum_p.bind(operand, axes=over)[0]
+
+
+def _refuse_narrow_sum(x: ShapedArray, axes: tuple[int, ...]) -> None:
+    if dtypes.is_float(x.dtype) and x.dtype.itemsize == 2 and any(x.shape[i] != 1 for i in axes):
+        raise ValueError(
+            f"reduce_sum: {x} would be added in 16 bits, which config.allow_f16_reductions forbids.\n"
+            "  Convert it with astype(float32), or use numpy.sum, which adds in 32 bits."
+        )
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:

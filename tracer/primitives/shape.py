@@ -21,6 +21,7 @@ from tapeless.tracer.primitives.operands import (
     canonical_axes,
     canonical_axis,
     converted,
+    exact_integer,
     matched,
     ndim,
     shape_of,
@@ -99,7 +100,7 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: None = 
     return broadcast_in_dim(operand, sizes + shape, range(len(sizes), len(sizes) + len(shape)))
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: None = None) -> Array:
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: None = None) -> Array:
     """Make an array of `shape` with every element `fill_value`, a number or a scalar array, converted to `dtype`.
 
     Without a dtype it is weak if `fill_value` is.
@@ -114,17 +115,19 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         scalar = converted(np.asarray(fill_value)[()], dtype)
     else:
         scalar = convert_element_type(fill_value, dtype)
-    return broadcast_in_dim_p.bind(scalar, shape=static_shape(shape, "full"), dims=())[0]
+    return broadcast_in_dim_p.bind(scalar, shape=static_shape(_as_sizes(shape), "full"), dims=())[0]
 
 
 def full_like(
-    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: None = None
+    x: ArrayLike, fill_value: Any, dtype: Any = None, shape: int | Sequence[int] | None = None, sharding: None = None
 ) -> Array:
-    """Make an array with every element `fill_value`, of the shape and dtype of x unless others are given."""
+    """Make an array with every element `fill_value`, of the shape and dtype of x, or others, weak if x is."""
     if sharding is not None:
         raise not_supported("full_like", "sharding", sharding)
     aval = aval_of(x)
-    return full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+    found = full(aval.shape if shape is None else shape, fill_value, aval.dtype if dtype is None else dtype)
+    weak = dtype is None and aval.weak_type
+    return convert_element_type(found, found.dtype, weak_type=True) if weak else found
 
 
 def zeros_like(x: ArrayLike) -> Array:
@@ -162,22 +165,29 @@ iota_p: Final = Primitive("iota", _iota_type)
 
 def reshape(
     operand: ArrayLike,
-    new_sizes: Sequence[int],
+    new_sizes: int | Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: None = None,
 ) -> Array:
     """Reshape operand, in row-major order, after transposing it by `dimensions` if given.
 
+    Args:
+      new_sizes: the shape, or the length of a vector.
     Raises: ValueError if sizes differ.
     """
     if out_sharding is not None:
         raise not_supported("reshape", "out_sharding", out_sharding)
-    shape = static_shape(new_sizes, "reshape")
+    shape = static_shape(_as_sizes(new_sizes), "reshape")
     operand = operand if dimensions is None else transpose(operand, dimensions)
     if shape_of(operand) == shape and isinstance(operand, Array):
         return operand
     return reshape_p.bind(operand, shape=shape)[0]
+
+
+def _as_sizes(shape: Any) -> Any:
+    """A length as the shape of a vector."""
+    return (shape,) if isinstance(shape, int | np.integer) else shape
 
 
 def _reshape_type(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArray, ...]:
@@ -207,10 +217,10 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Merge the axes from start_dimension to stop_dimension (not included) into one."""
+    """Merge the axes from start_dimension to stop_dimension (not included) into one, of length 1 if there are none."""
     shape = shape_of(operand)
     start, stop, _ = builtin_slice(start_dimension, stop_dimension).indices(len(shape))
-    if stop <= start:
+    if stop < start:
         given = f"{start_dimension} to {stop_dimension} in {aval_of(operand)}"
         raise ValueError(f"collapse: there is no axis from {given}.")
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
@@ -218,7 +228,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
 
 def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """Permute the axes of operand: axis i of the result is axis permutation[i] of operand."""
-    permutation = tuple(permutation)
+    permutation = tuple(exact_integer(i, "transpose: an axis") for i in permutation)
     if permutation == tuple(range(ndim(operand))) and isinstance(operand, Array):
         return operand
     return transpose_p.bind(operand, permutation=permutation)[0]

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tapeless.tracer import dtypes
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive
+from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.indexing import GatherDimensionNumbers, GatherScatterMode, gather
 from tapeless.tracer.primitives.kinds import REAL, joint_type
-from tapeless.tracer.primitives.operands import canonical_axis, ndim, shape_of
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer, ndim, shape_of
 from tapeless.tracer.primitives.shape import expand_dims, full, transpose
 from tapeless.tracer.types import ShapedArray, aval_of
 
@@ -32,7 +35,9 @@ def sort(
     if not operands:
         raise ValueError("sort: there is nothing to sort, an empty sequence of arrays.")
     axis = canonical_axis(dimension, ndim(operands[0]), "dimension")
-    outs = sort_p.bind(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=int(num_keys))
+    outs = sort_p.bind(
+        *operands, dimension=axis, is_stable=bool(is_stable), num_keys=exact_integer(num_keys, "sort: num_keys")
+    )
     return outs if several else outs[0]
 
 
@@ -63,17 +68,20 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     nan is largest, ties keep their order, 0.0 comes before -0.0.
 
     Args:
-      operand: [..., n, ...], real.
+      operand: [..., n, ...], real or boolean.
       k: from 0 to n.
     Returns: values [..., k, ...] of operand's dtype, and positions of the same shape, int32.
-    Raises: ValueError if the axis is out of range, or k is not from 0 to n; TypeError for complex or boolean.
+    Raises: ValueError if the axis is out of range, or k is not from 0 to n; TypeError for complex.
     """
     rank = ndim(operand)
     axis = canonical_axis(axis, rank)
+    if dtypes.is_bool(aval_of(operand).dtype):
+        values, positions = top_k(convert_element_type(operand, np.uint8), k, axis=axis)
+        return convert_element_type(values, bool), positions
     if axis == rank - 1:
-        return top_k_p.bind(operand, k=int(k))
+        return top_k_p.bind(operand, k=exact_integer(k, "top_k: k"))
     swap = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]
-    values, positions = top_k_p.bind(transpose(operand, swap), k=int(k))
+    values, positions = top_k_p.bind(transpose(operand, swap), k=exact_integer(k, "top_k: k"))
     return transpose(values, swap), transpose(positions, swap)
 
 

@@ -128,8 +128,9 @@ def _stirling(a: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Compute the regularized incomplete beta function I_x(a, b); nan unless a, b > 0 are finite and 0 <= x <= 1.
+    """Compute the regularized incomplete beta function I_x(a, b); nan unless a, b > 0 and 0 <= x <= 1.
 
+    Where one of a and b is 0 or infinite, it is its limit; where these contradict one another, nan.
     Source: A&S 26.5.1.
     """
     a, b = aligned(a, b)

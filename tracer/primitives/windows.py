@@ -12,7 +12,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import Primitive, Tracer
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.kinds import NUMERIC, ORDERED, joint_type
-from tapeless.tracer.primitives.operands import shape_of
+from tapeless.tracer.primitives.operands import exact_integer, shape_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
 Padding = tuple[tuple[int, int], ...]
@@ -51,7 +51,7 @@ def explicit_padding(
             f"{name}: padding is 'SAME', 'SAME_LOWER', 'VALID' or a pair (before, after) for each of the {len(shape)} "
             f"axes of the windows, not {padding!r}."
         )
-    pairs = tuple(tuple(map(int, pair)) for pair in padding)
+    pairs = tuple(tuple(exact_integer(v, f"{name}: padding") for v in pair) for pair in padding)
     if len(pairs) != len(shape) or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"{name}: padding {pairs} is not a pair for each of the {len(shape)} axes of the windows.")
     return tuple((before, after) for before, after in pairs)
@@ -75,16 +75,19 @@ def padtype_to_pads(
 ) -> list[tuple[int, int]]:
     """Write "VALID", "SAME" or "SAME_LOWER" as (before, after) for each axis.
 
-    Raises: ValueError for another word.
+    Raises: ValueError for another word, or if there are not as many windows and positive strides as axes.
     """
-    return list(explicit_padding("padtype_to_pads", padding, in_shape, window_shape, window_strides))
+    strides = per_axis("padtype_to_pads", "window_strides", window_strides, len(in_shape))
+    if len(window_shape) != len(in_shape):
+        raise ValueError(f"padtype_to_pads: {tuple(window_shape)} is not a window of the shape {tuple(in_shape)}.")
+    return list(explicit_padding("padtype_to_pads", padding, in_shape, window_shape, strides))
 
 
 def per_axis(name: str, what: str, values: Any, n: int) -> tuple[int, ...]:
     """Check one positive integer for each of `n` axes, ones if None. Raises: TypeError, ValueError naming `what`."""
     if not isinstance(values, (Iterable, type(None))):
         raise TypeError(f"{name}: {what} must be integers, one for each of {n} axes, not {values!r}: {(values,) * n}.")
-    exact = (1,) * n if values is None else tuple(map(int, values))
+    exact = (1,) * n if values is None else tuple(exact_integer(v, f"{name}: {what}") for v in values)
     if len(exact) != n or any(v < 1 for v in exact):
         raise ValueError(f"{name}: {what} {exact} must be positive, one for each of {n} axes.")
     return exact

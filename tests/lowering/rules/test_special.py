@@ -45,12 +45,18 @@ def test_upper_incomplete_gamma_of_small_orders(dtype: Any, rtol: float):
 
 
 def test_ends_of_the_domain_of_incomplete_gamma():
-    a = np.array([1, 1, 0, 0, -1, 1, np.nan, 1])
-    x = np.array([0, np.inf, 1, 0, 1, -1, 1, np.nan])
+    a = np.array([1, 1, 0, 0, -1, 1, np.nan, 1, np.inf, np.inf])
+    x = np.array([0, np.inf, 1, 0, 1, -1, 1, np.nan, 1, np.inf])
     nan = np.nan
-    np.testing.assert_array_equal(special.igamma(a, x), [0, 1, 1, nan, nan, nan, nan, nan])
-    np.testing.assert_array_equal(special.igammac(a, x), [1, 0, 0, nan, nan, nan, nan, nan])
-    np.testing.assert_array_equal(special.igamma_grad_a(a, x), [0, 0, nan, nan, nan, nan, nan, nan])
+    np.testing.assert_array_equal(special.igamma(a, x), [0, 1, 1, nan, nan, nan, nan, nan, 0, nan])
+    np.testing.assert_array_equal(special.igammac(a, x), [1, 0, 0, nan, nan, nan, nan, nan, 1, nan])
+    np.testing.assert_array_equal(special.igamma_grad_a(a, x), [0, 0, nan, nan, nan, nan, nan, nan, nan, nan])
+
+
+def test_limits_of_incomplete_beta():
+    ends, inside = [0.0, 0.1, 2.5, 1e5, np.inf, -1.0, np.nan], [0.0, 0.3, 1.0, -0.1, 1.5, np.nan]
+    a, b, x = (v.ravel() for v in np.meshgrid(ends, ends, inside))
+    np.testing.assert_allclose(special.betainc(a, b, x), scipy.special.betainc(a, b, x), rtol=1e-12)
 
 
 def test_samples_of_gamma_move_with_its_shape():

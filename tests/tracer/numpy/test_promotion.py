@@ -73,13 +73,24 @@ def test_what_wraps_because_it_was_asked_to():
 
 @pytest.mark.parametrize("full", [tnp.full, tl.lax.full], ids=["numpy", "lax"])
 @pytest.mark.parametrize(("number", "dtype", "expected"), [
-    (3.0, int, 3), (-2.7, int, -2), (2.7, np.uint8, 2), (0.5, bool, True), (1 + 2j, np.float32, 1),
+    (3.0, int, 3), (-2.7, int, -2), (2.7, np.uint8, 2), (0.5, bool, True), (2j, bool, True),
     (1e10, np.float16, np.inf), (np.float64(2.7), np.int8, 2), (3, np.complex64, 3), (True, np.int8, 1),
 ])  # fmt: skip
 def test_filling_converts(full, number, dtype, expected):
     found = full((2,), number, dtype)
     assert found.dtype == tl.tracer.dtypes.canonical(dtype)
     assert found.tolist() == [expected, expected]
+
+
+@pytest.mark.parametrize("full", [tnp.full, tl.lax.full], ids=["numpy", "lax"])
+def test_filling_refuses_what_would_lose_more_than_a_fraction(full):
+    for number, dtype, error in (
+        (1 + 2j, np.float32, TypeError),
+        (np.nan, int, ValueError),
+        (300.0, np.int8, OverflowError),
+    ):
+        with pytest.raises(error):
+            full((2,), number, dtype)
 
 
 def test_filling_converts_to_the_dtype_of_an_array():
