@@ -102,7 +102,7 @@ def check_broadcast(name: str, shape: tuple[int, ...], **operands: tuple[int, ..
 
 def check_population(name: str, count: int, draws: int, replace: bool) -> None:
     """Raise ValueError if there are not enough things to draw from."""
-    if draws > count and (not replace or not count):
+    if count < 0 or (draws > count and not (replace and count)):
         again = "" if replace else " without replacement"
         raise ValueError(f"{name}: {draws} cannot be drawn from {count}{again}.")
 
