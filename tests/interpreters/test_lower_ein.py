@@ -18,7 +18,9 @@ from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.ein import ein, ein_p
 from tapeless.tracer.primitives.reduction import cumsum_p
 from tapeless.tracer.terms.affine import Affine, variables
+from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Read, Sum, Term, term
+from tests.stepping import by_steps
 from tests.tracer.terms.random_terms import OUT, SHAPES, looped, operands, terms
 
 i, j, k = variables((0, 0, 0))
@@ -79,6 +81,40 @@ def test_random_terms(ts: list[Term], seed: int):
     for n, x in enumerate((first, second)):
         forwards = np.sum(looped(pushed(ts), [*x, *tangents]) * ct)
         assert sum(np.sum(np.asarray(own[n]) * t) for own, t in zip(pulled, tangents)) == forwards
+
+
+def with_inequalities(seed: int) -> tuple[Term | None, Sequence[int], list[Any]]:
+    """A term of few indices with several inequalities, some of the same two, the shape of its result, its operands."""
+    random = np.random.default_rng(seed)
+    sizes = [int(n) for n in random.integers(2, 5, 4)]
+    v = variables(sizes)
+
+    def drawn(most: int) -> list[int]:
+        return [int(n) for n in random.permutation(4)[: random.integers(most + 1)]]
+
+    read, out = [drawn(2) for _ in range(random.integers(1, 4))], drawn(2)
+    inequalities = list[NotNegative]()
+    for _ in range(random.integers(2, 5)):
+        first, second = random.permutation(3 if random.integers(2) else 4)[:2]
+        a, b = (int(c) for c in random.choice([1, -1, 1, -1, 2, -2], 2))
+        inequalities.append(NotNegative(v[first] * a + v[second] * b + int(random.integers(-2, 3))))
+    factors = [Read(k, tuple([v[n] for n in own])) for k, own in enumerate(read)]
+    found = solved(term(tuple([v[n] for n in out]), sizes, factors, inequalities))
+    return (
+        found,
+        [sizes[n] for n in out],
+        [random.integers(-9, 9, [sizes[n] for n in own]).astype(float) for own in read],
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_random_inequalities(first: int):
+    """Whatever becomes a running sum, none is lost."""
+    for seed in range(first, first + 40):
+        t, shape, x = with_inequalities(seed)
+        if t is not None:
+            found = by_steps(lowered(t, shape, *x), x)[0]
+            np.testing.assert_array_equal(found, looped((t,), x, shape), err_msg=str(seed))
 
 
 # ---- infinities ----------------------------------------------------------------------------------------------

@@ -306,18 +306,18 @@ class _StepChoice:
         for found in lookups:
             if not self._takes(found):
                 self.masks.append(lowering.equal(found))
-        waiting = [b for b in inequalities if not self._may_run(b)]
-        self.masks += [lowering.mask(b) for b in waiting]
+        late = [b for b in inequalities if self._may_run(b)]
+        self.masks += [lowering.mask(b) for b in inequalities if b not in late]
         self._choose_early()
-        for b in inequalities:
-            if b not in waiting and not self._runs(b):
-                self.masks.append(lowering.mask(b))
+        self._choose_running(late)
         steps = self._steps(self._chosen)
-        assert steps is not None
+        assert steps is not None and not steps.brackets
         self.steps: TermSteps = steps
 
-    def _steps(self, brackets: Sequence[Bracket]) -> TermSteps | None:
+    def _steps(self, brackets: Sequence[Bracket], undecided: Sequence[Bracket] = ()) -> TermSteps | None:
+        """Find the steps that stand for brackets, those that are undecided being masks."""
         labels = [x.labels for x in (*self.factors, *self.masks)]
+        labels += [frozenset(variables_of(b.index)) for b in undecided]
         shapes = [x.value.aval.shape for x in self.positions]
         return steps_of(brackets, shapes, labels, self._lowering.kept, self._lowering.sizes)
 
@@ -354,13 +354,18 @@ class _StepChoice:
             self.masks = [m for m in self.masks if not m.labels <= x.labels]
             self.factors = [x]
 
-    def _runs(self, b: NotNegative) -> bool:
-        """Take an inequality for a cumulative sum, if this is of a factor."""
-        found = self._steps([*self._chosen, b])
-        if found is None or b in found.brackets:
+    def _choose_running(self, inequalities: Sequence[NotNegative]) -> None:
+        """Take inequalities for cumulative sums, in any order, until none is one beside the others as masks."""
+        left = list(inequalities)
+        while b := next((b for b in left if self._runs(b, [other for other in left if other is not b])), None):
+            self._chosen.append(b)
+            left.remove(b)
+        self.masks += [self._lowering.mask(b) for b in left]
+
+    def _runs(self, b: NotNegative, undecided: Sequence[Bracket]) -> bool:
+        """Tell whether an inequality is a cumulative sum of a factor, all that are chosen before being so, too."""
+        found = self._steps([*self._chosen, b], undecided)
+        if found is None or found.brackets:
             return False
         of_masks = found.factors[len(self.factors) :]
-        if any(isinstance(step, RunningSum) for steps in of_masks for step in steps):
-            return False
-        self._chosen.append(b)
-        return True
+        return not any(isinstance(step, RunningSum) for steps in of_masks for step in steps)
