@@ -257,3 +257,9 @@ def test_growth(name: str):
     assert large <= 2**order * 1.2 * small
     small, large = map(largest, programs)
     assert large <= 2 ** max(*ranks, order) * 1.2 * small
+
+
+def test_writing_nowhere():
+    """Brackets that contradict each other, which only bounds of several together tell."""
+    t = term((3 * i + j - 1, 3 * i + 4 * j), (2, 2), [Read(0, (i,))], [NotNegative(-i - j), NotNegative(3 * i + j - 1)])
+    np.testing.assert_array_equal(tl.jit(lambda x: ein([x], [t], (4, 3)))(np.ones(2)), np.zeros((4, 3)))

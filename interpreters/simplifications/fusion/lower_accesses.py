@@ -15,6 +15,7 @@ from tapeless.interpreters.simplifications.fusion.lower_views import Order, arra
 from tapeless.interpreters.simplifications.index_arrays import WIDE, SymbolValue, index_array, index_dtype
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.interpreters.transpose import backward
+from tapeless.interpreters.zero import instantiate
 from tapeless.tracer.jaxpr import Atom, Jaxpr, Var
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.dimension_numbers import GatherDimensionNumbers
@@ -176,7 +177,7 @@ class Accesses:
         found, axes = Accesses(reading, self._sizes, value, GatherScatterMode.FILL_OR_DROP).read(source, access)
         read = Jaxpr([*symbols.values(), source], reading.eqns, [found], "read")
         avals = [v.aval for v in (found, *symbols.values())]
-        writing, _ = trace_to_jaxpr(lambda ct, *symbols: backward(read, symbols, [ct]), avals)
+        writing, _ = trace_to_jaxpr(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
         same = tuple(
             [d for d, v in enumerate(order) if v not in axes]
         )  # all of whose elements are written at one place
