@@ -8,19 +8,20 @@ they were unless that is less work, and half of it or of what is held, or one co
 value that is larger than all others, like the products that a contraction sums: for less, who wrote the program may
 have had a reason.
 
-Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at; so ordinary
-networks are left after a glance. Source: Bernstein et al. 2020, for the rewriting.
+Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at, and of what it is
+made of only what has such a structure, too. So ordinary networks are left after a glance, and of a contraction amid
+thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020, for the rewriting.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
-from tapeless.interpreters.simplifications.fusion.promising import roots
-from tapeless.interpreters.simplifications.fusion.statements import FOLLOWED, Statement, inlined, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
+from tapeless.interpreters.simplifications.fusion.statements import Statement, inlined, may_compose, statement
 from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
@@ -38,8 +39,8 @@ COMPOSITIONS = 32  # for one value and reader
 
 def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
     """The pass: a program with values written into their readers where that is less work."""
-    begin = roots(jaxpr)
-    return _Fusion(jaxpr).run(begin) if begin else jaxpr
+    found = structure(jaxpr)
+    return _Fusion(jaxpr).run(found) if found.roots else jaxpr
 
 
 def as_ein(w: Writer, eqn: Equation) -> Atom | None:
@@ -65,10 +66,10 @@ class _Fusion:
         self._readers: dict[int, dict[Var, None]] = {}
         self._groups: dict[Var, Var] = {}  # of values that were written into one another
 
-    def run(self, begin: Sequence[Equation]) -> Jaxpr:
+    def run(self, within: StructuredValues) -> Jaxpr:
         """The program that is left when nothing is gained any more."""
         todo = _Queue(self._order)
-        todo.update(self._near(begin))
+        todo.update(self._near(within))
         while (v := todo.pop()) is not None:
             todo.update(self._inline(v))
         changed = self._worth_it()
@@ -76,15 +77,15 @@ class _Fusion:
 
     # statements
 
-    def _near(self, begin: Sequence[Equation]) -> set[Var]:
-        """Statements for the equations that a search begins at and what they are made of; the values to look at."""
-        todo, found = list(begin), set[Var]()
+    def _near(self, within: StructuredValues) -> set[Var]:
+        """Statements for the roots of a structure and what they are made of within it; the values to look at."""
+        todo, found = list(within.roots), set[Var]()
         while todo:
             (v,) = todo.pop().outvars
             if v in found or self._statement(v) is None:
                 continue
             found.add(v)
-            todo += [self._made[x] for x in self._operands(v) if self._made[x].primitive in FOLLOWED]
+            todo += [self._made[x] for x in self._operands(v) if x in within.values]
         for eqn in self._jaxpr.eqns if len(found) > 1 else ():
             for x in found.intersection(eqn.invars) if not found.isdisjoint(eqn.invars) else ():  # type: ignore[arg-type]
                 self._read_by.setdefault(x, []).append(eqn)

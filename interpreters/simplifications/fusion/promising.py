@@ -1,8 +1,8 @@
 """Roots of fusion: sums and masks of structured values, found by a glance at each equation, forwards."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.affine_values import comparisons
 from tapeless.interpreters.simplifications.fusion.licence import summed
@@ -38,8 +38,15 @@ kinds: Final = Rules(
 _BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad_p, ein_p))
 
 
-def roots(jaxpr: Jaxpr) -> list[Equation]:
-    """The equations that sum, or mask, values of such structure."""
+class StructuredValues(NamedTuple):
+    """The equations that sum, or mask, values of such structure; and all that have one."""
+
+    roots: Sequence[Equation]
+    values: Collection[Atom]
+
+
+def structure(jaxpr: Jaxpr) -> StructuredValues:
+    """Find the structure of a program: what is outside of it gains nothing from being written into its readers."""
     found: list[Equation] = []
     known: dict[Atom, Kind] = {}
     rules = {primitive: kinds.get(primitive) for primitive in jaxpr.primitives}
@@ -54,7 +61,7 @@ def roots(jaxpr: Jaxpr) -> list[Equation]:
             known[eqn.outvars[0]] = kind
         if any(given) and _is_root(eqn, given):
             found.append(eqn)
-    return found
+    return StructuredValues(found, known.keys())
 
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:

@@ -8,6 +8,8 @@ import pytest
 import tapeless as tl
 import tapeless.numpy as tnp
 from tapeless import lax
+from tapeless.interpreters.simplifications.fusion import fuse
+from tapeless.interpreters.simplifications.fusion.statements import statement
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.primitives.contraction import Precision
 from tests.interpreters.simplifications.programs import A, B, X, after, largest, names
@@ -265,3 +267,23 @@ def test_positions_that_a_dtype_does_not_tell_apart(dtype, n):
     x = np.linspace(1, 2, n)
     np.testing.assert_allclose(tl.jit(f)(x), f(tnp.asarray(x)), rtol=1e-6)
     np.testing.assert_array_equal(tl.jit(lambda: lax.iota(dtype, n)[n - 4 :])(), lax.iota(dtype, n)[n - 4 :])
+
+
+@pytest.mark.parametrize("steps", [4, 64])
+def test_looks_at_what_is_contracted_alone(steps, monkeypatch):
+    """Elementwise operations before and after a contraction are not composed, however many there are."""
+    looked_at = []
+    monkeypatch.setattr(fuse, "statement", lambda eqn, *given: looked_at.append(eqn) or statement(eqn, *given))
+
+    def f(x):
+        for _ in range(steps):
+            x = x * tnp.sin(x) - 2 * x
+        x = tnp.outer(x, x) @ x
+        for _ in range(steps):
+            x = x * tnp.sin(x) - 2 * x
+        return x
+
+    jaxpr = tl.make_jaxpr(f)(X).jaxpr
+    found = fuse.fuse_contractions(jaxpr)
+    assert len(jaxpr.eqns) > 8 * steps and largest(found) <= 16
+    assert len(set(looked_at)) <= 8
