@@ -1,23 +1,21 @@
 """Contraction order of a term (contraction path): in which order its factors are summed and multiplied, at which cost.
 
-Search terms: einsum path, matrix chain order. Of at most `EXACT` factors the cheapest order is found by dynamic
-programming over subsets, of more the pair with the least result comes first. Brackets that neither indices nor steps
-(`steps.py`: gathers, running sums) take up are masks: on the least factor that has their variables, else on the result.
-They are not counted, being comparisons of indices, which no array holds. Source: Smith and Gray 2018, "opt_einsum".
+Search terms: einsum path, matrix chain order. The order is that of `einsum` (tracer/numpy/contraction_order.py).
+Brackets that neither indices nor steps (`steps.py`: gathers, running sums) take up are masks: on the least factor that
+has their variables, else on the result. They are not counted, being comparisons of indices, which no array holds.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
 from math import prod
 from typing import NamedTuple, TypeAlias
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis, Shape, axes_of
 from tapeless.interpreters.simplifications.fusion.steps import Labels, RunningSum, TermSteps, factors_after, steps_of
+from tapeless.tracer.numpy.contraction_order import contraction_path
 from tapeless.tracer.terms.affine import Affine, Variable
 from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, Sum, Term, Use, indices_of, variables_of
 
-EXACT = 6  # factors whose best order is searched for
 Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the product of two
 
 
@@ -168,7 +166,9 @@ def _size(labels: Labels, sizes: Sequence[int]) -> int:
     return prod([sizes[v] for v in labels])
 
 
-class _Subset(NamedTuple):
+class _PartialProduct(NamedTuple):
+    """The product of some factors, summed over what nothing else is indexed by."""
+
     cost: ContractionCost
     tree: Tree
     labels: Labels
@@ -178,57 +178,27 @@ def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tu
     """The order, and what it takes; of no factors as of the number 1."""
     if not factors:
         return 0, NOTHING
-    parts = {1 << k: _leaf(factors, k, kept, sizes) for k in range(len(factors))}
-    while len(parts) > EXACT:
-        a, b = min(combinations(parts, 2), key=lambda pair: _greed(parts, pair, factors, kept, sizes))
-        parts[a | b] = _joined(parts.pop(a), parts.pop(b), _needed(factors, a | b, kept), sizes)
-    best = _best(parts, factors, kept, sizes)
-    last = _size(best.labels, sizes) if best.cost.steps else 0  # which is the result, and counted as that
-    return best.tree, best.cost.minus(ContractionCost(0, last, 0))
+    parts = [_summed(factors, k, kept, sizes) for k in range(len(factors))]
+    path = contraction_path("optimal", list(map(tuple, factors)), tuple(kept), dict(enumerate(sizes)))
+    for first, second in path:
+        b, a = parts.pop(second), parts.pop(first)
+        parts.append(_joined(a, b, kept.union(*[part.labels for part in parts]), sizes))
+    (every,) = parts
+    last = _size(every.labels, sizes) if every.cost.steps else 0  # which is the result, and counted as that
+    return every.tree, every.cost.minus(ContractionCost(0, last, 0))
 
 
-def _leaf(factors: Sequence[Labels], k: int, kept: Labels, sizes: Sequence[int]) -> _Subset:
+def _summed(factors: Sequence[Labels], k: int, kept: Labels, sizes: Sequence[int]) -> _PartialProduct:
     """A factor, summed over what it alone is indexed by."""
-    left = factors[k] & _needed(factors, 1 << k, kept)
+    left = factors[k] & kept.union(*factors[:k], *factors[k + 1 :])
     if left == factors[k]:
-        return _Subset(NOTHING, k, left)
-    return _Subset(ContractionCost(_size(factors[k], sizes), _size(left, sizes), 1), k, left)
+        return _PartialProduct(NOTHING, k, left)
+    return _PartialProduct(ContractionCost(_size(factors[k], sizes), _size(left, sizes), 1), k, left)
 
 
-def _needed(factors: Sequence[Labels], subset: int, kept: Labels) -> Labels:
-    """The variables that the result or factors outside of a subset are indexed by."""
-    return kept.union(*[own for k, own in enumerate(factors) if not subset >> k & 1])
-
-
-def _joined(a: _Subset, b: _Subset, needed: Labels, sizes: Sequence[int]) -> _Subset:
+def _joined(a: _PartialProduct, b: _PartialProduct, needed: Labels, sizes: Sequence[int]) -> _PartialProduct:
     every = a.labels | b.labels
     left = every & needed
     work = _size(every, sizes) * (1 if left == every else 2)  # a contraction multiplies and adds
     cost = a.cost.plus(b.cost).plus(ContractionCost(work, _size(left, sizes), 1))
-    return _Subset(cost, (a.tree, b.tree), left)
-
-
-def _greed(
-    parts: dict[int, _Subset], pair: tuple[int, int], factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]
-) -> tuple[int, int]:
-    a, b = parts[pair[0]], parts[pair[1]]
-    every = a.labels | b.labels
-    return _size(every & _needed(factors, pair[0] | pair[1], kept), sizes), _size(every, sizes)
-
-
-def _best(parts: dict[int, _Subset], factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> _Subset:
-    """The cheapest way to join all parts, by dynamic programming over their subsets."""
-    single, n = list(parts), len(parts)
-    found: dict[int, _Subset] = {1 << k: parts[s] for k, s in enumerate(single)}
-    for subset in range(1, 1 << n):
-        if subset in found:
-            continue
-        needed = _needed(factors, sum(s for k, s in enumerate(single) if subset >> k & 1), kept)
-        part, low = (subset - 1) & subset, subset & -subset
-        while part:
-            if part & low:  # each split once
-                joint = _joined(found[part], found[subset ^ part], needed, sizes)
-                if subset not in found or joint.cost < found[subset].cost:
-                    found[subset] = joint
-            part = (part - 1) & subset
-    return found[(1 << n) - 1]
+    return _PartialProduct(cost, (a.tree, b.tree), left)
