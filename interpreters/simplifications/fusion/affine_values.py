@@ -20,9 +20,9 @@ from tapeless.tracer.primitives import bits
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
-from tapeless.tracer.terms.affine import Access, Affine, variables
-from tapeless.tracer.terms.solve import FALSE, solved
-from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, Term, term, with_indices
+from tapeless.tracer.terms.affine import Access, Affine
+from tapeless.tracer.terms.solve import FALSE, explicit, solved
+from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, term, with_indices
 from tapeless.tracer.types import ShapedArray
 
 Definition = Callable[[Atom], Equation | None]
@@ -327,28 +327,11 @@ def _reads(row: IndexRow, shape: tuple[int, ...]) -> tuple[_Read, ...] | None:
     if row.combination is not Combination.TERMS:
         return None
     found = list[_Read]()
-    for t in [t for each in row.results[0] if (t := solved(each)) is not None]:
-        placed = None if t.brackets else _placed(t, shape)
-        if placed is None:
+    for t in [t for each in row.results[0] if (t := explicit(each, shape)) is not None]:
+        if len(t.sizes) != len(shape):
             return None
-        at, inside = placed
-        found.append((t.factors[0].operand, tuple([a.at(at) for a in t.factors[0].access]), inside))
+        found.append((t.factors[0].operand, t.factors[0].access, t.brackets))
     return tuple(found)
-
-
-def _placed(t: Term, shape: tuple[int, ...]) -> tuple[dict[int, Affine], tuple[Bracket, ...]] | None:
-    """Each variable of a term as a function of the place that it writes, and where it writes; None if unknown."""
-    place, inside = dict[int, Affine](), list[Bracket]()
-    for own, a in zip(variables(shape), t.out, strict=True):
-        if not a.variables:
-            inside.append(IsZero(own - a))
-        elif len(a.variables) == 1 and abs(a.variables[0][1]) == 1:
-            ((v, k),) = a.variables
-            place[v] = (own - a.constant) * k
-            inside += [NotNegative(place[v]), NotNegative(t.sizes[v] - 1 - place[v])]
-        else:
-            return None
-    return (place, tuple(inside)) if len(place) == len(t.sizes) else None
 
 
 def at_access(p: Piece, access: Access) -> Piece:
