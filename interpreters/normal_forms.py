@@ -41,15 +41,28 @@ def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
 
 
 def _changed(change: Change, jaxpr: Jaxpr) -> Jaxpr:
+    jaxpr = _with_programs(lambda inner: _changed(change, inner), jaxpr)
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         now, w.place = w.renamed(eqn), eqn.source
-        params = map_carried(lambda inner: _changed(change, inner), now)
-        if params is not now.params:
-            w.changed, now = True, now.replace(params=params)
         if not change(w, now):
             w.keep(now)
     return w.finish()
+
+
+def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
+    """Change the programs inside of a program."""
+    w = Writer(jaxpr)
+    for eqn in jaxpr.eqns:
+        params = map_carried(change, eqn)
+        w.changed |= params is not eqn.params
+        w.keep(eqn if params is eqn.params else eqn.replace(params=params))
+    return w.finish()
+
+
+def _until_nothing_changes(apply: Callable[[Jaxpr], Jaxpr]) -> NormalForm:
+    """Make the normal form of a pass that leaves nothing to itself."""
+    return NormalForm(apply, lambda jaxpr: apply(jaxpr) is jaxpr)
 
 
 def _of_all(holds: Callable[[Jaxpr], bool]) -> Callable[[Jaxpr], bool]:
@@ -125,13 +138,6 @@ def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
             yield found
 
 
-def _reads_no_move(jaxpr: Jaxpr) -> bool:
-    w = Writer(jaxpr)
-    for eqn in jaxpr.eqns:
-        w.keep(eqn)
-    return all(next(_shorter(w, t, list(eqn.invars)), None) is None for eqn in jaxpr.eqns for t in _terms(eqn))
-
-
 # ---- tensor SSA ------------------------------------------------------------------------------------------------
 
 
@@ -141,33 +147,8 @@ def _raised(w: Writer, eqn: Equation) -> bool:
     return found is not None and w.replace(eqn, found)
 
 
-def _is_raised(jaxpr: Jaxpr) -> bool:
-    w = Writer(jaxpr)
-    for eqn in jaxpr.eqns:
-        w.keep(eqn)
-        if eqn.primitive is not ein_p:
-            found = as_ein(w, eqn)
-            if found is not None and found.aval is eqn.outvars[0].aval:
-                return False
-    return True
-
-
 def _shared(jaxpr: Jaxpr) -> Jaxpr:
     return without_common_subexpressions(_with_programs(_shared, jaxpr))
-
-
-def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """Change the programs inside of a program."""
-    w = Writer(jaxpr)
-    for eqn in jaxpr.eqns:
-        params = map_carried(change, eqn)
-        w.changed |= params is not eqn.params
-        w.keep(eqn if params is eqn.params else eqn.replace(params=params))
-    return w.finish()
-
-
-def _is_shared(jaxpr: Jaxpr) -> bool:
-    return without_common_subexpressions(jaxpr) is jaxpr
 
 
 # ---- brackets, equal terms, producers --------------------------------------------------------------------------
@@ -226,13 +207,13 @@ def _replaced(w: Writer, eqn: Equation, terms: Sum, operands: Sequence[Atom]) ->
 
 let_lift: Final = NormalForm(fully_inlined, _of_all(is_inlined))
 pair_eliminate: Final = NormalForm(lambda jaxpr: jaxpr, _of_all(_has_arrays_only))
-gen_push_out: Final = NormalForm(_everywhere(_pushed_out), _of_all(_reads_no_move))
-raise_terms: Final = NormalForm(_everywhere(_raised), _of_all(_is_raised))
+gen_push_out: Final = _until_nothing_changes(_everywhere(_pushed_out))
+raise_terms: Final = _until_nothing_changes(_everywhere(_raised))
 tensor_ssa: Final = NormalForm(
     lambda jaxpr: _shared(raise_terms.apply(fully_inlined(jaxpr))),
-    _of_all(lambda jaxpr: is_inlined(jaxpr) and _is_raised(jaxpr) and _is_shared(jaxpr)),
+    lambda jaxpr: let_lift.holds(jaxpr) and raise_terms.holds(jaxpr) and _shared(jaxpr) is jaxpr,
 )
 solve: Final = NormalForm(_everywhere(_solved), _of_equations(lambda eqn: all(map(is_solved, _terms(eqn)))))
 merge: Final = NormalForm(_everywhere(_merged), _of_equations(_is_merged))
-fuse: Final = NormalForm(_fused, _of_all(lambda jaxpr: _fused_once(jaxpr) is jaxpr))
+fuse: Final = _until_nothing_changes(_fused)
 lower_terms: Final = NormalForm(without_ein, _of_equations(lambda eqn: eqn.primitive is not ein_p))
