@@ -92,7 +92,7 @@ def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
 def _moved(eqn: Equation, view: View, terms: Sequence[Term]) -> ResultPart | None:
     """The operands that were written where the view reads, each in its place."""
     is_over = eqn.primitive in _OVER
-    found = [with_view(t, view, eqn.outvars[0].aval.shape) for t in (terms[:1] if is_over else terms)]
+    found = [with_view(t, view) for t in (terms[:1] if is_over else terms)]
     pieces = [p for own in found for p in own or ()]
     if None in found:
         return None
@@ -157,7 +157,7 @@ def _elementwise(eqn: Equation, view: View, row: IndexRow) -> ResultPart | None:
 
 
 def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
-    found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
+    found = with_view(terms[0], view)
     if not found or 0 in found[0].sizes:
         return None
     part, order = found[0].view(0)
@@ -172,7 +172,7 @@ def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
 
 def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
     """Variables of the view that both operands have are the batch."""
-    found = with_view(terms[0], view, eqn.outvars[0].aval.shape)
+    found = with_view(terms[0], view)
     if not found or 0 in found[0].sizes:
         return None
     (x, of_x), (y, of_y) = found[0].view(0), found[0].view(1)

@@ -2,11 +2,11 @@
 
 Search terms: polyhedral access relation, image of an access, strided view. A view of a result that is read at affine
 indices, composed with a term `out[O(v)] = x[A(v)]` of an index row, is what is read of the operand x, and where it
-stands in the view. Most terms write all of the result, element v at v: there the composition substitutes indices. The
-others are solved.
+stands in the view.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from tapeless.interpreters.simplifications.fusion.tiles import Box
 from tapeless.interpreters.simplify import Writer, literal
 from tapeless.tracer.jaxpr import Atom, Equation, Literal
 from tapeless.tracer.primitives.indexing import dynamic_slice_p
-from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable, symbol, variables
+from tapeless.tracer.terms.affine import Access, Affine, Symbol, symbol, variables
 from tapeless.tracer.terms.solve import composed
 from tapeless.tracer.terms.term import Read, Term, looked_up, term, variables_of
 
@@ -76,47 +76,27 @@ class PartTerm(NamedTuple):
         return placed(w, arranged(w, x, self.view()[1], digits, self.sizes), axes, self.sizes, box, around)
 
 
-def with_view(t: Term, view: View, shape: Shape) -> Sequence[PartTerm] | None:
-    """Compose a view with a term of the value, which is of this shape.
+@lru_cache(maxsize=4096)
+def with_view(t: Term, view: View) -> Sequence[PartTerm] | None:
+    """Compose a view with a term of the value.
 
     Returns: one term, or none if it writes nothing that is read; None if that is not found.
     """
-    values: dict[Variable, Affine] = {}
-    for a, o, n in zip(view.access, t.out, shape, strict=True):
-        v = o.variable
-        if v is not None and v not in values and t.sizes[v] == n:
-            values[v] = a
-        elif n != 1 or o != Affine():
-            return _solved(t, view)
-    if t.brackets:
-        return _solved(t, view)
-    others = [v for v in range(len(t.sizes)) if v not in values]
-    sizes = (*view.shape, *[t.sizes[v] for v in others])
-    values.update(zip(others, variables(others, len(view.shape))))  # type: ignore[arg-type]
-    factors = [f._replace(access=tuple([_at(a, values, sizes) for a in f.access])) for f in t.factors]
-    return (PartTerm(variables(view.shape), sizes, factors, view.shape),)
-
-
-def _at(a: Affine, values: Mapping[Variable, Affine], sizes: Sequence[int]) -> Affine:
-    """An index with others in the place of its variables, those of one value left out."""
-    found = a.at(values)
-    return Affine(found.constant, tuple([p for p in found.variables if sizes[p[0]] != 1]), found.symbols)
-
-
-def _solved(t: Term, view: View) -> Sequence[PartTerm] | None:
-    reader = term(variables(view.shape), view.shape, [Read(0, view.access)])
-    found = composed(reader, 0, t)
+    found = composed(term(variables(view.shape), view.shape, [Read(0, view.access)]), 0, t)
     if found is None:
         return ()
     if found.brackets or found.coefficient != t.coefficient:
         return None
-    names = {a.variable: d for d, (a, n) in enumerate(zip(found.out, view.shape)) if n != 1}
-    sizes = [found.sizes[v] if v is not None else 1 for v in (a.variable for a in found.out)]
-    if len(names) != len(found.sizes) or None in names or sizes != [*view.shape]:
+    own = [a.variable for a, n in zip(found.out, view.shape) if n != 1]
+    if None in own or [found.sizes[v] for v in own if v is not None] != [n for n in view.shape if n != 1]:
         return (PartTerm(found.out, found.sizes, found.factors, view.shape),)
+    others = [v for v in range(len(found.sizes)) if v not in own]
+    axes = [d for d, n in enumerate(view.shape) if n != 1]
+    names = dict(zip([*own, *others], [*axes, *range(len(view.shape), len(view.shape) + len(others))]))
     access = [tuple([a.renamed(names.__getitem__) for a in f.access]) for f in found.factors]
     factors = [f._replace(access=own) for f, own in zip(found.factors, access)]
-    return (PartTerm(variables(view.shape), view.shape, factors, view.shape),)
+    sizes = (*view.shape, *[found.sizes[v] for v in others])
+    return (PartTerm(variables(view.shape), sizes, factors, view.shape),)
 
 
 def whole(shape: Shape) -> View:
