@@ -252,7 +252,12 @@ class Formulas:
 
     def __str__(self) -> str:
         """Print as text, and what was assumed of the arrays."""
-        return self.text() + (f"\n  if {', '.join(self.assumptions)}" if self.assumptions else "")
+        return self.text() + self.assumed
+
+    @property
+    def assumed(self) -> str:
+        """Write what was assumed of the arrays as a line to follow the text; nothing if that is nothing."""
+        return f"\n  if {', '.join(self.assumptions)}" if self.assumptions else ""
 
     __repr__ = __str__
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any, Final, NamedTuple
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
@@ -67,6 +68,9 @@ class IndexExplanation:
         return "\n\n".join([self.name, *map(_body_text, self.bodies), *[_text(*p) for p in self._programs]])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def explain(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> IndexExplanation:

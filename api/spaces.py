@@ -34,7 +34,7 @@ class Space:
     Space('A', complex64[2,2], hermitian)
     """
 
-    __slots__ = ("_dtype", "_shape", "name", "periods", "stays", "symmetries")
+    __slots__ = ("_declared", "_dtype", "_even", "_shape", "name", "periods", "stays")
 
     def __init__(
         self,
@@ -48,8 +48,7 @@ class Space:
             raise TypeError(f"Space: the name {name!r} is not a Python identifier.")
         self.name: str = name
         self._shape, self._dtype = tuple(shape), dtypes.canonical(float if dtype is None else dtype)
-        numbers = {n: k for k, n in enumerate(dict.fromkeys(self._shape), 2)}  # equal sizes are equal numbers
-        aval = ShapedArray(tuple([numbers[n] for n in self._shape]), self._dtype) if any(self.sizes) else self.aval
+        aval = self._some_type
         self.periods: tuple[int, ...] = tuple(
             [d for d, n in enumerate(self._shape) if isinstance(n, Range) and n.periodic]
         )
@@ -57,12 +56,26 @@ class Space:
             [d for d, n in enumerate(self._shape) if isinstance(n, Range) and not n.eliminate]
         )
         axes = tuple(range(aval.ndim)) if even is True else tuple(even or ())
-        self.symmetries: tuple[Symmetry, ...] = (*checked_symmetries(name, aval, symmetries), *_even(name, aval, axes))
+        self._declared, self._even = checked_symmetries(name, aval, symmetries), axes
+        _even(name, aval, axes)
 
     @property
     def aval(self) -> ShapedArray:
         """The type. Raises: TypeError for sizes that have no values here."""
         return ShapedArray(tuple([operator.index(n) for n in self._shape]), self._dtype)
+
+    @property
+    def _some_type(self) -> ShapedArray:
+        """The type, for some numbers in the place of sizes that have no values: equal ones for equal sizes."""
+        if are_bound() or not self.sizes:
+            return self.aval
+        numbers = {n: k for k, n in enumerate(dict.fromkeys(self._shape), 2)}
+        return ShapedArray(tuple([numbers[n] for n in self._shape]), self._dtype)
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Return what the array is by its permutations and reflections, which depend on the sizes."""
+        return (*self._declared, *_even(self.name, self._some_type, self._even))
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -221,7 +221,8 @@ class SizedFormulas:
         return f"$\\displaystyle {self.latex()}$"
 
     def __str__(self) -> str:
-        return self.text()
+        """Print as text, and what was assumed of the arrays."""
+        return self._printed(lambda found: found.text(TEXT_SIZED) + found.assumed)
 
     __repr__ = __str__
 
@@ -240,7 +241,11 @@ class SizedFormulas:
         return self.at(**self._found(args))(*args, check=check, **indices)
 
     def _found(self, args: Sequence[Any]) -> dict[str, int]:
-        given = [(x, aval_of(arg).shape) for x, arg in zip(self._spaces, args) if isinstance(x, Space)]
+        if len(args) != len(self._spaces):
+            raise TypeError(f"this formula is of {len(self._spaces)} arguments, not of {len(args)}.")
+        spaces, tree = pytree.flatten(self._spaces, lambda x: isinstance(x, Space))
+        arrays = pytree.flatten_up_to(tree, tuple(args), "formula", ("derived for", "given"))
+        given = [(x, aval_of(array).shape) for x, array in zip(spaces, arrays, strict=True) if isinstance(x, Space)]
         axes = [(size, n) for x, shape in given for size, n in zip(x.shape, shape) if isinstance(size, Size)]
         values = dict[str, int]()
         for _ in self.sizes:

@@ -61,3 +61,9 @@ def test_it_can_be_called_again():
     assert str(tl.make_jaxpr(convolved)(tnp.ones(6), tnp.ones(3)))
     with pytest.raises(TypeError, match=r"index\.explain"):
         ix.explain(3)
+
+
+def test_in_a_notebook():
+    explained = ix.explain(lambda x: ix.build(2, lambda i: x[i] * (i < 1)), tnp.ones(2))
+    assert "BODY, for" in explained._repr_html_()
+    assert explained._repr_html_().startswith("<pre>") and " < 2" not in explained._repr_html_()

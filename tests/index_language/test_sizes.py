@@ -101,7 +101,7 @@ def test_simplified_gradients():
     assert repr(A) == "Space('A', float32[n,n], symmetric)"
     g = ix.grad(lambda A, x: x @ A @ x, argnums=1)(A, x)
     assert str(g) == "Σ[j<n] A[j,a] * x[j] + Σ[j<n] A[a,j] * x[j]"
-    assert str(g.simplify()) == "2 * Σ[j<n] A[a,j] * x[j]"
+    assert str(g.simplify()) == "2 * Σ[j<n] A[a,j] * x[j]\n  if A[i,j] = A[j,i]"
     a = np.array([[2.0, 1], [1, 3]], np.float32)
     np.testing.assert_allclose(g.simplify()(a, np.array([1.0, 2.0], np.float32)), [8, 14])
     with pytest.raises(ValueError, match="no permutation of axes"):
@@ -138,3 +138,43 @@ def test_jitted_functions_are_traced_for_each_size():
     jitted, y = tl.jit(lambda x: x * ix.sum(n, lambda i: x[i])), ix.Space("y", (40,))
     found = [ix.cost(f, y, sizes=(n,)).formula for f in (jitted, lambda x: jitted(x))]
     assert found == ["n + 39"] * 2
+
+
+# ---- trees, and what formulas for all sizes assume -----------------------------------------------------------------
+
+
+def test_trees_with_sizes():
+    n, m = ix.size("n"), ix.size("m")
+    weights = {"a": ix.Space("a", (n, m)), "b": (ix.Space("b", (n,)), ix.Space("c", (m,)))}
+
+    def f(w, x):
+        return ix.sum((n, m), lambda i, j: w["a"][i, j] * w["b"][0][i] * w["b"][1][j] * x[i])
+
+    found = ix.grad(f)(weights, ix.Space("x", (n,)))
+    assert found.text().split("\n") == [
+        "∇a[d,e] = b[d] * c[e] * x[d]",
+        "∇b[d] = Σ[j<m] a[d,j] * c[j] * x[d]",
+        "∇c[d] = Σ[i<n] a[i,d] * b[i] * x[i]",
+    ]
+    rng = np.random.default_rng(0)
+    for sizes in ((3, 2), (2, 5)):
+        a, b, c, x = [rng.normal(size=s).astype(np.float32) for s in (sizes, sizes[:1], sizes[1:], sizes[:1])]
+        pulled = found({"a": a, "b": (b, c)}, x)
+        np.testing.assert_allclose(pulled["a"], np.outer(b * x, c), rtol=1e-5)
+        np.testing.assert_allclose(pulled["b"][0], a @ c * x, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(pulled["b"][1], a.T @ (b * x), rtol=1e-5, atol=1e-6)
+    with pytest.raises(TypeError, match=r"this formula is of 2 arguments, not of 1\."):
+        found({"a": a, "b": (b, c)})
+
+
+def test_what_formulas_for_all_sizes_assume():
+    """It is printed; and reflections are of the size that an array has."""
+    n = ix.size("n")
+    A, x, w = ix.Space("A", (n, n), symmetries="symmetric"), ix.Space("x", (n,)), ix.Space("w", (n,), even=True)
+    quadratic = ix.grad(lambda A, x: x @ A @ x, argnums=1)(A, x).simplify()
+    assert str(quadratic) == "2 * Σ[j<n] A[a,j] * x[j]\n  if A[i,j] = A[j,i]"
+    mirrored = ix.grad(lambda x, w: ix.sum(n, lambda i: w[i] * x[i] * x[n - 1 - i]))(x, w).simplify()
+    assert str(mirrored) == "2 * x[n - 1 - a] * w[a]\n  if w[i] = w[n - 1 - i]"
+    near = ix.grad(lambda x, w: ix.sum(n, lambda i: w[i] * x[i] * x[1 - i]))(x, w).simplify()
+    points, weights = np.arange(1.0, 5.0), np.array([5.0, 7.0, 7.0, 5.0])
+    np.testing.assert_allclose(near(points, weights), [24, 12, 0, 0])

@@ -68,6 +68,16 @@ def test_others_have_the_rule_of_forward_mode_only():
     assert len(others) == len(names(jvp.rules)) - len(HIGHER) - len(LINEAR) - len(GIVEN) > len(all_primitives()) / 2
 
 
+def test_rules_by_a_public_call():
+    """LO14: N + H + L rules, not 2 N."""
+    found = tl.testing.derivative_rules()
+    n, h, own = len(found.forward_mode), len(found.partial_evaluation), {*found.transposition}
+    assert [list(x) for x in found] == [names(jvp.rules), names(partial_eval.rules), names(transpose.rules)]
+    assert n == len(all_primitives()) == len({*found.forward_mode})
+    assert {*found.partial_evaluation} <= own <= {*found.forward_mode}
+    assert n + h + len(own) < 1.5 * n
+
+
 def test_no_other_table_is_of_derivatives():
     ours = [module for name, module in sys.modules.items() if name.startswith("tapeless.")]
     tables = {id(x): x for module in ours for x in vars(module).values() if isinstance(x, Table)}
