@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-_DEVICES = "of several devices: they come later"
-_PROCESSES = "of several processes: they come later"
+_DEVICES = "for several devices, which are not supported yet"
+_PROCESSES = "for several processes, which are not supported yet"
 _LATER = "not built yet"
 
 REASONS: Mapping[str, Mapping[str, str]] = {
@@ -26,12 +26,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "pbroadcast pcast precv psend ragged_all_to_all ragged_all_to_all_p sharding_constraint_p "
             "with_sharding_constraint"
         ),
-        "it has no seed, and cannot be done again": "rng_uniform rng_uniform_p",
+        "it has no seed, and cannot be repeated": "rng_uniform rng_uniform_p",
         "XLA does not say whether it honours it on the CPU": "AccuracyMode Tolerance",
-        "tokens are no values here: effects are ordered by the program": (
-            "after_all after_all_p create_token create_token_p"
-        ),
-        "it is given programs, and those here have other equations": "linear_solve_p select_and_scatter_p",
+        "there are no tokens: the program orders effects": ("after_all after_all_p create_token create_token_p"),
+        "its params are programs, whose equations differ here": "linear_solve_p select_and_scatter_p",
     },
     "jax.errors": {
         "there are no symbolic dimensions yet": "InconclusiveDimensionOperation",
@@ -43,10 +41,10 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     },
     "jax.debug": {
         _DEVICES: "inspect_array_sharding visualize_array_sharding visualize_sharding",
-        "effects are named by their primitives here": "DebugEffect OrderedDebugEffect",
+        "effects have the names of their primitives": "DebugEffect OrderedDebugEffect",
     },
     "jax.custom_derivatives": {"internal to JAX": "custom_vjp_call_p remat_opt_p"},
-    "jax.ad_checkpoint": {"a policy says true, false, or where to": "Offloadable Recompute Saveable"},
+    "jax.ad_checkpoint": {"a policy returns true, false, or a memory": "Offloadable Recompute Saveable"},
     "numpy": {
         "arrays cannot be changed": "copyto putmask",
         "it is about the memory of arrays, whose layout is XLA's": (
@@ -54,8 +52,8 @@ REASONS: Mapping[str, Mapping[str, str]] = {
             "shares_memory"
         ),
         "an iterator over Python's numbers: iterate over `np.asarray(x)`": "broadcast ndenumerate ndindex",
-        "texts, bytes, records and objects are not computed with": "bytes_ recarray record str_ void",
-        "dates are not computed with": (
+        "there are no arrays of texts, bytes, records and objects": "bytes_ recarray record str_ void",
+        "there are no arrays of dates": (
             "busday_count busday_offset busdaycalendar datetime64 datetime_as_string datetime_data is_busday isnat "
             "timedelta64"
         ),

@@ -15,9 +15,9 @@ from coverage_reasons import REASONS
 PAGE = Path(__file__).parent / "coverage.md"
 HEAD = """# Coverage
 
-Written by `python docs/make_coverage.py`: the public names of JAX 0.10.2, of NumPy and of the array API standard of
-2024.12, and which of them Tapeless has. A name that is here means the same as there, but for what
-[coming_from_jax.md](coming_from_jax.md) lists. A name that is not has its reason; some are not built yet.
+This page lists the public names of JAX 0.10.2, of NumPy and of the array API standard 2024.12 that Tapeless has, and
+those that it lacks, with the reasons; `python docs/make_coverage.py` writes it. A name means the same as in the other
+library, except for the differences that [coming_from_jax.md](coming_from_jax.md) lists.
 """
 
 
@@ -96,12 +96,12 @@ def ticked(names: Sequence[str]) -> str:
 
 
 def table(namespace: str, absent: Iterable[str]) -> str:
-    """The names that are not here, together where they have one reason."""
+    """The missing names, grouped by their reason."""
     by_reason = dict[str, list[str]]()
     for name in absent:
         by_reason.setdefault(reason(namespace, name, REASONS), []).append(f"`{name}`")
     rows = [f"| {' '.join(names)} | {why} |" for why, names in by_reason.items()]
-    return "\n".join(["| not here | why |", "| --- | --- |", *rows]) if rows else ""
+    return "\n".join(["| missing | reason |", "| --- | --- |", *rows]) if rows else ""
 
 
 def reason(namespace: str, name: str, reasons: Mapping[str, Mapping[str, str]]) -> str:

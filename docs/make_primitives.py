@@ -26,15 +26,16 @@ PAGE = Path(__file__).parent / "primitives.md"
 COLUMNS = [jvp.rules, transpose.rules, vmap.rules, partial_eval.rules, emit.rules]
 HEAD = """# Primitives
 
-Written by `python docs/make_primitives.py` from the tables themselves. A primitive is a name and a typing rule; all
-else about it is an entry in a table. [adding_a_primitive.md](adding_a_primitive.md) adds one.
+This page lists every primitive, and the tables that have a rule for it; `python docs/make_primitives.py` writes it
+from the tables. A primitive is a name and a typing rule; everything else about it is an entry in a table.
+[adding_a_primitive.md](adding_a_primitive.md) adds a primitive.
 
-- [The tables](#the-tables): what an entry is, and what a primitive without one does not have.
-- By family: which tables have an entry for a primitive. ✓ is an entry in the table of the column. *Linear* lists the
-  operands that it is linear in, *each* if separately or jointly in all. *Index row* says how the elements that are read
-  for an element of the result are combined: as a sum of *terms*, by a function element by element (*pointwise*), by a
-  *monoid*, or by a function of whole axes (*core*).
-- [Without an index row](#without-an-index-row): why.
+- [The tables](#the-tables) explains an entry of each table, and what a primitive without an entry lacks.
+- A section for each family shows by ✓ which tables have an entry for a primitive. *Linear* lists the operands in
+  which it is linear; *each* means separately or jointly in all. *Index row* says how the elements that are read for
+  an element of the result are combined: as a sum of *terms*, by an elementwise function (*pointwise*), by a *monoid*,
+  or by a function of whole axes (*core*).
+- [Without an index row](#without-an-index-row) lists the primitives without an index row, with the reasons.
 """
 LEGEND = """## The tables
 

@@ -26,15 +26,14 @@ from tapeless.tracer.linear_vars import mark_linear
 PAGE = Path(__file__).parent / "rewrites.md"
 HEAD = """# Rewrites
 
-Written by `python docs/make_rewrites.py` from the table in `interpreters/simplifications/rewrites.py` and the list of
-passes beside it. A program is simplified before it is compiled, a linear one before it is transposed: the rewrites, one
-equation after the other, and the passes over the whole program, in turn, until none finds anything,
-each at most four times.
+This page lists every rewrite and pass of [the simplifier](simplifier.md), each with an example before and after.
+`python docs/make_rewrites.py` writes it from the table in `interpreters/simplifications/rewrites.py` and the list of
+passes.
 
-Under each rewrite `pattern -> replacement if condition  # reason; where it holds` stand a program and what it becomes.
-`x` and `y` are operands, `ẋ` is a linear one, `m` and `n` are numbers, params stand in brackets; a number stands for a
-value that has it everywhere too, `0` for a zero of either sign. Linear inputs wear a dot. Types of results stay: what
-would change a dtype, or make a weak type strong, is not done.
+A rewrite is written `pattern -> replacement if condition  # reason; where it holds`. `x` and `y` are operands, `ẋ` is
+a linear operand, `m` and `n` are numbers, params are in brackets. A number also matches an array with this value
+everywhere, and `0` matches a zero of either sign. Linear inputs have a dot. A rewrite is not applied if it would
+change the type of a result, such as its dtype, or make a weak type strong.
 """
 
 

@@ -1,13 +1,13 @@
-"""A blur undone: `python examples/deconvolution.py`.
+"""Remove the blur from a photograph: `python examples/deconvolution.py`.
 
-A photograph that comes with scikit-learn, and the same one taken with a shaking hand. Which path did the hand follow?
-The blur is a formula of elements, y[i, j] = sum k[u, v] x[i + u, j + v], in the index language; the kernel k makes its
-result closest to what was taken, in the sense of least squares. The gradient of that, derived from the types alone and
-printed, is two stencils again, and no index of an array is ever gathered or scattered.
+Given are a photograph that comes with scikit-learn, and the same photograph taken with a shaking hand. Which path did
+the hand follow? The blur is a formula of elements, y[i, j] = sum k[u, v] x[i + u, j + v], in the index language. Least
+squares give the kernel k. The gradient of the squared error, derived from the types and printed, consists of two
+stencils, and needs neither a gather nor a scatter.
 
-With the kernel that was found, another photograph from the same hand is sharpened: now x is unknown, and the gradient
-by x is the third stencil. Both problems are linear, and conjugate gradients solve them with products by the Hessian,
-the `jvp` of the gradient. Takes seconds. Writes deconvolution.png.
+With this kernel, another photograph taken by the same hand is sharpened: now x is unknown, and the gradient with
+respect to x is a third stencil. Both problems are linear, and conjugate gradients solve them with products by the
+Hessian, the `jvp` of the gradient. Takes seconds. Writes deconvolution.png.
 """
 
 import sys
@@ -31,7 +31,7 @@ SMOOTH, STEPS = 2e-4, 150  # weight of differences between neighbours; steps for
 
 
 def blurred(k, x):
-    """y[i, j] = sum k[u, v] x[i + u, j + v], where all of the kernel is inside of x."""
+    """y[i, j] = sum k[u, v] x[i + u, j + v], for positions where the kernel is inside of x."""
     m, n = (a - b + 1 for a, b in zip(x.shape, k.shape))
     return ix.build((m, n), lambda i, j: ix.sum(k.shape, lambda u, v: k[u, v] * x[i + u, j + v]))
 

@@ -1,8 +1,8 @@
 """Teach a small network to read handwritten digits: `python examples/digits.py`.
 
 The data are the 1,797 scanned digits (8 x 8 pixels) that come with scikit-learn. One in five is held out; the network
-learns from the others by gradient descent with momentum and is then judged on those it has never seen. Takes seconds.
-Writes digits.png: how the loss fell, and what the network makes of some held-out digits.
+learns from the others by gradient descent with momentum, and is tested on the held-out digits. Takes seconds.
+Writes digits.png: the loss curve, and the network's answers for some held-out digits.
 """
 
 import sys
@@ -33,7 +33,7 @@ def swish(x):
 
 @swish.defjvp
 def swish_jvp(primals, tangents):
-    """The derivative, rearranged: written out as it stands it is inf / inf for x < -89, here it is 0."""
+    """The derivative, rearranged: the plain formula is inf / inf for x < -89, this one is 0."""
     (x,), (t,) = primals, tangents
     sigmoid = 1 / (1 + tnp.exp(-x))
     y = x * sigmoid
@@ -41,7 +41,7 @@ def swish_jvp(primals, tangents):
 
 
 def init(key):
-    """One {"weights", "bias"} per layer, with weights scaled so that signals neither grow nor fade on their way."""
+    """One {"weights", "bias"} per layer, with weights scaled so that signals neither grow nor vanish."""
     keys = tl.random.split(key, len(LAYERS) - 1)
     return [
         {"weights": tl.random.normal(k, (n, m)) * (2 / n) ** 0.5, "bias": tnp.zeros(m)}
@@ -50,7 +50,7 @@ def init(key):
 
 
 def scores(params, images):
-    """[batch, 64] pixels to [batch, 10] scores, the greatest of which is the answer."""
+    """[batch, 64] pixels to [batch, 10] scores; the greatest score is the answer."""
     *hidden, last = params
     x = images
     for layer in hidden:
@@ -84,7 +84,7 @@ def read(params, images):
 
 
 def train(params, images, labels, key):
-    """Goes through the images EPOCHS times in ever new order; returns the parameters and the loss at every step."""
+    """Train for EPOCHS passes over the images, in random order; return the parameters and the loss of every step."""
     velocity = tl.tree.map(tnp.zeros_like, params)
     losses = []
     bar = tqdm(tl.random.split(key, EPOCHS), desc="training", unit="epoch")

@@ -1,9 +1,10 @@
-"""The Hartree-Fock method, with every derivative derived: `python examples/hartree_fock.py`.
+"""The Hartree-Fock method, with derivatives as formulas: `python examples/hartree_fock.py`.
 
-Electrons of a molecule move in the mean field of each other. The energy of their orbitals C is a polynomial over
-integrals of Gaussian functions, written here in the index language; from its types alone `index.grad` derives the Fock
-matrix (the gradient in the density), the gradient in the orbitals, and `index.pullback` the product with the Hessian.
-They are printed, and they run: the Fock matrix in the self-consistent field, the Hessian in Newton's method.
+Each electron of a molecule moves in the mean field of the others. The energy of their orbitals C is a polynomial with
+integrals of Gaussian functions as coefficients, written here in the index language. From types alone `index.grad`
+derives the Fock matrix (the gradient with respect to the density) and the gradient with respect to the orbitals, and
+`index.pullback` the product with the Hessian. The formulas are printed, and used: the Fock matrix for the
+self-consistent field, the Hessian for Newton's method.
 
 All integrals follow from those of spherical Gaussians: a p function is the derivative of an s function by its centre
 (Boys 1950; McMurchie & Davidson 1978), here by `jvp`. `grad` through the integrals gives the forces on the nuclei,

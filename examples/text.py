@@ -1,8 +1,8 @@
 """Teach a small recurrent network to write like this project's documentation: `python examples/text.py`.
 
 The text is the Markdown files of the project, read letter by letter. A gated recurrent unit (Cho et al. 2014) runs
-along it in a scan. Its gradient needs what every step computed; checkpoints keep the state of every sixteenth step
-only, and compute the steps between again. Takes half a minute. Writes text.png: the loss, and the memory of a
+along it in a scan. Its gradient needs the residuals of every step; checkpoints keep only the state of every sixteenth
+step, and compute the steps between again. Takes half a minute. Writes text.png: the loss, and the memory of a
 training step with and without checkpoints, as the compiler counts it.
 """
 
@@ -95,7 +95,7 @@ def step(params, moments, count, passages):
 
 
 def train(params, text, key):
-    """Learns from passages at random places; returns the parameters and the loss at every step."""
+    """Train on passages at random places; return the parameters and the loss of every step."""
     rng = np.random.default_rng(int(tl.random.randint(key, (), 0, 2**31 - 1)))
     moments = tl.tree.map(tnp.zeros_like, params), tl.tree.map(tnp.zeros_like, params)
     losses = []
@@ -111,7 +111,7 @@ def train(params, text, key):
 
 @tl.jit
 def write(params, key, first):
-    """400 letters that the network finds likely, one after the other."""
+    """Draw 400 letters from the network, one after another."""
 
     def next_letter(carry, key):
         state, letter = carry
@@ -127,7 +127,7 @@ def write(params, key, first):
 
 
 def memory(params, passages, checkpointed):
-    """Bytes that the compiled gradient needs beside its arguments and results."""
+    """Bytes that the compiled gradient needs in addition to its arguments and results."""
     gradient = tl.jit(tl.grad(lambda p, x: loss(p, x, checkpointed)))
     return gradient.lower(params, passages).compile().memory_analysis().temp_size_in_bytes
 

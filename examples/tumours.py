@@ -1,14 +1,14 @@
-"""Bayesian logistic regression, with the prior learnt from the data: `python examples/tumours.py`.
+"""Bayesian logistic regression, with the prior learned from the data: `python examples/tumours.py`.
 
-The data are 569 tumours, 30 measurements of each, that come with scikit-learn: which are malignant? The weights have a
-normal prior, and how narrow it is decides how well the model predicts. MacKay (1992) takes the prior that makes the
+The data, which come with scikit-learn, are 30 measurements of each of 569 tumours: which are malignant? The weights
+have a normal prior, and the quality of predictions depends on its width. MacKay (1992) takes the prior that makes the
 data most likely, in Laplace's approximation around the best weights:
 
     evidence(prior) = log p(data | weights*) + log p(weights* | prior) - 1/2 log det H / (2 pi)
 
 Here the best weights are the root of a gradient, found by Newton's method with conjugate gradients (`custom_root`,
-`while_loop`), H is a `hessian`, and the evidence is differentiated by the prior through both. `vmap` draws it for many
-priors at once. Takes seconds. Writes tumours.png.
+`while_loop`), H is a `hessian`, and the evidence is differentiated with respect to the prior through both. `vmap`
+plots it for many priors at once. Takes seconds. Writes tumours.png.
 """
 
 import sys
@@ -63,7 +63,7 @@ def newton(f, guess):
 
 
 def best_weights(log_precision, x, y):
-    """Where the posterior has its maximum: its gradient is zero there."""
+    """The weights at the maximum of the posterior, where its gradient is zero."""
     gradient = tl.grad(log_posterior)
     return lax.custom_root(
         lambda w: gradient(w, log_precision, x, y),

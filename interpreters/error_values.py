@@ -200,7 +200,7 @@ def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
 rules: Final = Rules(
     "error values",
     "rule(interpreter, state, args, **params) -> state, results: the programs inside take and give the state",
-    absent="errors inside of its programs are not seen, but those of its results are",
+    absent="errors inside its programs are not detected, errors in its results are",
 )
 
 
@@ -311,7 +311,7 @@ rules[custom.custom_vjp_p] = lambda *args, **params: _custom(custom.custom_vjp_p
 index_rows: Final = Rules(
     "index bounds",
     "row(*args, **params) -> indices [.., k], the greatest allowed of each of the k, the axes that they are of",
-    absent="it reads and writes at no computed places",
+    absent="it does not read or write at computed positions",
 )
 
 

@@ -412,7 +412,7 @@ class _Quotient(Terms):
 rules: Final = Rules(
     "jet",
     "rule(trace, args, **params) -> results, series among them: of primitives that carry programs, and of division",
-    absent="its linearity says what it makes of a series, or else its jvp rule",
+    absent="its linearity determines its series, or else its jvp rule",
 )
 
 

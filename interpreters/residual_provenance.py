@@ -32,7 +32,7 @@ spreading: Table[bool] = Table(
     "spreading",
     "True: it repeats its operand, or is made of nothing; False: it hands repetition on, elementwise or by moving, or "
     "makes a mask of masks",
-    absent="its results are residuals, however they were made",
+    absent="its results are residuals, whatever its operands are",
 )
 _OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
 DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows

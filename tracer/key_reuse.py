@@ -33,7 +33,7 @@ Values = Sequence[Known]
 rules: Final = Rules(
     "key use",
     "rule(reader, eqn, *keys) -> key objects of the results, each None if it holds no keys; or None, for no answer",
-    absent="the keys that it gives may be any of those that it is given",
+    absent="each key of its results may be any key of its operands",
 )
 
 

@@ -21,7 +21,7 @@ Support = Any  # where a value may differ from zero: everywhere, nowhere, or a m
 values: Table[Callable[..., Sequence[Any]]] = Table(
     "NumPy values",
     "row(eqn, *arrays) -> arrays: NumPy computes its value",
-    absent="its value is not known of known operands, but where its index row is a sum of exact products",
+    absent="its value is not computed, unless its index row is a sum of exact products",
 )
 
 

@@ -42,7 +42,7 @@ def _trimmed(w: Writer, eqn: Equation) -> Equation:
 rules: Final = Rules(
     "dead operands",
     "rule(writer, eqn) -> the equation without the operands that its programs do not read",
-    absent="its operands are all computed",
+    absent="all of its operands are computed",
 )
 
 

@@ -29,7 +29,7 @@ Definition = Callable[[Atom], Equation | None]
 comparisons: Table[Callable[[Affine, Affine], Bracket]] = Table(
     "index comparisons",
     "bracket(a, b): where it is true of two affine functions of indices",
-    absent="it is no comparison, or not where a conjunction of brackets holds",
+    absent="it is not a comparison, or is not true where a conjunction of brackets holds",
 )
 comparisons[e.eq_p] = lambda a, b: IsZero(a - b)
 comparisons[e.lt_p] = lambda a, b: NotNegative(b - a - 1)
@@ -176,7 +176,7 @@ def _together(f: Callable[[Affine, Affine], Iterable[Piece]], of_x: Pieces, of_y
 _rules: Table[Callable[[Values, Equation], Iterable[Piece]]] = Table(
     "affine values",
     "rule(values, eqn) -> the result in pieces, disjoint, one of them everywhere",
-    absent="it is no affine function of indices that is known",
+    absent="its result is not a known affine function of indices",
 )
 _rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"], 1),)))]
 
