@@ -269,6 +269,9 @@ def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
     found.add(ct)
 
 
+FORWARD_WORKS: Final = "; forward mode (tl.jvp, tl.jacfwd) works"  # said where forward mode transposes nothing
+
+
 def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None) -> NotImplementedError:
     place = (eqn.source if eqn else None) or source.current()
     reached = f" It was reached from {place.describe()}." if place else ""

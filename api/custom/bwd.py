@@ -10,7 +10,7 @@ from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
 from tapeless.custom.closures import closed_over
 from tapeless.custom.flags import flags_given_back
 from tapeless.custom.symbolic_zeros import symbolic
-from tapeless.interpreters.rules.custom import Pull, differentiated_closure
+from tapeless.interpreters.rules.custom import Pull, ReverseOnlyPull, differentiated_closure
 from tapeless.interpreters.zero import Zero, instantiate
 from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.core import Tracer
@@ -53,6 +53,8 @@ class Backward:
 
     def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """The transpose of the rule, traced anew every time as it would be run anew."""
+        if self._call.custom.reverse_only:
+            raise NotImplementedError(self._call.custom.reverse_only)
         avals = tuple([aval_of(x) for x in residuals])
         program, consts = self.traced(avals)
         self._call.first_time(self._key(avals), lambda: self._check_program(program, consts, len(avals)))
@@ -65,6 +67,8 @@ class Backward:
         n = len(consts) + len(avals)
         if self._call.custom.symbolic_zeros:
             return consts, _AskingPull(program, n, self._name, True, self, consts)
+        if self._call.custom.reverse_only:
+            return consts, ReverseOnlyPull(program, n, self._name, refusal=self._call.custom.reverse_only)
         return consts, Pull(program, n, self._name)
 
     def traced(

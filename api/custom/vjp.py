@@ -52,6 +52,7 @@ class custom_vjp(CustomFunction[P, R]):
         self.fwd: Callable[..., Any] | None = None
         self.bwd: Callable[..., Any] | None = None
         self.symbolic_zeros: bool = False
+        self.reverse_only: str | None = None  # the error of forward mode, if the backward rule is known to have none
 
     def defvjp(
         self,

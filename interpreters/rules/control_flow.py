@@ -318,7 +318,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
     raise transpose.not_linear(
         c.while_p,
         "reverse mode saves the residuals of every step, and the number of steps is not known.\n"
-        "  Use lax.scan, or lax.fori_loop with static bounds; forward mode (tl.jvp, tl.jacfwd) works",
+        f"  Use lax.scan, or lax.fori_loop with static bounds{transpose.FORWARD_WORKS}",
     )
 
 

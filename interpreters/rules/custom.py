@@ -1,7 +1,7 @@
 """Rules of custom_jvp, custom_vjp and custom_linear: apply the user's rule, or its transpose in the other mode."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -143,7 +143,7 @@ class Pull:
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
         """The transposed map applied."""
-        there = Pull(self.jaxpr, self.n, self.name, not self.transposed)
+        there = self.altered(self.jaxpr, not self.transposed)
         return c.custom_linear(there, residuals, list(map(instantiate, cts)))
 
     def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
@@ -154,14 +154,20 @@ class Pull:
             return self._forward_by_transposition(list(residuals), tangents)
         except NotImplementedError as error:
             raise NotImplementedError(
-                f"custom_vjp: forward mode transposes {self.name}, which cannot be transposed.\n  {error}\n"
-                "  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes."
+                f"custom_vjp: forward mode transposes {self.name}, which cannot be transposed.\n"
+                f"  {str(error).replace(transpose.FORWARD_WORKS, '')}\n"
+                "  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes; for iterations "
+                "to a solution\n  lax.custom_root and lax.custom_linear_solve do, too."
             ) from None
 
     def batched(self, size: int, dims: Sequence[int | None]) -> "Pull":
         """Batch the map for `size` examples; mapped axes of residuals are at `dims`, all others first."""
         there = (*dims, *[0] * (len(self.jaxpr.invars) - self.n))
-        return Pull(vmap.batch_jaxpr(self.jaxpr, size, there), self.n, f"vmap_{self.name}", self.transposed)
+        return self.altered(vmap.batch_jaxpr(self.jaxpr, size, there), self.transposed)
+
+    def altered(self, jaxpr: Jaxpr, transposed: bool) -> "Pull":
+        """Make the map of another program of as many residuals."""
+        return Pull(jaxpr, self.n, self.name, transposed)
 
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
         """Unzip the program, to compute what is not linear (a loop's counter), and transpose the linear jaxpr."""
@@ -171,6 +177,23 @@ class Pull:
         program, some = transpose.transpose_jaxpr(halves.linear, (True,) * len(given))
         pushed = iter(call.jit(program, *saved, *given))
         return tuple([next(pushed) if yes else instantiate(Zero(aval)) for yes, aval in zip(some, self.out_avals)])
+
+
+@dataclass(frozen=True)
+class ReverseOnlyPull(Pull):
+    """A map by a program that is known to have no transpose; `refusal` is the error of forward mode."""
+
+    refusal: str = ""
+
+    def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The program applied. Raises: NotImplementedError if it must be transposed."""
+        if self.transposed:
+            raise NotImplementedError(self.refusal)
+        return super().forward(residuals, tangents)
+
+    def altered(self, jaxpr: Jaxpr, transposed: bool) -> Pull:
+        """Make the map of another program of as many residuals."""
+        return replace(self, jaxpr=jaxpr, transposed=transposed)
 
 
 @dataclass(frozen=True)
@@ -198,7 +221,7 @@ class _ZeroPull:
         return _ZeroPull(ins, tuple(outs))
 
 
-records.update(Pull=Pull, _ZeroPull=_ZeroPull)
+records.update(Pull=Pull, ReverseOnlyPull=ReverseOnlyPull, _ZeroPull=_ZeroPull)
 
 
 def linear_zeros(tangents: Sequence[Any]) -> list[Any]:

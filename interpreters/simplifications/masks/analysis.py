@@ -54,9 +54,14 @@ def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
-    if not chooses(jaxpr) or _is_mixed(jaxpr) or _compares(jaxpr):
+    if not chooses(jaxpr) or computes_masks(jaxpr):
         return jaxpr
     return Sinking(jaxpr, [None] * len(jaxpr.outvars), finite).run()
+
+
+def computes_masks(jaxpr: Jaxpr) -> bool:
+    """Tell whether a program may compute its masks from the values they are masks of; then nothing is sunk in it."""
+    return _is_mixed(jaxpr) or _compares(jaxpr)
 
 
 def _is_mixed(jaxpr: Jaxpr) -> bool:

@@ -65,6 +65,8 @@ def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, 
       finite: for each input, whether it is known to be finite.
     """
     truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
+    if analysis.computes_masks(jaxpr):
+        return Within(jaxpr, truths, (None,) * len(jaxpr.invars), False)
     new = [t for t, is_new in zip(truths, _are_new(places)) if is_new and t is not None]
     read = [None if t is None else regions.of(Mask(t, 1, 2)) for t in truths]
     out = [NOWHERE if place == UNREAD else region for place, region in zip(places, read)]

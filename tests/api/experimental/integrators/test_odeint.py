@@ -91,8 +91,19 @@ def test_what_is_not_reached_is_nan():
 
 
 def test_forward_mode_is_refused():
-    with pytest.raises(NotImplementedError, match="Use reverse mode"):
-        tl.jvp(lambda a: odeint(decay, 1.0, np.float32([0, 1]), a), (1.0,), (1.0,))
+    def last(a):
+        return odeint(decay, 1.0, np.float32([0, 1]), a)[-1]
+
+    forward = (
+        lambda: tl.jvp(last, (1.0,), (1.0,)),
+        lambda: tl.jit(tl.jacfwd(last))(1.0),
+        lambda: tl.hessian(last)(1.0),
+        lambda: tl.linearize(last, 1.0)[1](1.0),
+    )
+    for run in forward:
+        with pytest.raises(NotImplementedError, match="^odeint: forward mode is not provided for experimental.ode.odeint"):
+            run()
+    np.testing.assert_allclose(tl.jit(tl.jacrev(tl.jacrev(last)))(1.0), np.exp(-1), rtol=1e-5)
 
 
 def test_errors():
