@@ -20,16 +20,18 @@ from tapeless.tracer import dtypes, passes, source
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.flags import split_list
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Var, subjaxprs
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.primitives import call, callback, checkpoint, custom
 from tapeless.tracer.primitives import control_flow as c
 from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import indexing as i
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, concatenate_p, reshape_p
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of, holds_keys
 
 Values = Sequence[Any]
+_KEEPING_INDICES: Final = (reshape_p, broadcast_in_dim_p, e.convert_element_type_p)
 State = list[Any]  # code: int32[]; index, axis, size: int64[3]; the values of the checks
 
 
@@ -51,6 +53,7 @@ class ErrorValues:
         self._codes: dict[Any, int] = {}
         self._slots: dict[int, slice] = {}
         self._values: list[ShapedArray] = []
+        self._made: dict[Var, Equation] = {}
         for eqn in _checks(jaxpr, set()) if "user" in kinds else ():
             types = [aval_of(x) for x in eqn.params["callback"].first(tnp, [_zeros(v.aval) for v in eqn.invars])[1:]]
             at = 2 + len(self._values)
@@ -64,6 +67,7 @@ class ErrorValues:
     def run(self, jaxpr: Jaxpr, state: State, args: Values) -> tuple[State, list[Any]]:
         """Apply a program: the state after it, and its results."""
         env: dict[Var, Any] = dict(zip(jaxpr.invars, args, strict=True))
+        self._made.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
 
         def read(v: Any) -> Any:
             return env[v] if type(v) is Var else v.value
@@ -112,7 +116,7 @@ class ErrorValues:
         )
 
     def _before(self, eqn: Equation, state: State, args: Values) -> State:
-        if eqn.primitive is e.div_p and "div" in self.kinds:
+        if eqn.primitive in (e.div_p, e.rem_p) and "div" in self.kinds:
             zero = tnp.any(tnp.equal(args[1], 0))
             state = self._failing(eqn, "div", zero, state, lambda _: "division by zero")
         if eqn.primitive in index_rows and "index" in self.kinds:
@@ -124,12 +128,18 @@ class ErrorValues:
     def _indexed(
         self, eqn: Equation, state: State, starts: Any, most: Sequence[int], axes: Sequence[int], of: ShapedArray
     ) -> State:
-        """Look for an index, along the last axis of `starts`, that is less than 0 or more than `most`."""
+        """Look for an index, along the last axis of `starts`, that is less than 0 or more than `most`.
+
+        One that is negative although it was counted from the end is reported as it was before.
+        """
         outside = tnp.ravel((starts < 0) | (starts > tnp.asarray(np.array(most, np.int64))))
         place = tnp.argmax(outside)
-        axis = tnp.asarray(np.array(axes, np.int64))[place % len(axes)]
+        which = place % len(axes)
+        axis = tnp.asarray(np.array(axes, np.int64))[which]
         size = tnp.asarray(np.array(of.shape, np.int64))[axis]
-        values = [tnp.stack([tnp.ravel(starts)[place], axis, size])]
+        index = tnp.ravel(starts)[place]
+        from_end = tnp.asarray(np.array(self._from_end(eqn, [of.shape[a] for a in axes])))[which]
+        values = [tnp.stack([tnp.where((index < 0) & from_end, index - size, index), axis, size])]
 
         def message(found: Values) -> str:
             index, axis, size = map(int, found[0])
@@ -139,6 +149,28 @@ class ErrorValues:
             )
 
         return self._failing(eqn, "index", tnp.any(outside), state, message, slice(1, 2), values)
+
+    def _from_end(self, eqn: Equation, sizes: Sequence[int]) -> list[bool]:
+        """Tell which of the indices of an equation, of axes of `sizes`, count from the end where they are negative."""
+        n = len(sizes)
+        given = eqn.invars[-n:] if eqn.primitive in (i.dynamic_slice_p, i.dynamic_update_slice_p) else eqn.invars[1:2]
+        joined = self._maker(given[0])
+        if joined is not None and joined.primitive is concatenate_p and len(given) == 1:
+            given = joined.invars
+        return list(map(self._is_from_end, given, sizes)) if len(given) == n else [False] * n
+
+    def _is_from_end(self, x: Any, size: int) -> bool:
+        """Tell whether x is `where(i < 0, i + size, i)`."""
+        eqn = self._maker(x)
+        while eqn is not None and eqn.primitive in _KEEPING_INDICES:
+            eqn = self._maker(eqn.invars[0])
+        if eqn is None or eqn.primitive is not e.select_n_p:
+            return False
+        negative, index, moved = eqn.invars
+        return _applies(self._maker(negative), e.lt_p, index, 0) and _applies(self._maker(moved), e.add_p, index, size)
+
+    def _maker(self, x: Any) -> Equation | None:
+        return self._made.get(x) if type(x) is Var else None
 
     def _after(self, eqn: Equation, state: State, outs: Values) -> State:
         price = prices.get(eqn.primitive)
@@ -172,6 +204,13 @@ class ErrorValues:
             tnp.where(first, e.stop_gradient(tnp.asarray(x)), y).astype(y.dtype) for x, y in zip(values, state[at])
         ]
         return after
+
+
+def _applies(eqn: Equation | None, primitive: Primitive, x: Any, number: int) -> bool:
+    """Tell whether an equation applies `primitive` to x and `number`."""
+    if eqn is None or eqn.primitive is not primitive or eqn.invars[0] is not x:
+        return False
+    return type(eqn.invars[1]) is Literal and eqn.invars[1].value == number
 
 
 def _with_source(message: Callable[[Values], str], eqn: Equation) -> Callable[[Values], str]:

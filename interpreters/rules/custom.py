@@ -156,8 +156,8 @@ class Pull:
             raise NotImplementedError(
                 f"custom_vjp: forward mode transposes {self.name}, which cannot be transposed.\n"
                 f"  {str(error).replace(transpose.FORWARD_WORKS, '')}\n"
-                "  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes; for iterations "
-                "to a solution\n  lax.custom_root and lax.custom_linear_solve do, too."
+                "  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes; for "
+                "iterations to a solution\n  lax.custom_root and lax.custom_linear_solve do, too."
             ) from None
 
     def batched(self, size: int, dims: Sequence[int | None]) -> "Pull":

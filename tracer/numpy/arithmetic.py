@@ -97,10 +97,12 @@ def _numbers(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Operand, Operand]:
 @core.compound
 def _floor_divide(x: Any, y: Any) -> Array:
     """0 where y is, as by NumPy; XLA gives -1."""
-    if isinstance(y, Array) or not np.all(y):
-        by_zero = lax.eq(y, 0)
-        return select(by_zero, 0, _rounded_down(x, select(by_zero, 1, y)))
-    return _rounded_down(x, y)
+    return _zero_by_zero(y, _rounded_down(x, y))
+
+
+def _zero_by_zero(y: Any, found: Array) -> Array:
+    """Replace what integers divided by 0 give; the divisor itself stays, for `checkify` to see."""
+    return found if not isinstance(y, Array) and np.all(y) else select(lax.eq(y, 0), 0, found)
 
 
 def _rounded_down(x: Any, y: Any) -> Array:
@@ -115,9 +117,7 @@ def _rounded_down(x: Any, y: Any) -> Array:
 @core.compound
 def _integer_rem(x: Any, y: Any) -> Array:
     """0 where y is, for which XLA gives x."""
-    if not isinstance(y, Array) and np.all(y):
-        return lax.rem(x, y)
-    return lax.rem(x, select(lax.eq(y, 0), 1, y))
+    return _zero_by_zero(y, lax.rem(x, y))
 
 
 @core.compound

@@ -206,8 +206,8 @@ def _backward(func: Any, limits: _StepLimits, residuals: Any, cts: Any) -> tuple
 _solution.defvjp(_forward, _backward)
 _solution.reverse_only = (
     "odeint: forward mode is not provided for experimental.ode.odeint: its backward rule chooses its steps by the "
-    "cotangents.\n  Use reverse mode (tl.grad, tl.jacrev, twice for tl.hessian), or integrate in lax.scan with steps of "
-    "your own, which has both modes."
+    "cotangents.\n  Use reverse mode (tl.grad, tl.jacrev, twice for tl.hessian), or integrate in lax.scan with steps "
+    "of your own, which has both modes."
 )
 
 

@@ -68,10 +68,12 @@ def test_loops_of_unknown_length_have_reverse_mode_only(bwd, way):
         text = str(caught.value)
         name = bwd.__name__
         assert text.startswith(f"custom_vjp: forward mode transposes {name}, which cannot be transposed.\n  ")
-        assert "while" in text and f"({name}), return (lax.while_loop" in text and "(tl.jvp, tl.jacfwd) works" not in text
+        assert (
+            "while" in text and f"({name}), return (lax.while_loop" in text and "(tl.jvp, tl.jacfwd) works" not in text
+        )
         assert text.endswith(
-            "\n  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes; for iterations to "
-            "a solution\n  lax.custom_root and lax.custom_linear_solve do, too."
+            "\n  Use reverse mode, or give the function a JVP rule (custom_jvp), which serves both modes; for "
+            "iterations to a solution\n  lax.custom_root and lax.custom_linear_solve do, too."
         )
 
 

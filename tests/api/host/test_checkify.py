@@ -46,7 +46,7 @@ def test_kinds_of_errors():
             lambda x, i: x.at[i].add(1.0),
             (np.ones((2, 3), np.float32), np.int32(-4)),
             c.index_checks,
-            "out-of-bounds indexing for array of shape (2, 3): index -2 is out of bounds for axis 0 with size 2. ",
+            "out-of-bounds indexing for array of shape (2, 3): index -4 is out of bounds for axis 0 with size 2. ",
         ),
         (
             lambda x, i: tl.lax.dynamic_slice(x, (0, i), (1, 2)),
@@ -63,6 +63,47 @@ def test_kinds_of_errors():
         (lambda x, i: x[i], (np.ones((0,), np.float32), np.zeros(0, np.int32)), c.all_checks, None),
     ]:
         assert message(f, *args, errors=errors) == expected
+
+
+@pytest.mark.parametrize(
+    "divide",
+    [
+        lambda x, y: x // y,
+        lambda x, y: x % y,
+        lambda x, y: divmod(x, y)[1],
+        tnp.floor_divide,
+        tnp.fmod,
+        tl.lax.div,
+        tl.lax.rem,
+    ],
+)
+def test_division_of_integers(divide):
+    for dtype in (np.int32, np.uint8):
+        x, y = np.array([5, 6], dtype), np.array([2, 0], dtype)
+        assert message(divide, x, y, errors=c.div_checks) == "division by zero"
+        assert message(divide, x, y + 1, errors=c.div_checks) is None
+        assert message(divide, x, np.where(y == 0, dtype(1), y), errors=c.div_checks) is None
+    assert message(tnp.gcd, np.int32([4, 0]), np.int32([0, 0]), errors=c.div_checks) is None
+
+
+def test_negative_indices_are_reported_as_written():
+    a, bad, good = np.ones((4, 3), np.float32), np.int32(-5), np.int32([0, -1])
+    unwrapped: Any = {"allow_negative_indices": False}
+    for f, index in [
+        (lambda x, i: x[i], -5),
+        (lambda x, i: x[:, i], -5),
+        (lambda x, i: x[good, i], -5),
+        (lambda x, i: x[i, good], -5),
+        (lambda x, i: x[np.int32([0, 1]) + i], -5),
+        (lambda x, i: x.at[i, good].set(0.0), -5),
+        (lambda x, i: x.at[i].set(0.0, wrap_negative_indices=False), -5),
+        (lambda x, i: tl.lax.dynamic_slice(x, (i, 0), (1, 1), **unwrapped), -5),
+        (lambda x, i: tl.lax.dynamic_slice(x, (0, i), (1, 1)), -5),
+        (lambda x, i: tnp.take_along_axis(x, i[None, None], axis=0), -5),
+        (lambda x, i: tl.lax.dynamic_slice(x, (tnp.where(i < 0, i + 1, i), 0), (1, 1), **unwrapped), -4),
+    ]:
+        found = message(f, a, bad, errors=c.index_checks)
+        assert found is not None and f": index {index} is out of bounds" in found, found
 
 
 def test_the_first_error_counts():
