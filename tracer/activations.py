@@ -12,10 +12,10 @@ from tapeless.tracer import dtypes
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.core import compound
-from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact
+from tapeless.tracer.numpy.promotion import apply_inexact, array_operand, inexact, promoted_inexact_dtypes
 from tapeless.tracer.numpy.reductions import Axis
 from tapeless.tracer.primitives.elementwise import logistic_p, rsqrt, stop_gradient
-from tapeless.tracer.primitives.operands import canonical_axis
+from tapeless.tracer.primitives.operands import canonical_axis, exact_integer
 from tapeless.tracer.primitives.special import erfc
 
 tanh: Final = tnp.tanh
@@ -117,6 +117,8 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 def hard_tanh(x: ArrayLike) -> Array:
     """Limit x to the range from -1 to 1, elementwise."""
     x = array_operand("hard_tanh", x)
+    if dtypes.kind(x.dtype) == "u":
+        return tnp.minimum(x, 1)
     return tnp.where(x > 1, 1, tnp.where(x < -1, -1, x))
 
 
@@ -148,7 +150,7 @@ def soft_sign(x: ArrayLike) -> Array:
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
-    x = array_operand("squareplus", x)
+    x, b = promoted_inexact_dtypes("squareplus", x, b)
     return (x + tnp.sqrt(tnp.square(x) + b)) / 2
 
 
@@ -224,7 +226,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """Compute exp(x) divided by its sum along axes; 0 where `where` is false, which the sum omits."""
     terms = tnp.exp(_lowered("softmax", x, axis, where))
     terms = terms if where is None else tnp.where(where, terms, 0)
-    return terms / tnp.sum(terms, axis, keepdims=True)
+    return terms / _total(terms, axis, where)
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
@@ -232,7 +234,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     lowered = _lowered("log_softmax", x, axis, where)
     terms = tnp.exp(lowered)
     terms = terms if where is None else tnp.where(where, terms, 0)
-    found = lowered - tnp.log(tnp.sum(terms, axis, keepdims=True))
+    found = lowered - tnp.log(_total(terms, axis, where))
     return found if where is None else tnp.where(where, found, -np.inf)
 
 
@@ -240,7 +242,16 @@ def _lowered(name: str, x: ArrayLike, axis: Axis, where: ArrayLike | None) -> Ar
     """x less its maximum along axes, which no derivative is taken of."""
     x = inexact(name, array_operand(name, x))
     x = x if where is None else tnp.where(where, x, tnp.min(x))  # what does not count must not overflow
-    return x - tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=-np.inf)
+    top = tnp.max(stop_gradient(x), axis, keepdims=True, where=where, initial=-np.inf)
+    return x - (top if where is None else tnp.where(top == -np.inf, 0, top))
+
+
+def _total(terms: Array, axis: Axis, where: ArrayLike | None) -> Array:
+    """Sum along axes; 1 where nothing counts, so that quotients are 0 and derivatives finite."""
+    total = tnp.sum(terms, axis, keepdims=True)
+    if where is None:
+        return total
+    return tnp.where(tnp.any(tnp.broadcast_to(where, terms.shape), axis, keepdims=True), total, 1)
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
@@ -292,9 +303,12 @@ def _variance(x: Any, axis: Axis, mean: Any, where: Any, algorithm: str) -> Arra
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
     """Make vectors of `num_classes` zeros along a new axis, with a one at position x, unless x is out of range.
 
-    The dtype is the default float if None.
+    The dtype is the default float if None. Raises: TypeError for a fraction, ValueError for a negative number.
     """
+    count = exact_integer(num_classes, "one_hot: num_classes")
+    if count < 0:
+        raise ValueError(f"one_hot: there are no {count} classes.")
     positions = tnp.expand_dims(array_operand("one_hot", x), axis)
-    shape = [num_classes if n == axis % positions.ndim else 1 for n in range(positions.ndim)]
-    classes = tnp.reshape(tnp.arange(num_classes, dtype=positions.dtype), shape)
+    shape = [count if n == axis % positions.ndim else 1 for n in range(positions.ndim)]
+    classes = tnp.reshape(tnp.arange(count, dtype=positions.dtype), shape)
     return (positions == classes).astype(dtypes.default_dtype("f") if dtype is None else dtype)

@@ -1,6 +1,7 @@
 """`nn`, `scipy.special` and `scipy.stats.norm`: values, dtypes and derivatives are JAX's."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,32 @@ def test_one_hot():
         found = nn.one_hot(np.array([[0, 2], [3, -1]], np.int32), 3, **more)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+
+
+def test_numbers_of_classes_that_are_none():
+    with pytest.raises(ValueError, match="one_hot: there are no -1 classes"):
+        nn.one_hot(np.arange(3), -1)
+    with pytest.raises(TypeError, match="one_hot: num_classes must be an integer"):
+        nn.one_hot(np.arange(3), 2.0)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("axis", [0, -1, (0, 1)])
+def test_nothing_counts_in_some_rows(name: str, axis: Any):
+    x, where = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([[True, False, True, True], [False] * 4])
+
+    def gradient_of(library: Any, f: Any) -> Any:
+        counted, f = library.numpy.where, partial(f, axis=axis, where=where)
+        return library.grad(lambda x: library.numpy.sum(counted(where, f(x), 0) * np.arange(8.0).reshape(2, 4)))(x)
+
+    ours, theirs = getattr(nn, name), getattr(jax.nn, name)
+    np.testing.assert_allclose(ours(x, axis=axis, where=where), theirs(x, axis=axis, where=where), rtol=1e-6)
+    np.testing.assert_allclose(gradient_of(tl, ours), gradient_of(jax, theirs), rtol=1e-5, atol=1e-5)
+
+
+def test_operands_of_squareplus_and_hard_tanh():
+    assert float(nn.squareplus(tl.numpy.asarray(1000.0, "bfloat16"), np.float32([4.0]))[0]) == np.float32(1000.001)
+    assert nn.hard_tanh(np.uint8([0, 1, 5])).tolist() == [0, 1, 1]
 
 
 def test_signs_of_sums():

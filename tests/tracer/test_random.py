@@ -274,6 +274,7 @@ REFUSED = [
     (lambda: random.categorical(ONE, np.arange(3)), TypeError, "categorical: logits must be floating point, not int64"),
     (lambda: random.choice(ONE, 3, (4,), False), ValueError, "choice: 4 cannot be drawn from 3 without replacement."),
     (lambda: random.choice(ONE, 0, (4,)), ValueError, "choice: 4 cannot be drawn from 0."),
+    (lambda: random.choice(ONE, -1), ValueError, "choice: 1 cannot be drawn from -1."),
     (lambda: random.choice(ONE, 3, p=PROBABILITIES), ValueError, "choice: p must have shape (3,)"),
     (
         lambda: random.categorical(ONE, LOGITS, shape=(2,)),

@@ -200,7 +200,8 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
 
 def _pow_type(x: ShapedArray, y: ShapedArray) -> tuple[ShapedArray, ...]:
     if dtypes.is_inexact(x.dtype) and dtypes.is_integer(y.dtype):
-        return (x.update(shape=kinds.joint_shape("pow", (x, y))),)
+        weak = x.weak_type and y.weak_type
+        return (x.update(shape=kinds.joint_shape("pow", (x, y)), weak_type=weak),)
     return (joint_type("pow", (x, y), kinds.NUMERIC),)
 
 
