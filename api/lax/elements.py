@@ -39,7 +39,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     if bits < 64:
         wide = np.int64 if signed else np.uint64
         product = convert_element_type(x, wide) * convert_element_type(y, wide)
-        return convert_element_type(product >> bits, aval.dtype)
+        return convert_element_type(product >> bits, aval.dtype, aval.weak_type)
     high = _upper_half(convert_element_type(x, np.uint64), convert_element_type(y, np.uint64))
     if not signed:
         return high

@@ -193,6 +193,7 @@ def test_upper_halves_of_products(dtype, rng: np.random.Generator):
     found = lax.mulhi(x, y)
     np.testing.assert_array_equal(found, wanted)
     assert found.dtype == dtype
+    assert lax.mulhi(2, 2).aval.weak_type
     with pytest.raises(TypeError, match="mulhi: the operand must be an integer"):
         lax.mulhi(1.0, 2.0)
 
