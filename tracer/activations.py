@@ -150,7 +150,7 @@ def soft_sign(x: ArrayLike) -> Array:
 
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """Compute (x + sqrt(x² + b)) / 2, elementwise."""
-    x, b = promoted_inexact_dtypes("squareplus", x, b)
+    x, b = (array_operand("squareplus", v) for v in promoted_inexact_dtypes("squareplus", x, b))
     return (x + tnp.sqrt(tnp.square(x) + b)) / 2
 
 
