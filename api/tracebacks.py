@@ -46,7 +46,7 @@ def filtered(error: BaseException | None, traceback: TracebackType | None) -> Tr
     if found is traceback:
         return traceback
     for each in _with_causes(error):
-        each.__traceback__ = found if each is error else _without_ours(each.__traceback__)
+        each.__traceback__ = found if each is error else _frames_of_user(each.__traceback__)
     if config.traceback_filtering != "quiet_remove_frames" and _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
     return found
@@ -63,13 +63,18 @@ def _with_causes(error: BaseException) -> list[BaseException]:
 
 def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
     """The frames of a traceback that are the user's; the same object if none is ours, or all are."""
-    frames = list(source.walk_traceback(traceback))
-    users = [part for part in frames if source.include_frame(part.tb_frame)]
-    if not users or not any(source.is_of_package(part.tb_frame.f_code) for part in frames):
+    frames = [part.tb_frame for part in source.walk_traceback(traceback)]
+    if not any(map(source.include_frame, frames)) or not any(source.is_of_package(frame.f_code) for frame in frames):
         return traceback
+    return _frames_of_user(traceback)
+
+
+def _frames_of_user(traceback: TracebackType | None) -> TracebackType | None:
+    """The frames of a traceback that are the user's; None if none is."""
     found = None
-    for part in reversed(users):
-        found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    for part in reversed([*source.walk_traceback(traceback)]):
+        if source.include_frame(part.tb_frame):
+            found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
     return found
 
 

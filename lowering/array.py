@@ -410,7 +410,7 @@ def _shared(x: Any, copy: bool | None) -> DeviceArray:
 def _by_copy(x: Any, copy: bool | None, reason: str) -> DeviceArray:
     """Import by a copy what jaxlib cannot (strided or read-only NumPy arrays), if `copy` allows it."""
     if copy is False:
-        raise _unshareable(x, reason)
+        raise _unshareable(x, reason) from None
     try:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError):

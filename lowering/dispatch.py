@@ -204,8 +204,9 @@ def _operands(args: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], list[Any], 
     try:
         return tuple(map(_aval, args)), list(map(_buf, args)), device
     except AttributeError:
-        avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
-        return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
+        pass  # what is raised below does not follow this error
+    avals = tuple([x.aval if isinstance(x, DeviceArray) else _concrete(x) for x in args])
+    return avals, [_buffer(x, aval, device) for x, aval in zip(args, avals)], device
 
 
 def device_of(args: Sequence[Any]) -> Any:

@@ -29,8 +29,9 @@ def uninterrupted(
     try:
         call.start()
     except RuntimeError:  # as while the interpreter ends
-        return f(*args, **keywords)
-    call.wait(when_late)
+        call.run()
+    else:
+        call.wait(when_late)
     return call.outcome()
 
 

@@ -101,6 +101,49 @@ def test_causes_are_filtered_too():
     assert [frame.name for frame in traceback.extract_tb(cause.__traceback__)] == ["fails", "wrong"]
 
 
+def leaked():
+    kept = []
+    tl.jit(lambda x: kept.append(x) or x)(1)
+    return kept[0]
+
+
+MISTAKES = {
+    "a leak, and a number": lambda: leaked() + 1,
+    "a leak, and NumPy's number": lambda: np.float32(1) + leaked(),
+    "a leak as an index": lambda: tnp.ones(3).at[leaked()].set(0.0),
+    "keys and numbers": lambda: tl.random.key(0) + 1,
+    "a slice by an index": lambda: tl.index.build((3,), lambda i: tnp.ones(3)[i : i + 2]),
+    "a single boolean and too many indices": lambda: tnp.ones(3)[True, 0, 0],
+    "a window and too many indices": lambda: tnp.ones(3)[tl.ds(0, 2), 0],
+    "a deep tree": lambda: tl.tree.flatten(deep(5000), is_leaf=lambda x: 1 // len(x) > 1),
+}
+
+
+def deep(n):
+    tree = []
+    for _ in range(n):
+        tree = [tree]
+    return tree
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_errors_follow_no_errors_of_ours(name):
+    """What Python would print first, "During handling of the above exception", is how we came to look."""
+    with pytest.raises(Exception) as caught:
+        MISTAKES[name]()
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_errors_that_numpy_gives_for_ours_keep_them_as_their_cause():
+    with pytest.raises(ValueError, match="setting an array element") as caught:
+        tl.jit(lambda x: np.zeros(4).__setitem__(0, x))(1.0)
+    cause = caught.value.__cause__
+    assert cause is not None and cause.__traceback__ is not None
+    tracebacks.filtered(caught.value, caught.value.__traceback__)
+    assert caught.value.__cause__ is cause and cause.__traceback__ is None  # all its frames are ours
+
+
 def test_bugs_of_ours_are_shown_whole():
     def fails():
         raise InternalError("broken")

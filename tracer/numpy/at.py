@@ -6,6 +6,7 @@ counts as an array of positions of its own. Where a mask says it and y is one nu
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,11 +87,16 @@ class AtIndexer:
         x = self.array
         default = GatherScatterMode.CLIP if fill_value is None else GatherScatterMode.FILL_OR_DROP
         how = default if mode is None else mode
-        try:
-            plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
-        except WindowError:
+        planned = self._planned(mode, wrap_negative_indices)
+        if planned is None:
             return self._by_places(how).get(mode=how, fill_value=fill_value)
-        return read(x, plan, positions, how, fill_value)
+        return read(x, *planned, how, fill_value)
+
+    def _planned(self, mode: Mode, wrap: bool) -> tuple[IndexPlan, list[Any]] | None:
+        """The plan of the index and its positions; None if it has windows."""
+        with suppress(WindowError):
+            return plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap)
+        return None
 
     def _by_places(self, mode: Mode) -> "AtIndexer":
         """The same part of the array in one row, by numbers of elements: for an index that has windows."""
@@ -158,10 +164,10 @@ class AtIndexer:
 
     def _times(self, shape: tuple[int, ...], mode: Mode = None, wrap_negative_indices: bool = True) -> Any:
         """Count how often the index names each element; None if it names none twice."""
-        try:
-            plan, positions = plan_index(self.array.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
-        except WindowError:
+        planned = self._planned(mode, wrap_negative_indices)
+        if planned is None:
             return self._by_places(mode)._times(shape, mode)
+        plan, positions = planned
         if math.prod(plan.block) < 2:
             return None
         if plan.exact:
@@ -190,12 +196,12 @@ class AtIndexer:
         y = _values(name, x, values)
         if _is_mask(self.index) and not y.shape:
             return _write_mask(x, self.index, combine(x, y) if name != "set" else y)
-        try:
-            plan, positions = plan_index(x.aval, self.index, check=mode is None, wrap=wrap_negative_indices)
-        except WindowError:
+        planned = self._planned(mode, wrap_negative_indices)
+        if planned is None:
             row = self._by_places(mode)
             how = GatherScatterMode.from_any(mode)
             return reshape(row._write(name, values, scatter, combine, mode=how), x.shape)
+        plan, positions = planned
         _check_values(name, plan.shape, y)
         if positions or any(isinstance(e, Cut) and abs(e.step) != 1 for e in plan.entries):
             if unique_indices is None:

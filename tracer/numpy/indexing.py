@@ -6,8 +6,8 @@ is one program. Positions that are traced and outside of the array are moved to 
 
 import importlib
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -56,17 +56,22 @@ def getitem(x: Array, index: Any) -> Array:
         _check_in_body(x, index)
     try:
         plan, positions = plan_index(x.aval, index)
-    except SingleBooleanError:
-        axes, index = without_booleans(x.ndim, index)
-        x = expand_dims(x, axes)
-        plan, positions = plan_index(x.aval, index)
-    except WindowError:
-        return getitem(*windows().without_windows(x, index))
-    except BodyIndexError:
-        return _read_in_body(x, index)
-    if positions and not any(p.shape for p in positions) and _is_in_body(core.current_trace()):
-        return _read_in_body(x, index)
-    return read(x, plan, positions)
+    except (SingleBooleanError, WindowError, BodyIndexError) as error:
+        otherwise = _OTHERWISE[type(error)]
+    else:
+        if positions and not any(p.shape for p in positions) and _is_in_body(core.current_trace()):
+            return _read_in_body(x, index)
+        return read(x, plan, positions)
+    return otherwise(x, index)  # here, so that its errors do not follow that one
+
+
+def _read_with_booleans(x: Array, index: Any) -> Array:
+    axes, index = without_booleans(x.ndim, index)
+    return getitem(expand_dims(x, axes), index)
+
+
+def _read_with_windows(x: Array, index: Any) -> Array:
+    return getitem(*windows().without_windows(x, index))
 
 
 def _is_in_body(trace: core.Trace | None) -> bool:
@@ -92,6 +97,13 @@ def _is_asked_by_user() -> bool:
 def _read_in_body(x: Array, index: Any) -> Any:
     """Read by indices of a body of `index.build`: outside of x is 0."""
     return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
+
+
+_OTHERWISE: Final[dict[type[Exception], Callable[[Array, Any], Any]]] = {
+    SingleBooleanError: _read_with_booleans,
+    WindowError: _read_with_windows,
+    BodyIndexError: _read_in_body,
+}
 
 
 def windows() -> Any:

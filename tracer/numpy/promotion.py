@@ -90,9 +90,10 @@ def _common_dtype(name: str, *xs: Any) -> tuple[np.dtype[Any], bool]:
     """`dtypes.result_type`, in the name of `name` where keys are among the operands."""
     try:
         return dtypes.result_type(*xs)
-    except TypeError:
-        refuse_keys(name, *xs)
-        raise
+    except TypeError as error:
+        refusal = error
+    refuse_keys(name, *xs)
+    raise refusal
 
 
 def check_no_out(name: str, out: Any) -> None:

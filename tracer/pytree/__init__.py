@@ -106,8 +106,8 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
         return found, flatten_into(tree, found) if is_leaf is None else _flatten_until(tree, found, is_leaf)
     except RecursionError:  # it is deep, or Python's stack nearly full
         found = []
-        stops = None if is_leaf is None else lambda path, part: is_leaf(part)
-        return found, flatten_deep(tree, lambda path, leaf: found.append(leaf), stops)
+    stops = None if is_leaf is None else lambda path, part: is_leaf(part)
+    return found, flatten_deep(tree, lambda path, leaf: found.append(leaf), stops)
 
 
 def _flatten_until(tree: Any, found: list[Any], is_leaf: IsLeaf) -> PyTreeDef:
@@ -179,7 +179,7 @@ def flatten_with_path(
         return pairs, _flatten_onto(pairs, (), tree, stops)
     except RecursionError:  # it is deep, or Python's stack nearly full
         pairs = []
-        return pairs, flatten_deep(tree, lambda path, leaf: pairs.append((path, leaf)), stops, paths=True)
+    return pairs, flatten_deep(tree, lambda path, leaf: pairs.append((path, leaf)), stops, paths=True)
 
 
 def _flatten_onto(
