@@ -13,7 +13,6 @@ from tapeless.control_flow.body_tracing import TracedBody, described, trace, uni
 from tapeless.tracer import core, pytree
 from tapeless.tracer.array import Array
 from tapeless.tracer.errors import ConcretizationTypeError
-from tapeless.tracer.jaxpr import Jaxpr
 from tapeless.tracer.primitives import control_flow as primitives
 from tapeless.tracer.primitives.operands import canonical_axis, shape_of
 from tapeless.tracer.primitives.shape import concatenate, expand_dims, reshape, rev, slice_in_dim
@@ -83,10 +82,14 @@ def scanned(
     init: Any,
     xs: Any,
     length: int,
-    rewritten: Callable[[Jaxpr], Jaxpr] | None = None,
+    rewritten: Callable[[TracedBody], tuple[TracedBody, list[Any]]] | None = None,
     **how: Any,
 ) -> tuple[Any, Any]:
-    """`scan` of `f`, which calls the user's `fun`; a program of one step is rewritten before it is a loop's body."""
+    """`scan` of `f`, which calls the user's `fun`.
+
+    Args:
+      rewritten: of the body that was traced, it gives another one, and arrays whose elements are its last inputs.
+    """
     if length and without_jit.known() and rewritten is None:
         return without_jit.scan(
             lambda carry, x: _pair(who, fun, f(carry, x)), init, xs, length, how.get("reverse", False)
@@ -99,11 +102,13 @@ def scanned(
 
     def traced(avals: Sequence[ShapedArray]) -> TracedBody:
         result = (lambda out: out[1]) if who == "map" else None
-        found = trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
-        return found if rewritten is None else found._replace(jaxpr=rewritten(found.jaxpr))
+        return trace(who, fun, step, [*avals, *elements], taking_references=True, of_user=result)
 
     body, carry = unify_carry_types(who, fun, init, traced, lambda out: out[0], others=pytree.leaves(xs))
     arrays, n = pytree.leaves(xs), len(carry)
+    if rewritten is not None:
+        body, more = rewritten(body)
+        arrays += more
     k = len(body.references)
     whole = references.in_the_carry(body, n, len(arrays))
     outs = forwarding.scan(whole, [*carry, *values_of(body.references)], arrays, length=length, **how)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from tapeless.arguments.checks import check_arrays
+from tapeless.control_flow.body_tracing import TracedBody
 from tapeless.control_flow.scan import scanned
 from tapeless.interpreters.index_brackets import with_brackets
+from tapeless.interpreters.index_loops import with_scanned_elements
 from tapeless.tracer import pytree
 from tapeless.tracer.indices.index import Index, Variable
 from tapeless.tracer.primitives.shape import iota, static_shape
@@ -24,4 +26,14 @@ def steps(who: str, fn: Any, step: Callable[[Any, Index], Any], init: Any, n: in
     def stepped(carry: Any, k: Any) -> Any:
         return step(carry, Index(0, {Variable(k, n): 1}))
 
-    return scanned(f"index.{who}", fn, stepped, init, iota(np.int32, n), n, rewritten=with_brackets)
+    return scanned(f"index.{who}", fn, stepped, init, iota(np.int32, n), n, rewritten=lambda body: _rewritten(body, n))
+
+
+def _rewritten(body: TracedBody, n: int) -> tuple[TracedBody, list[Any]]:
+    """Write products with conditions as choices, and what is read at the index as elements that are scanned over."""
+    jaxpr = with_brackets(body.jaxpr)
+    if body.references:
+        return body._replace(jaxpr=jaxpr), []
+    jaxpr, at = with_scanned_elements(jaxpr, len(body.consts), n)
+    consts = tuple([x for k, x in enumerate(body.consts) if k not in at])
+    return body._replace(jaxpr=jaxpr, consts=consts), [body.consts[k] for k in at]

@@ -90,22 +90,8 @@ def evaluated(text: str, names: dict[str, Any]) -> Any:
     return eval(text, names)  # the formulas are our own
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_values_and_derivatives(seed: int):
-    rng = np.random.default_rng(seed)
-    n, m = rng.choice(SIZES, 2)
-    text = random_element(rng, ["i", "j"], 3)
-    x, a, p = rng.normal(size=5), rng.normal(size=(4, 6)), rng.integers(-1, 6, 5)
-
-    def bulk(x: Any, a: Any) -> Any:
-        return ix.build(
-            (int(n), int(m)), lambda i, j: evaluated(text, {**bulk_names(x, a, tnp.asarray(p)), "i": i, "j": j})
-        )
-
-    def loops(x: Any, a: Any) -> Any:
-        names = loop_names(Reader(x), Reader(a), IntegerReader(p))
-        return np.array([[evaluated(text, {**names, "i": i, "j": j}) for j in range(m)] for i in range(n)], float)
-
+def check_values_and_derivatives(bulk: Body, loops: Body, x: Any, a: Any, rng: np.random.Generator, text: str) -> None:
+    """Compare a function of a vector and a matrix with loops in Python: values, both derivatives, and a batch."""
     with tl.enable_x64():
         xs, As = tnp.asarray(x), tnp.asarray(a)
         expected = loops(x, a)
@@ -122,6 +108,25 @@ def test_values_and_derivatives(seed: int):
         np.testing.assert_allclose((gx * dx).sum() + (ga * da).sum(), (ct * pushed).sum(), rtol=1e-9, atol=1e-9)
         batched = tl.vmap(bulk, (None, 0))(xs, tnp.stack([As, 2 * As]))
         np.testing.assert_allclose(batched[1], loops(x, 2 * a), rtol=1e-9, atol=1e-9, err_msg=text)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_values_and_derivatives(seed: int):
+    rng = np.random.default_rng(seed)
+    n, m = rng.choice(SIZES, 2)
+    text = random_element(rng, ["i", "j"], 3)
+    x, a, p = rng.normal(size=5), rng.normal(size=(4, 6)), rng.integers(-1, 6, 5)
+
+    def bulk(x: Any, a: Any) -> Any:
+        return ix.build(
+            (int(n), int(m)), lambda i, j: evaluated(text, {**bulk_names(x, a, tnp.asarray(p)), "i": i, "j": j})
+        )
+
+    def loops(x: Any, a: Any) -> Any:
+        names = loop_names(Reader(x), Reader(a), IntegerReader(p))
+        return np.array([[evaluated(text, {**names, "i": i, "j": j}) for j in range(m)] for i in range(n)], float)
+
+    check_values_and_derivatives(bulk, loops, x, a, rng, text)
 
 
 class IntegerReader(Reader):

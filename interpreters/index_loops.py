@@ -1,0 +1,60 @@
+"""Loops over an index: scan over the elements of arrays that a step reads at its index alone.
+
+Search terms: loop-carried read, scan over the leading axis. A step that reads of x only `x[k]` takes an element of x;
+so its derivative writes each element's cotangent once, instead of adding every one to an array as large as x.
+"""
+
+from collections.abc import Iterator
+
+from tapeless.interpreters.simplify import Writer
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
+from tapeless.tracer.primitives.ein import ein_p
+from tapeless.tracer.terms.affine import symbol, variables
+from tapeless.tracer.terms.term import Read, term
+from tapeless.tracer.types import ShapedArray
+
+
+def with_scanned_elements(jaxpr: Jaxpr, n_consts: int, n: int) -> tuple[Jaxpr, tuple[int, ...]]:
+    """Give a step, whose last input is its index below n, the elements of constants that it reads at its index alone.
+
+    Returns: the step, whose last inputs are these elements instead of the arrays; the numbers of the constants.
+    """
+    found = tuple(_read_at_the_index(jaxpr, n_consts, n))
+    if not found:
+        return jaxpr, ()
+    arrays = [jaxpr.invars[at] for at in found]
+    w, elements = Writer(jaxpr), {x: Var(_element_type(x.aval)) for x in arrays}
+    for eqn in jaxpr.eqns:
+        element = elements.get(eqn.invars[0]) if eqn.invars and isinstance(eqn.invars[0], Var) else None
+        if element is None:
+            w.keep(w.renamed(eqn))
+        else:
+            w.substitute(eqn.outvars[0], element)
+    others = [x for x in jaxpr.invars if x not in elements]
+    return w.finish().replace(invars=[*others, *elements.values()]), found
+
+
+def _read_at_the_index(jaxpr: Jaxpr, n_consts: int, n: int) -> Iterator[int]:
+    """Find the constants of n rows that a step reads at its index, and nowhere else."""
+    readers = dict[Var, list[Equation]]()
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if isinstance(v, Var):
+                readers.setdefault(v, []).append(eqn)
+    for at, x in enumerate(jaxpr.invars[:n_consts]):
+        has_rows = x in readers and x not in jaxpr.outvars and x.aval.shape[:1] == (n,)
+        if has_rows and all(_is_element(eqn, x, jaxpr.invars[-1]) for eqn in readers[x]):
+            yield at
+
+
+def _element_type(aval: ShapedArray) -> ShapedArray:
+    return aval.update(shape=aval.shape[1:])
+
+
+def _is_element(eqn: Equation, x: Var, k: Var) -> bool:
+    """Tell whether an equation computes x[k], of all indices k within x."""
+    if eqn.primitive is not ein_p or list(eqn.invars) != [x, k] or eqn.outvars[0].aval is not _element_type(x.aval):
+        return False
+    n, *rest = x.aval.shape
+    i = variables(rest)
+    return eqn.params["terms"] == (term(i, rest, [Read(0, (symbol(1, 0, n - 1), *i))]),)
