@@ -34,6 +34,7 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
             w.keep(now.replace(params=map_carried(without_ein, eqn)))
         else:
             w.keep(now)
+    w.sparser = False  # a linear value that is found to be zero may stay one: what is lowered is not transposed
     return w.finish()
 
 

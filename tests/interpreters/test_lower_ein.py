@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapeless as tl
+from tapeless import index as ix
 from tapeless import lax
+from tapeless import numpy as tnp
 from tapeless.interpreters.lower_ein import without_ein
 from tapeless.interpreters.simplifications.fusion import lower_products
 from tapeless.tracer.check import check
@@ -263,3 +265,14 @@ def test_writing_nowhere():
     """Brackets that contradict each other, which only bounds of several together tell."""
     t = term((3 * i + j - 1, 3 * i + 4 * j), (2, 2), [Read(0, (i,))], [NotNegative(-i - j), NotNegative(3 * i + j - 1)])
     np.testing.assert_array_equal(tl.jit(lambda x: ein([x], [t], (4, 3)))(np.ones(2)), np.zeros((4, 3)))
+
+
+def test_terms_that_are_zero_in_linear_programs():
+    """What is linear and found to be zero is lowered, too: here reads past the end of a scan of one step."""
+
+    def f(x: Any) -> Any:
+        ys = lambda: ix.scan(lambda c, k: (c, tnp.sin(x[k])), 0.0, 1)[1]  # noqa: E731
+        return ix.build(3, lambda i: ys()[ix.where(i < i, i, 1)])
+
+    (pulled,) = tl.vjp(tl.checkpoint(f), tnp.ones(2))[1](tnp.ones(3))
+    np.testing.assert_array_equal(pulled, [0, 0])
