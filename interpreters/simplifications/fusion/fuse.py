@@ -9,8 +9,8 @@ value that is larger than all others, like the products that a contraction sums:
 have had a reason.
 
 Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at, and of what it is
-made of only what has such a structure, too. So ordinary networks are left after a glance, and of a contraction amid
-thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020, for the rewriting.
+made of only what has such a structure, too, or only moves. So ordinary networks are left after a glance, and of a
+contraction amid thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020, for the rewriting.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ from tapeless.interpreters.simplifications.fusion import licence
 from tapeless.interpreters.simplifications.fusion.lower_terms import lowered
 from tapeless.interpreters.simplifications.fusion.plan import NOTHING, ContractionCost, cost_of
 from tapeless.interpreters.simplifications.fusion.promising import StructuredValues, structure
-from tapeless.interpreters.simplifications.fusion.statements import Statement, inlined, may_compose, statement
+from tapeless.interpreters.simplifications.fusion.statements import MOVES, Statement, inlined, may_compose, statement
 from tapeless.interpreters.simplify import Writer, filled, typed
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import canonical_precision
@@ -85,7 +85,8 @@ class _Fusion:
             if v in found or self._statement(v) is None:
                 continue
             found.add(v)
-            todo += [self._made[x] for x in self._operands(v) if x in within.values]
+            made = [(x, self._made[x]) for x in self._operands(v)]
+            todo += [eqn for x, eqn in made if x in within.values or eqn.primitive in MOVES]
         for eqn in self._jaxpr.eqns if len(found) > 1 else ():
             for x in found.intersection(eqn.invars) if not found.isdisjoint(eqn.invars) else ():  # type: ignore[arg-type]
                 self._read_by.setdefault(x, []).append(eqn)

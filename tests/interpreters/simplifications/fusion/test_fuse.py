@@ -287,3 +287,14 @@ def test_looks_at_what_is_contracted_alone(steps, monkeypatch):
     found = fuse.fuse_contractions(jaxpr)
     assert len(jaxpr.eqns) > 8 * steps and largest(found) <= 16
     assert len(set(looked_at)) <= 8
+
+
+def test_follows_what_only_moves():
+    """The derivative has two contractions, x . dx and dx . x, that are seen to be one when slices are looked at."""
+
+    def f(x):
+        products = tnp.outer(x, x)
+        return tnp.dot(products[:, 0], products[0, :])
+
+    parts = tl.unzip(f, X)
+    assert names(parts.linear).count("dot_general") == 1
