@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tapeless.interpreters import jvp as forward
 from tapeless.interpreters import transpose as reverse
 from tapeless.interpreters.analysis import linearity
+from tapeless.interpreters.analysis.cost import price_of
 from tapeless.interpreters.analysis.strict_form import StrictBuilder, drop, dup, lit, lzero, read, strict_form
 from tapeless.tracer import dtypes, source
 from tapeless.tracer.core import Primitive
@@ -21,7 +22,7 @@ from tapeless.tracer.flags import merge_lists, split_list, where_false, where_tr
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p, stacked_type
-from tapeless.tracer.primitives.elementwise import add_p
+from tapeless.tracer.primitives.elementwise import add_p, select_n_p
 from tapeless.tracer.primitives.operands import constant
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
@@ -52,7 +53,7 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
         elif eqn.primitive in _CONTROL_FLOW:
             outs, new = _pushed_inside(to, eqn, given, [pushed.get(v) for v in eqn.invars])
         else:
-            outs, new = _pushed(to, eqn, given, [pushed[v] for v in eqn.invars if v in pushed])
+            outs, new = _pushed(to, eqn, given, [pushed.get(v) for v in eqn.invars])
         primal.update(zip(eqn.outvars, outs))
         tangent.update(new)
     tangents = [tangent[v] if v in tangent else to.zero(v) for v in program.outvars if _has_tangent(v)]
@@ -116,14 +117,19 @@ def _pushed(
     to: "StrictBuilder", eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
     """Results of an equation, and tangents of those that have one by its rule."""
-    nonzero = tuple(map(_has_tangent, eqn.invars))
+    nonzero = tuple([t is not None if _keeps_zeros(eqn) else _has_tangent(v) for v, t in zip(eqn.invars, tangents)])
     rule, consts, some = source.at(eqn.source, forward.jvp_jaxpr, _alone(eqn), nonzero)
     if consts:
         raise NotImplementedError(_no_strict_form(eqn, "its rule closes over arrays."))
-    pushed = [t or to.zero(v) for t, v in zip(tangents, where_true(nonzero, eqn.invars), strict=True)]
+    pushed = [t or to.zero(v) for v, t in where_true(nonzero, zip(eqn.invars, tangents))]
     results = to.inline(rule, [*given, *pushed], eqn.source)
     n = len(eqn.outvars)
     return results[:n], list(zip(where_true(some, eqn.outvars), results[n:], strict=True))
+
+
+def _keeps_zeros(eqn: Equation) -> bool:
+    """Whether tangents that are zero are left out: moved, they are zeros, and a choice of one is a mask's product."""
+    return eqn.primitive is select_n_p or price_of(eqn).moves
 
 
 def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:

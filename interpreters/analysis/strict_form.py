@@ -1,8 +1,9 @@
 """The strict form of programs, Linear A: fan-out and disposal are explicit.
 
 In strict form every linear value is read exactly once: `dup` makes two of one, `drop` disposes of one, `lzero` is the
-zero of a type; `lit` is a literal with a name. Values that are not linear are shared freely, but those never read are
-dropped too. Programs in strict form are written, checked, transformed (linear_a.py) and counted, not run.
+zero of a type; `lit` is a literal with a name, but for the 0 of a choice between something and 0, a product with a
+mask. Values that are not linear are shared freely, but those never read are dropped too. Programs in strict form are
+written, checked, transformed (linear_a.py) and counted, not run.
 What every step of a scan reads is read many times: a linear constant is carried in strict form, each step making a
 `dup` of it, and dropped after the last. Branches each read all operands, and drop what they have no use for.
 Source: Radul et al. 2023, section 3; scans and branches are ours. Left out: linear constants of `while`.
@@ -21,6 +22,7 @@ from tapeless.tracer.core import Primitive, TypingRule
 from tapeless.tracer.errors import InternalError
 from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_subjaxprs, subjaxprs
 from tapeless.tracer.primitives.control_flow import cond_p, scan_p
+from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
 
@@ -106,6 +108,7 @@ def _linear_positions(eqn: Equation) -> Sequence[int]:
         inside = [any(flags) for flags in zip(*[program.linear_in for program in subjaxprs(eqn.params)])]
         return [k + first for k, linear in enumerate(inside) if linear]
     is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
+    is_product |= eqn.primitive is select_n_p  # a choice of something or zero is its product with a mask
     return () if is_product else linear_operands(eqn)
 
 
@@ -157,7 +160,8 @@ def _with_literals_named(jaxpr: Jaxpr) -> Jaxpr:
         return to.write(lit, [v], [v], source)[0] if isinstance(v, Literal) else v
 
     for eqn in jaxpr.eqns:
-        given = eqn.invars if eqn.primitive is lit else [named(v, eqn.source) for v in eqn.invars]
+        is_mask = eqn.linear and eqn.primitive is select_n_p  # its zero with a name would be a residual
+        given = eqn.invars if is_mask or eqn.primitive is lit else [named(v, eqn.source) for v in eqn.invars]
         to.eqns.append(eqn.replace(invars=given))
     return Jaxpr(jaxpr.invars, to.eqns, [named(v, None) for v in jaxpr.outvars], jaxpr.name)
 

@@ -166,6 +166,26 @@ def test_theorems_on_random_strict_branches(seed):
             check_strictly(strict)
 
 
+MASKED = {
+    "zero": lambda x: tnp.where(x > 0, x, 0.0).sum(),
+    "zeros": lambda x: tnp.where(x > 0, tnp.zeros_like(x), x * x).sum(),
+    "relu": lambda x: tl.nn.relu(x).sum(),
+    "triangle": lambda x: tnp.tanh(tnp.triu(tnp.outer(x, x), 1)).sum(),
+    "two triangles": lambda x: (tnp.triu(tnp.outer(x, x), 1) + tnp.tril(tnp.outer(x, x), -1)).sum(),
+    "two cases": lambda x: tnp.where(x > 0, x * x, tnp.sin(x)).sum(),
+    "positions": lambda x: tnp.where(tnp.arange(4) > 1, x * x, x).sum(),
+    "diagonal": lambda x: tnp.tanh(tnp.outer(x, x) * tnp.eye(4)).sum(),
+}
+
+
+@pytest.mark.parametrize("f", MASKED.values(), ids=MASKED)
+def test_transposing_masks_is_free(f: Callable[..., Any]):
+    """A choice of something or zero is a product with a mask: its zero has no cotangent."""
+    halves = tl.unzip(f, tnp.array([0.5, -1.0, 2.0, -0.25]), strict=True)
+    assert tl.work(halves.transposed) <= tl.work(halves.linear) + 1 - 4
+    check_linear(halves.transposed, strict=True)
+
+
 def plain(jaxpr: Jaxpr) -> Jaxpr:
     """A strict program as one that can be run: values have one name, however many of them there are."""
     to, env = strict_form.StrictBuilder(), dict[Any, Any](zip(jaxpr.invars, jaxpr.invars))

@@ -302,10 +302,9 @@ def test_strict_form_prints():
     e:f64[] = lit 2.0
     ḟ:f64[3] = mul e ċ
     ġ:f64[3] = add ḋ ḟ
-    ḣ:f64[] = lzero
-    i̇:f64[3] = select_n a ḣ ġ
-    j̇:f32[2] = lzero
-  in ; i̇, j̇ }"""
+    ḣ:f64[3] = select_n a 0.0 ġ
+    i̇:f32[2] = lzero
+  in ; ḣ, i̇ }"""
     )
 
 
