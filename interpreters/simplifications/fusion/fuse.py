@@ -10,7 +10,7 @@ have had a reason.
 
 Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at, and of what it is
 made of only what has such a structure, too, or only moves. So ordinary networks are left after a glance, and of a
-contraction amid thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020, for the rewriting.
+contraction amid thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020.
 """
 
 from collections.abc import Callable, Iterable, Iterator
