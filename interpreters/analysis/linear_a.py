@@ -128,7 +128,7 @@ def _pushed(
 
 
 def _keeps_zeros(eqn: Equation) -> bool:
-    """Whether tangents that are zero are left out: moved, they are zeros, and a choice of one is a mask's product."""
+    """Tell whether zero tangents are left out: moved, they are zeros, and a choice of one is a product with a mask."""
     return eqn.primitive is select_n_p or price_of(eqn).moves
 
 
