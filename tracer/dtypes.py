@@ -462,6 +462,8 @@ def _meet(types: tuple[_TypeOf, ...]) -> tuple[DType, bool]:
     joined = _join([*strong, *(_weak_kind(dtype) for dtype in weak)])
     if config.numpy_bits == 32 == config.default_bits and joined not in strong:
         joined = _narrowed(joined, strong)
+    if joined == "f*" and not weak:  # uint64 and signed integers: no float but of 64 bits comes near to holding both
+        return np.dtype(np.float64), True
     return _default_if_weak(joined)
 
 

@@ -247,6 +247,8 @@ def test_promotion_of_three_is_that_of_jax():
     ((array("bfloat16"), 1j), ("complex64", False)),
     ((array("int8"), np.int64(3)), ("int8", False)),
     ((array("uint32"), array("int32")), ("int64", False)),
+    ((array("uint64"), array("int64")), ("float64", True)),
+    ((array("uint64"), array("int8"), array("float32")), ("float32", False)),
     ((True, 1), ("int32", True)),
     ((True, np.bool_(False)), ("bool", False)),
     ((array("bool"), 2.0), ("float32", True)),

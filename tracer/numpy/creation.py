@@ -355,10 +355,13 @@ def linspace(
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:
-    """Both ends in one floating-point dtype: float64 at least if results of 64 bits are asked for."""
-    if dtype is None or dtypes.bits_of(dtypes.real_part_dtype(dtypes.canonical(dtype))) < 64:
-        return promoted_inexact_dtypes(name, start, stop)
-    return promoted_inexact_dtypes(name, start, stop, np.zeros(0))[:2]
+    """Both ends in one floating-point dtype: of 64 bits where results of 64 bits, or integers, are asked for."""
+    ends = promoted_inexact_dtypes(name, start, stop)
+    asked = None if dtype is None else dtypes.canonical(dtype)
+    if asked is None or not (dtypes.is_integer(asked) or dtypes.bits_of(dtypes.real_part_dtype(asked)) == 64):
+        return ends
+    wide = dtypes.wider(aval_of(ends[0]).dtype, np.dtype(np.float64))
+    return [cast(by_protocol(v), wide) for v in (start, stop)]
 
 
 @core.compound
@@ -373,18 +376,30 @@ def _linspace(low: Any, high: Any, *, num: int, endpoint: bool, dtype: np.dtype[
     gaps = builtins.max(num - 1 if endpoint else num, 1)
     place = broadcasted_iota(real, full_shape, 0)
     place = place if place.dtype == low.dtype else lax.convert_element_type(place, low.dtype)
-    if dtypes.is_integer(dtype):  # what is whole is found exactly, and not rounded down by one
-        found = lax.add(low, lax.div(lax.mul(lax.sub(high, low), place), float(gaps)))
+    if dtypes.is_integer(dtype):  # a quotient that is whole is found to a rounding error: XLA multiplies by 1 / gaps
+        found = lax.add(low, _snapped(lax.div(lax.mul(lax.sub(high, low), place), float(gaps))))
     else:
         t = lax.div(place, float(gaps))
         found = lax.add(lax.mul(low, lax.sub(1.0, t)), lax.mul(high, t))
     if endpoint and num > 1:
-        last = lax.eq(broadcasted_iota(np.int32, full_shape, 0), num - 1)
-        found = lax.select_n(last, found, high)
+        found = _with_end(found, high, num - 1)
     if dtypes.is_integer(dtype) and not dtypes.is_complex(found.dtype):
         found = lax.floor(found)
     found = lax.convert_element_type(found, dtype)
     return _moved_first(found, canonical_axis(axis, found.ndim))
+
+
+def _with_end(x: Array, end: Array, row: int) -> Array:
+    """Replace one row of x."""
+    return lax.select_n(lax.eq(broadcasted_iota(np.int32, x.shape, 0), row), x, end)
+
+
+def _snapped(x: Array) -> Array:
+    """Round real numbers to whole ones if they differ by a rounding error."""
+    if dtypes.is_complex(x.dtype):
+        return x
+    whole, near = lax.round(x), lax.mul(lax.abs(x), 64 * float(dtypes.finfo(x.dtype).eps))
+    return lax.select_n(lax.le(lax.abs(lax.sub(x, whole)), near), x, whole)
 
 
 def _moved_first(x: Array, axis: int) -> Array:
@@ -405,8 +420,15 @@ def logspace(
     """Make `num` numbers from base^start to base^stop, in equal ratios."""
     low, high = _ends("logspace", start, stop, dtype)
     exponents = linspace(low, high, num, endpoint, axis=axis)
-    found = power(cast(base, exponents.dtype), exponents)
-    return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
+    return _of_dtype(power(cast(base, exponents.dtype), exponents), dtype)
+
+
+def _of_dtype(x: Array, dtype: DTypeLike | None) -> Array:
+    """Convert to the dtype asked for, if any; to integers by dropping the fraction, but for a rounding error."""
+    if dtype is None:
+        return x
+    wanted = dtypes.canonical(dtype)
+    return lax.convert_element_type(_snapped(x) if dtypes.is_integer(wanted) else x, wanted)
 
 
 def geomspace(
@@ -419,8 +441,7 @@ def geomspace(
 ) -> Array:
     """Make `num` numbers from start to stop in equal ratios; both must have the same sign."""
     low, high = _ends("geomspace", start, stop, dtype)
-    found = _geomspace(low, high, num=num, endpoint=endpoint, axis=axis)
-    return found if dtype is None else lax.convert_element_type(found, dtypes.canonical(dtype))
+    return _of_dtype(_geomspace(low, high, num=num, endpoint=endpoint, axis=axis), dtype)
 
 
 @core.compound
@@ -428,8 +449,11 @@ def _geomspace(low: Any, high: Any, *, num: int, endpoint: bool, axis: int) -> A
     sign = lax.sign(low)
     exponents = [lax.log(lax.div(v, sign)) for v in (low, high)]
     ratios = linspace(exponents[0], exponents[1], num, endpoint)
-    sign = stretched(stretched(sign, np.broadcast_shapes(low.shape, high.shape)), ratios.shape)
-    return _moved_first(lax.mul(sign, lax.exp(ratios)), canonical_axis(axis, ratios.ndim))
+    shape = np.broadcast_shapes(low.shape, high.shape)
+    sign, low, high = (stretched(stretched(v, shape), ratios.shape) for v in (sign, low, high))
+    found = _with_end(lax.mul(sign, lax.exp(ratios)), low, 0)
+    found = _with_end(found, high, num - 1) if endpoint and num > 1 else found
+    return _moved_first(found, canonical_axis(axis, ratios.ndim))
 
 
 # ---- grids ---------------------------------------------------------------------------------------------------

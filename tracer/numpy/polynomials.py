@@ -17,6 +17,7 @@ from tapeless.tracer.numpy.joining import concatenate
 from tapeless.tracer.numpy.matrices import eye, vander
 from tapeless.tracer.numpy.norms import root_of_squares
 from tapeless.tracer.numpy.promotion import (
+    Operand,
     array_operand,
     as_array,
     cast,
@@ -137,11 +138,19 @@ def _trimmed(name: str, p: ArrayLike, least: float) -> Array:
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Differentiate a polynomial m times: coefficients with the highest power first; floating point."""
-    x = inexact("polyder", array_operand("polyder", p))
+    x = _vector("polyder", inexact("polyder", array_operand("polyder", p)))
     for _ in range(operator.index(m)):
         n = x.shape[0]
         powers = np.arange(n - 1, 0, -1)
         x = lax.mul(slice_in_dim(x, 0, max(n - 1, 0)), cast(powers, x.dtype)) if n > 1 else full((0,), 0, x.dtype)
+    return x
+
+
+def _vector(name: str, p: Operand) -> Array:
+    """Raises: ValueError if the coefficients p are no vector."""
+    x = atleast_1d(p)
+    if x.ndim != 1:
+        raise ValueError(f"{name}: coefficients must be a vector, not {x.aval}.")
     return x
 
 
@@ -151,11 +160,11 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     Args:
       k: constants of integration, m of them, the first integral's first, or one for all; 0 if None.
     Returns: [n + m], floating point.
-    Raises: ValueError if m is negative, or for another number of constants.
+    Raises: ValueError if m is negative, p no vector, or for another number of constants.
     """
     order = operator.index(m)
     x, constants = promoted_inexact_dtypes("polyint", array_operand("polyint", p), 0 if k is None else array(k))
-    constants = atleast_1d(constants)
+    x, constants = _vector("polyint", x), atleast_1d(constants)
     if order < 0 or constants.shape not in ((order,), (1,)):
         raise ValueError(f"polyint: {constants.aval} are not the constants of {order} integrals: 1, or as many.")
     for i in range(order):
@@ -206,9 +215,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     Returns: [n - 1], less one for each coefficient that was dropped; complex, in no order.
     Raises: ValueError if p is no vector; ConcretizationTypeError if it is traced and `strip_zeros`.
     """
-    x = atleast_1d(inexact("roots", array_operand("roots", p)))
-    if x.ndim != 1:
-        raise ValueError(f"roots: coefficients must be a vector, not {x.aval}.")
+    x = _vector("roots", inexact("roots", array_operand("roots", p)))
     if not strip_zeros:
         return _padded_roots(x) if x.size > 1 else full((0,), 0, dtypes.complex_of(x.dtype))
     known = concrete("roots", p, "Pass strip_zeros=False, which gives nan for missing roots.").ravel()

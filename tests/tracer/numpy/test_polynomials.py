@@ -59,3 +59,9 @@ def test_sums_of_stacks_of_one_degree():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(2.0).reshape(2, 1)
     np.testing.assert_array_equal(tnp.polyadd(x, y), np.polyadd(x, y))
     np.testing.assert_array_equal(tnp.polysub(y, x), np.polysub(y, x))
+
+
+@pytest.mark.parametrize("f", [tnp.roots, tnp.polyder, tnp.polyint])
+def test_coefficients_are_a_vector(f):
+    with pytest.raises(ValueError, match=rf"{f.__name__}: coefficients must be a vector, not float32\[2,3\]\."):
+        f(np.ones((2, 3), np.float32))

@@ -161,6 +161,41 @@ CREATED = [
 ]
 
 
+ENDS = [(0, 10, 4), (-3, 3, 4), (-30, 105, 28), (1, 1000, 4), (0, 2**24 + 1, 2), (7, -30, 12)]
+
+
+@pytest.mark.parametrize(("start", "stop", "num"), ENDS)
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_linear_ranges_of_integers_are_exact(start, stop, num, endpoint, bits):
+    """Quotients of Python's integers, rounded down."""
+    gaps = num - 1 if endpoint else num
+    expected = [(start * gaps + (stop - start) * i) // gaps for i in range(num)]
+    with tl.config.scope(default_bits=bits):
+        assert tnp.linspace(start, stop, num, endpoint, dtype=int).tolist() == expected
+
+
+@pytest.mark.parametrize(("base", "power"), [(2, 8), (10, 3), (3, 12), (-1, 5)])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_geometric_ranges_of_integers_are_exact(base, power, bits):
+    """Whole powers are not rounded down by a rounding error of the logarithm."""
+    powers = [abs(base) ** i for i in range(power + 1)]
+    sign, last = (1 if base > 0 else -1), max(powers)
+    with tl.config.scope(default_bits=bits):
+        assert tnp.geomspace(sign, sign * last, power + 1, dtype=int).tolist() == [sign * v for v in powers]
+        assert tnp.logspace(0, power, power + 1, base=abs(base), dtype=int).tolist() == powers
+
+
+def test_geometric_ranges_have_their_ends():
+    found = tnp.geomspace(np.array([1.0, -3.0]), np.array([1000.0, -7.0]), 5)
+    assert found[0].tolist() == [1.0, -3.0] and found[-1].tolist() == [1000.0, -7.0]
+
+
+def test_ranges_of_64_bits_from_numbers_of_32():
+    with tl.config.scope(numpy_bits=32):
+        assert float(tnp.linspace(0, 1, 4, dtype=np.float64)[1]) == 1 / 3
+
+
 def check(actual, expected):
     if isinstance(expected, int):
         assert actual == expected
