@@ -198,3 +198,8 @@ def module_cost(client: Any, text: str) -> dict[str, float]:
     """XLA's estimates of a StableHLO module as it is written: "flops", "bytes accessed", "transcendentals", ..."""
     hlo = jaxlib_core.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
     return dict(jaxlib_core.hlo_module_cost_analysis(client, hlo))
+
+
+def hlo_text(text: str) -> str:
+    """Print a StableHLO module as HLO, as it is before XLA optimises it."""
+    return jaxlib_core.mlir.mlir_module_to_xla_computation(text).as_hlo_text()

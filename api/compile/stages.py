@@ -1,6 +1,7 @@
 """Ahead-of-time compilation in stages: traced, lowered, compiled; saved and loaded."""
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -126,66 +127,6 @@ class CompiledCall:
         return duplicate(there) if self.donated else there  # equal numbers share their memory
 
 
-class Traced:
-    """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
-
-    def __init__(
-        self,
-        jaxpr: ClosedJaxpr,
-        in_tree: Any,
-        out_tree: Any,
-        donated: tuple[int, ...],
-        options: Any,
-        function: str,
-        references: ProgramReferences | None = None,
-    ) -> None:
-        self.jaxpr: Final = jaxpr
-        self.donated: Final = donated
-        self.options: Final = options
-        self.references: Final = references
-        found = weak_int_overflow.narrowings(jaxpr.jaxpr)
-        for each in found:
-            if isinstance(each.what, Literal):
-                weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
-        self.type: Final = Signature.of_program(jaxpr, in_tree, out_tree, function, found)
-
-    @property
-    def in_tree(self) -> Any:
-        """The structure of `(args, kwargs)`, static ones left out."""
-        return self.type.in_tree
-
-    @property
-    def out_tree(self) -> Any:
-        """The structure of the results."""
-        return self.type.out_tree
-
-    @property
-    def args_info(self) -> Any:
-        """An `ArgInfo` for each argument, in the structure of `(args, kwargs)`."""
-        return _args_info(self.type, self.donated)
-
-    @property
-    def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure."""
-        return pytree.unflatten(self.out_tree, [ShapeDtypeStruct.of(aval) for aval in self.type.out_avals])
-
-    def __repr__(self) -> str:
-        return f"<Traced {self.type}>"
-
-    @functools.cached_property
-    def to_compile(self) -> ClosedJaxpr:
-        """The program as it is compiled: constants that are functions of their indices are equations."""
-        return structured_constants.with_structure(self.jaxpr)
-
-    def signature(self) -> str:
-        """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
-        return str(self.type)
-
-    def lower(self) -> "Lowered":
-        """The program as a StableHLO module."""
-        return Lowered(self)
-
-
 @dataclass(frozen=True)
 class ArgInfo:
     """An argument of a function that is compiled: its type, and whether its memory is given up."""
@@ -204,11 +145,6 @@ class ArgInfo:
         return self._aval.dtype
 
 
-def _args_info(signature: Signature, donated: Sequence[int]) -> Any:
-    infos = [ArgInfo(aval, i in donated) for i, aval in enumerate(signature.in_avals)]
-    return pytree.unflatten(signature.in_tree, infos)
-
-
 class _Stage:
     """A stage of compiling a function, with the types of its arguments and results.
 
@@ -217,32 +153,91 @@ class _Stage:
     """
 
     def __init__(self, signature: Signature, donated: Sequence[int]) -> None:
-        self._type, self._given_up = signature, donated
+        self.type: Final = signature
+        self.donated: Final = tuple(donated)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Positions of the arguments whose memory is given up, counted by leaves."""
+        return self.donated
 
     @property
     def args_info(self) -> Any:
         """An `ArgInfo` for each argument, in the structure of `(args, kwargs)`."""
-        return _args_info(self._type, self._given_up)
+        infos = [ArgInfo(aval, i in self.donated) for i, aval in enumerate(self.type.in_avals)]
+        return pytree.unflatten(self.in_tree, infos)
 
     @property
     def in_tree(self) -> Any:
         """The structure of `(args, kwargs)`, static ones left out."""
-        return self._type.in_tree
+        return self.type.in_tree
 
     @property
     def out_tree(self) -> Any:
         """The structure of the results."""
-        return self._type.out_tree
+        return self.type.out_tree
 
     @property
     def in_avals(self) -> Any:
         """Types of the arguments, in their structure."""
-        return pytree.unflatten(self._type.in_tree, self._type.in_avals)
+        return pytree.unflatten(self.type.in_tree, self.type.in_avals)
 
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, in their structure."""
-        return pytree.unflatten(self.out_tree, [ShapeDtypeStruct.of(aval) for aval in self._type.out_avals])
+        return pytree.unflatten(self.out_tree, [ShapeDtypeStruct.of(aval) for aval in self.type.out_avals])
+
+
+class Traced(_Stage):
+    """A function as a program. `.jaxpr`, `.out_info`, `.lower()`."""
+
+    def __init__(
+        self,
+        jaxpr: ClosedJaxpr,
+        in_tree: Any,
+        out_tree: Any,
+        donated: tuple[int, ...],
+        options: Any,
+        function: str,
+        references: ProgramReferences | None = None,
+    ) -> None:
+        self.jaxpr: Final = jaxpr
+        self.options: Final = options
+        self.references: Final = references
+        found = weak_int_overflow.narrowings(jaxpr.jaxpr)
+        for each in found:
+            if isinstance(each.what, Literal):
+                weak_int_overflow.check_fits(each, each.what.value, lambda: f"jit: a number in {function}")
+        super().__init__(Signature.of_program(jaxpr, in_tree, out_tree, function, found), donated)
+
+    @property
+    def fun_name(self) -> str:
+        """The name of the function."""
+        return self.type.name
+
+    @property
+    def out_avals(self) -> Any:
+        """Types of the results, in their structure."""
+        return pytree.unflatten(self.out_tree, self.type.out_avals)
+
+    def __repr__(self) -> str:
+        return f"<Traced {self.type}>"
+
+    @functools.cached_property
+    def to_compile(self) -> ClosedJaxpr:
+        """The program as it is compiled: constants that are functions of their indices are equations."""
+        return structured_constants.with_structure(self.jaxpr)
+
+    def signature(self) -> str:
+        """`loss(float32[3], n=int32[]) -> float32[]`: its name and types."""
+        return str(self.type)
+
+    def lower(self) -> "Lowered":
+        """The program as a StableHLO module."""
+        return Lowered(self)
+
+
+_LOCATION = re.compile(r" loc\(#loc\d+\)$|\n#loc\d+ = .*$", re.MULTILINE)
 
 
 class Lowered(_Stage):
@@ -253,13 +248,23 @@ class Lowered(_Stage):
         self._traced = traced
 
     def __repr__(self) -> str:
-        return f"<Lowered {self._type}>"
+        return f"<Lowered {self.type}>"
 
-    def as_text(self) -> str:
-        """The module's text."""
+    def as_text(self, dialect: str = "stablehlo", *, debug_info: bool = False) -> str:
+        """Print the module.
+
+        Args:
+          dialect: "stablehlo", or "hlo" for XLA's own text.
+          debug_info: whether StableHLO says of each operation where it comes from: its line and scopes.
+        Raises: ValueError for another dialect.
+        """
+        if dialect not in ("stablehlo", "hlo"):
+            raise ValueError(f"as_text: the dialect must be 'stablehlo' or 'hlo', not {dialect!r}.")
         traced = self._traced
         donated = tuple(len(traced.to_compile.consts) + i for i in traced.donated)
-        return emit.module_text(traced.to_compile.jaxpr, donated, traced.to_compile.jaxpr.name)
+        text = emit.module_text(traced.to_compile.jaxpr, donated, traced.to_compile.jaxpr.name)
+        text = text if debug_info else _LOCATION.sub("", text)
+        return text if dialect == "stablehlo" else compat.hlo_text(text)
 
     def cost_analysis(self) -> Any:
         """XLA's counts for the module before it is compiled: flops, bytes accessed, transcendentals."""
@@ -275,7 +280,7 @@ class Lowered(_Stage):
             traced.out_tree,
             traced.donated,
             options,
-            self._type.function,
+            self.type.function,
             traced.references,
         )
         return Compiled(CompiledCall.compiled(again, dispatch.device_of(())))
@@ -289,11 +294,11 @@ class Compiled(_Stage):
         self._program, self._executable = program, program.executable
 
     def __repr__(self) -> str:
-        return f"<Compiled {self._type} for {self._executable.device}>"
+        return f"<Compiled {self.type} for {self._executable.device}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
-        self._type.check(leaves, tree)
+        self.type.check(leaves, tree)
         return self._program.call(leaves)
 
     def cost_analysis(self) -> Any:
@@ -319,7 +324,7 @@ class Compiled(_Stage):
         """
         program = self._program
         if program.references is not None:
-            raise TypeError(f"serialize: {self._type.name} reads or writes references, which no file holds.")
+            raise TypeError(f"serialize: {self.type.name} reads or writes references, which no file holds.")
         return serialization.written(program.signature, program.saveable(), program.consts, program.donated)
 
 

@@ -23,7 +23,7 @@ def test_equations_know_their_lines():
 
 def test_derivatives_belong_to_the_line_they_differentiate():
     for derivative in (tl.grad(f), tl.grad(tl.jit(f)), tl.jit(tl.grad(tl.jit(f)))):
-        text = tl.jit(derivative).lower(1.0).as_text()
+        text = tl.jit(derivative).lower(1.0).as_text(debug_info=True)
         assert f'{short(__file__)}":{int(place(f, "tnp.sin").split(":")[1].split()[0])}:0' in text
 
 
@@ -61,7 +61,7 @@ def test_named_scopes_are_in_the_text_of_the_program():
     closed = tl.make_jaxpr(named)(1.0)
     assert [eqn.source.scope for eqn in closed.eqns] == ['outer/in"ner', "outer/cosine"]
     lowered = tl.jit(named).lower(1.0)
-    assert 'loc("outer/in\'ner"(#loc' in lowered.as_text()
+    assert 'loc("outer/in\'ner"(#loc' in lowered.as_text(debug_info=True)
     assert 'op_name="outer/cosine"' in lowered.compile().as_text()
     with raises(TypeError, "named_scope: the name must be a string, not 3."), tl.named_scope(3):
         pass

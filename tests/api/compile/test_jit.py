@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import re
 import threading
 import weakref
 
@@ -512,6 +513,16 @@ def test_donation_with_static_arguments_and_pytrees():
 # ---- ahead of time --------------------------------------------------------------------------------------------
 
 
+def test_texts_of_a_lowered_function():
+    lowered = tl.jit(f).lower(X, X)
+    with_lines = lowered.as_text(debug_info=True)
+    assert re.search(r'= "stablehlo.sine".* loc\(#loc0\)\n', with_lines) and "test_jit.py" in with_lines
+    assert "loc(" not in lowered.as_text() and lowered.as_text().splitlines()[-1] == "}"
+    assert " sine(" in lowered.as_text("hlo") and lowered.as_text("hlo").startswith("HloModule f")
+    with raises(ValueError, "as_text: the dialect must be 'stablehlo' or 'hlo', not 'mhlo'."):
+        lowered.as_text("mhlo")
+
+
 def test_stages():
     traced = tl.jit(f).trace(X, X)
     assert str(traced.jaxpr) == (
@@ -525,9 +536,12 @@ def test_stages():
     compiled = lowered.compile()
     close(compiled(X, X), np.sin(X) * X)
     assert compiled.out_info == traced.out_info
-    for stage in (lowered, compiled):
+    assert (traced.fun_name, tl.tree.leaves(traced.out_avals)) == ("f", [*traced.jaxpr.out_avals])
+    for stage in (traced, lowered, compiled):
         assert (stage.in_tree, stage.out_tree) == (traced.in_tree, traced.out_tree)
         assert tl.tree.leaves(stage.in_avals) == [*traced.jaxpr.in_avals]
+        assert stage.donate_argnums == ()
+    assert tl.jit(f, donate_argnums=(1,)).lower(X, X).donate_argnums == (1,)
     assert compiled.as_text().startswith("HloModule f")
     assert compiled.cost_analysis()["flops"] == 2.0
     memory = compiled.memory_analysis()
@@ -557,7 +571,7 @@ def test_stages_with_static_arguments():
 
 
 def test_lines_of_the_program_are_the_users():
-    text = tl.jit(f).lower(X, X).as_text()
+    text = tl.jit(f).lower(X, X).as_text(debug_info=True)
     line = place(f, "tnp.sin").split(" ")[0].split(":")[1]
     assert f'test_jit.py":{line}:0' in text, text
 
