@@ -359,6 +359,10 @@ class Tracer(Array):
         """Describe the place in the user's program where this value was computed, if it is recorded."""
         return ""
 
+    def origin(self) -> str:
+        """Say in a line which arguments of a traced function this value is, or depends on; empty if it is not known."""
+        return ""
+
     def __bool__(self) -> bool:
         return bool(self._concrete(TracerBoolConversionError, "truth value", _BOOL_HELP))
 
@@ -431,7 +435,8 @@ class Tracer(Array):
         here = source.describe_here()
         asked = f" at {here}" if here else ""
         help = help.format(known=how_to_be_known(self.owner))
-        return f"{refusal}: {self.aval}, asked for{asked}.\n  Traced: {self.owner.describe()}.{made}\n  {help}"
+        traced = f"Traced: {self.owner.describe()}.{self.origin()}"
+        return f"{refusal}: {self.aval}, asked for{asked}.\n  {traced}{made}\n  {help}"
 
 
 def how_to_be_known(trace: Trace) -> str:

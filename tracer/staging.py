@@ -6,7 +6,7 @@ that come before the arguments.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tapeless.tracer.linear_vars import mark_linear
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.types import ShapedArray, aval_of
 
+DescribeInputs: TypeAlias = Callable[[Sequence[int]], str]  # `n, argument 1 of f`, or nothing, of numbers of inputs
+
 
 def trace_to_jaxpr(
     f: Callable[..., Sequence[Any]],
@@ -28,16 +30,18 @@ def trace_to_jaxpr(
     what: str = "jit",
     function: Any = None,
     references: list[Any] | None = None,
+    arguments: DescribeInputs | None = None,
 ) -> tuple[Jaxpr, tuple[Any, ...]]:
     """Write down what `f` does to arrays of these types; flat arguments, flat results.
 
     Args:
       references: a list that takes those of outside that `f` reads or writes. The last inputs of the program are what
         is in them before, its last results what is in them after. If None there must be no such references.
+      arguments: describes the arguments of the user's function that inputs belong to, for messages.
     Returns: the program, whose first inputs are the constants it met, and the values of those.
     Raises: whatever `f` raises; UnexpectedTracerError if it uses a tracer that is over.
     """
-    trace = StagingTrace(core.current_trace(), function or f, what)
+    trace = StagingTrace(core.current_trace(), function or f, what, arguments)
     args = [trace.input(aval) for aval in in_avals]
     try:
         outs = core.under_new(trace, f, *args)
@@ -60,6 +64,14 @@ class WritingTrace(Trace):
     def equation_of(self, var: Var) -> Equation | None:
         """The equation that computes a variable; None for an input, a constant or a residual."""
         return next((eqn for eqn in self._eqns if var in eqn.outvars), None)
+
+    def inputs_of(self, var: Var) -> list[int]:
+        """Number the inputs that a variable depends on."""
+        needed = {var}
+        for eqn in reversed(self._eqns):
+            if not needed.isdisjoint(eqn.outvars):
+                needed.update(v for v in eqn.invars if type(v) is Var)
+        return [i for i, v in enumerate(self._inputs) if v in needed]
 
 
 class WrittenTracer(Tracer):
@@ -112,11 +124,12 @@ _INSTEAD_OF_REFERENCES = {
 class StagingTrace(WritingTrace):
     """Applying a primitive writes an equation."""
 
-    __slots__ = ("_cells", "_consts", "what")
+    __slots__ = ("_cells", "_consts", "arguments", "what")
 
-    def __init__(self, parent: Trace, function: Any, what: str) -> None:
+    def __init__(self, parent: Trace, function: Any, what: str, arguments: DescribeInputs | None = None) -> None:
         super().__init__(parent, function)
         self.what: Final = what
+        self.arguments: Final = arguments
         self._consts: dict[int, tuple[Var, Any, Any]] = {}  # the value, kept for its identity, and what it is taken as
         self._cells: dict[int, ProgramCell] = {}
 
@@ -203,3 +216,10 @@ class StagedTracer(WrittenTracer):
     """A variable of a program being traced."""
 
     __slots__ = ()
+
+    def origin(self) -> str:
+        trace = self.owner
+        assert isinstance(trace, StagingTrace)
+        found = trace.arguments(trace.inputs_of(self.variable)) if trace.arguments is not None else ""
+        verb = "depends on" if trace.equation_of(self.variable) else "is"
+        return f"\n  It {verb} {found}." if found else ""

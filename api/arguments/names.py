@@ -4,7 +4,40 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from tapeless.tracer import pytree
+from tapeless.tracer import core, pytree
+
+
+def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequence[int]) -> str:
+    """Describe the arguments that inputs of a program belong to: `n, argument 1 of f`.
+
+    Args:
+      tree: the structure of (args, kwargs), without the arguments at positions `removed`.
+      inputs: numbers of leaves; greater ones are references from outside, which are left out.
+    Returns: nothing if no input is left.
+    """
+    inputs = [i for i in inputs if i < tree.num_leaves]
+    if not inputs:
+        return ""
+    args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
+    names = leaf_names(fun, args, kwargs, removed)
+    paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
+    places = [i for i in range(len(args) + len(removed)) if i not in removed]
+    found = dict.fromkeys([places[paths[i][1].idx] if paths[i][0].idx == 0 else paths[i][1].key for i in inputs])
+    heads = [names[inputs[0]]] if len(inputs) == 1 else [static_name(fun, head) for head in found]
+    positions = [str(head) for head in found if isinstance(head, int)]
+    s = "s" * (len(found) > 1)
+    which = f"argument{s} {_listed(positions)}" if len(positions) == len(found) <= _MOST else f"argument{s}"
+    inside = "in " if len(inputs) == 1 and len(paths[inputs[0]]) > 2 else ""
+    return f"{_listed(heads)}, {inside}{which} of {core.describe_function(fun).partition(' at ')[0]}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """`x, y and z`; of many the first."""
+    shown = [*words[:_MOST], *([f"{len(words) - _MOST} more"] if len(words) > _MOST else [])]
+    return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
+
+
+_MOST = 4  # arguments that a message lists
 
 
 def leaf_names(fun: Any, args: Any, kwargs: Any, removed: Sequence[int] = ()) -> list[str]:

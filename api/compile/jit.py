@@ -14,6 +14,7 @@ import numpy as np
 
 from tapeless.arguments.checks import CLOSE_OVER, check_arrays, check_callable, not_an_array
 from tapeless.arguments.methods import bound
+from tapeless.arguments.names import describe_inputs
 from tapeless.arguments.static import Arguments
 from tapeless.compile import references
 from tapeless.compile.cache_misses import TraceKey, explained
@@ -368,7 +369,9 @@ class Jitted(Generic[P, R]):
             out.append(out_tree)
             return [incoming_number(x) for x in outs]
 
-        closed, refs = references.traced(flat, leaves, avals, tree, what=self._who, function=self._fun)
+        closed, refs = references.traced(
+            flat, leaves, avals, tree, what=self._who, function=self._fun, arguments=self._describes(statics, tree)
+        )
         name = getattr(self._fun, "__name__", "f")
         closed = ClosedJaxpr(closed.jaxpr.replace(name="f" if name == "<lambda>" else name), closed.consts)
         donated = self._donated.leaves(tree, self._static.positions(statics))
@@ -376,6 +379,10 @@ class Jitted(Generic[P, R]):
         if refs is not None and not set(donated).isdisjoint(refs.given):
             raise ValueError(f"jit: a donated argument of {function} is a reference, which cannot be donated.")
         return Traced(closed, tree.snapshot(), out[0].snapshot(), donated, self._options, function, refs)
+
+    def _describes(self, statics: Any, tree: Any) -> Callable[[Sequence[int]], str]:
+        """Make the function that describes arguments by the numbers of their leaves."""
+        return functools.partial(describe_inputs, self._fun, tree, self._static.positions(statics))
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any], Any]:
         """Static arguments; leaves and structure of the others."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from tapeless.arguments.checks import array, check_arrays, check_callable
+from tapeless.arguments.names import describe_inputs
 from tapeless.arguments.static import Arguments, has_hash
 from tapeless.interpreters.rematerialization import Policy, ProgramPolicy, save_none
 from tapeless.tracer import core, pytree
@@ -139,7 +140,9 @@ class _TracedCheckpoint:
             outs, out_tree = pytree.flatten(result)
             return outs
 
-        jaxpr, consts = trace_to_jaxpr(flat, [aval_of(x) for x in leaves], what="checkpoint", function=self._fun)
+        describe = functools.partial(describe_inputs, self._fun, tree, self._static.positions(statics))
+        avals = [aval_of(x) for x in leaves]
+        jaxpr, consts = trace_to_jaxpr(flat, avals, what="checkpoint", function=self._fun, arguments=describe)
         if getattr(self._policy, "names", ()):
             checks = importlib.import_module("tapeless.remat.policy_names")
             checks.warn_of_misspelt(self._policy, jaxpr, core.describe_function(self._fun))

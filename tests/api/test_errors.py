@@ -1,6 +1,8 @@
 """What users read when something is wrong: whole messages, word for word."""
 
 import functools
+import inspect
+import re
 import string
 import traceback
 
@@ -45,9 +47,11 @@ NUMPY = "Use tapeless.numpy (tnp) instead of numpy on traced arrays, or compute 
 
 
 def refusal(what, aval, f, text, help, made=""):
+    (name,) = inspect.signature(f).parameters
     return (
         f"the {what} of a traced array is not known: {aval}, asked for at {place(f, text)}.\n"
-        f"  Traced: {place(f)}, traced for jit.\n{made}  {help}"
+        f"  Traced: {place(f)}, traced for jit.\n"
+        f"  It {'depends on' if made else 'is'} {name}, argument 0 of {f.__name__}.\n{made}  {help}"
     )
 
 
@@ -110,8 +114,52 @@ def test_numpy_function_under_jit():
     message = refusal("NumPy array", "float32[]", as_array, "np.sin", NUMPY)
     with raises(tl.errors.TracerArrayConversionError, message):
         tl.jit(as_array)(3.0)
-    with raises(tl.errors.TracerArrayConversionError, message.replace("for jit", "for grad")):
+    with raises(tl.errors.TracerArrayConversionError, re.sub("for jit.*\n.*", "for grad.", message)):
         tl.grad(as_array)(3.0)
+
+
+def first(p, n, *rest, k=0):
+    return tnp.zeros(p["n"] + 0 * n if k else p["n"] if rest else n)
+
+
+def scaled(x):
+    return tl.lax.scan(lambda c, _: (c * float(x), None), 1.0, None, length=2)
+
+
+def many(a, b, c, d, e, f):
+    return bool(a + b + c + d + e + f)
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "keywords", "origin"),
+    [
+        (tl.jit(first), ({"n": 3}, 2), {}, "is n, argument 1 of first"),
+        (tl.jit(first), ({"n": 3}, 2, 1), {}, "is p['n'], in argument 0 of first"),
+        (tl.jit(first, static_argnums=0), (tl.tree_util.Partial(int), 2), {}, "is n, argument 1 of first"),
+        (tl.jit(first, static_argnames="k"), ({"n": 3}, 2), {"k": 1}, "depends on p and n, arguments 0 and 1 of first"),
+        (tl.jit(first, static_argnames="k"), ({"n": 3},), {"n": 2}, "is n, argument of first"),
+        (tl.jit(lambda *xs: range(xs[1])), (2, 3), {}, "is xs[1], argument 1 of <lambda>"),
+        (tl.jit(functools.partial(first, {"n": 3})), (2,), {}, "is n, argument 0 of first"),
+        (tl.jit(lambda x: tl.jit(relu)(2 * x)), (1.0,), {}, "depends on x, argument 0 of relu"),
+        (tl.jit(scaled), (1.0,), {}, "is x, argument 0 of scaled"),
+        (tl.jit(many), (1, 2, 3, 4, 5, 6), {}, "depends on a, b, c, d and 2 more, arguments of many"),
+        (tl.checkpoint(relu), (tl.ShapeDtypeStruct((), "float32"),), {}, "depends on x, argument 0 of relu"),
+        (tl.jit(tnp.arange), (3,), {}, "is start, argument 0 of arange"),
+        (tl.jit(lambda x, n: x[1:n]), (np.ones(3), 2), {}, "is n, argument 1 of <lambda>"),
+        (tl.jit(tnp.unique), (np.ones(3),), {}, "is ar, argument 0 of unique"),
+    ],
+)
+def test_the_argument_is_named(f, args, keywords, origin):
+    with pytest.raises(TypeError) as caught:
+        f.lower(*args, **keywords) if hasattr(f, "lower") else tl.eval_shape(f, *args)
+    assert f"\n  It {origin}.\n" in str(caught.value)
+
+
+def test_what_depends_on_no_argument_names_none():
+    ref = tl.new_ref(tnp.ones(()))
+    with pytest.raises(tl.errors.ConcretizationTypeError) as caught:
+        tl.jit(lambda x: float(ref[...]))(1.0)
+    assert "\n  It " not in str(caught.value)
 
 
 def test_formatting_under_jit():

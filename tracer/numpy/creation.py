@@ -310,8 +310,8 @@ def _known(name: str, v: Any) -> Any:
         raise TypeError(f"{name}: the arguments must be real numbers, not {v if isinstance(v, complex) else aval}.")
     if isinstance(v, core.Tracer) and v.known() is None:
         raise ConcretizationTypeError(
-            f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}.\n"
-            f"  Use lax.iota with a known length, or {core.how_to_be_known(v.owner)}."
+            f"{name}: the arguments say how long the result is and must be known, but one is traced: {v.aval}."
+            f"{v.origin()}\n  Use lax.iota with a known length, or {core.how_to_be_known(v.owner)}."
         )
     return v if isinstance(v, _PYTHON) else np.asarray(v)[()]
 

@@ -265,8 +265,10 @@ def _entry(aval: ShapedArray, axis: int, item: Any) -> Cut | int:
     try:
         start, stop, step = item.indices(n)
     except TracerIntegerConversionError:
+        bounds = (item.start, item.stop, item.step)
+        origin = next((x.origin() for x in bounds if isinstance(x, Tracer)), "")
         raise TypeError(
-            f"the bounds of a slice must be known, those of axis {axis} of {aval} are traced.\n"
+            f"the bounds of a slice must be known, those of axis {axis} of {aval} are traced.{origin}\n"
             "  Use lax.dynamic_slice for a window of a known size at a computed place."
         ) from None
     return Cut(start, len(range(start, stop, step)), step)

@@ -359,6 +359,7 @@ def concrete(name: str, x: Any, advice: str) -> np.ndarray[Any, Any]:
     known = known_elements(x)
     if known is None:
         raise ConcretizationTypeError(
-            f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.\n  {advice}"
+            f"{name}: the shape of the result depends on the elements of a traced array, {x.aval}.{x.origin()}\n"
+            f"  {advice}"
         )
     return known
