@@ -61,11 +61,16 @@ class Error:
             return messages[0][1]
         return "\n".join(f"at mapped index {', '.join(map(str, index))}: {text}" for index, text in messages)
 
+    def get_exception(self) -> JaxRuntimeError | None:
+        """Return the exception that `throw` raises, or None if there was no error."""
+        text = self.get()
+        return None if text is None else JaxRuntimeError(text)
+
     def throw(self) -> None:
         """Raise JaxRuntimeError with the message if there was an error."""
-        text = self.get()
-        if text is not None:
-            raise JaxRuntimeError(text)
+        error = self.get_exception()
+        if error is not None:
+            raise error
 
     def _messages(self) -> Iterator[tuple[tuple[int, ...], str]]:
         if not self._state:

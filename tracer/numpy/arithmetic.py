@@ -338,7 +338,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return _rounded("ceil", lax.ceil, x)
 
 
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """Round towards zero to an integer, elementwise, in the dtype of x."""
     return _rounded("trunc", _trunc, x)
 
@@ -417,12 +417,12 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return apply2("minimum", lax.min_p, x1, x2)
 
 
-def fmax(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the greater of both, elementwise; if one is nan, the other."""
     return _ignoring_nan(*promoted("fmax", x1, x2), primitive=lax.max_p)
 
 
-def fmin(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the lesser of both, elementwise; if one is nan, the other."""
     return _ignoring_nan(*promoted("fmin", x1, x2), primitive=lax.min_p)
 
@@ -462,12 +462,12 @@ def clip(
 # ---- integers ------------------------------------------------------------------------------------------------
 
 
-def gcd(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the greatest common divisor of integers, elementwise; not negative, except where |x| overflows."""
     return _gcd(*_integers("gcd", x1, x2))
 
 
-def lcm(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Compute the least common multiple of integers, elementwise; not negative."""
     x, y = _integers("lcm", x1, x2)
     return _lcm(x, y)

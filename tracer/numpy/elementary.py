@@ -228,7 +228,7 @@ def _heaviside(x: Any, y: Any) -> Array:
     return select(filled(lax.eq(x, 0), shape), filled(y, shape), filled(step, shape))
 
 
-def i0(x: ArrayLike, /) -> Array:
+def i0(x: ArrayLike) -> Array:
     """Compute the modified Bessel function of the first kind, order 0, elementwise.
 
     It is infinite at infinity, where NumPy gives nan.

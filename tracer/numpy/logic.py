@@ -223,13 +223,13 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return lax.eq(x, -np.inf) if dtypes.is_inexact(x.dtype) else full(x.shape, False)
 
 
-def isreal(x: ArrayLike, /) -> Array:
+def isreal(x: ArrayLike) -> Array:
     """Tell whether the imaginary part of x is 0, elementwise."""
     x = operand("isreal", x)
     return lax.eq(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, True)
 
 
-def iscomplex(x: ArrayLike, /) -> Array:
+def iscomplex(x: ArrayLike) -> Array:
     """Tell whether the imaginary part of x is not 0, elementwise."""
     x = operand("iscomplex", x)
     return lax.ne(lax.imag(x), 0) if dtypes.is_complex(x.dtype) else full(x.shape, False)

@@ -60,8 +60,7 @@ def quantile(
     Raises: ValueError for another method, q known to be outside, an axis out of range, or weights with another method,
       of another shape or known to be negative; TypeError for complex numbers.
     """
-    check_no_out("quantile", out)
-    return _quantiles("quantile", a, q, axis, method, keepdims, weights, skip_nan=False)
+    return _quantiles("quantile", a, q, axis, out, method, keepdims, weights, skip_nan=False)
 
 
 def nanquantile(
@@ -76,8 +75,7 @@ def nanquantile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """Compute quantiles over axes, ignoring nan: see `quantile`."""
-    check_no_out("nanquantile", out)
-    return _quantiles("nanquantile", a, q, axis, method, keepdims, weights, skip_nan=True)
+    return _quantiles("nanquantile", a, q, axis, out, method, keepdims, weights, skip_nan=True)
 
 
 def percentile(
@@ -92,8 +90,7 @@ def percentile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """Compute percentiles over axes: `quantile` with q from 0 to 100."""
-    check_no_out("percentile", out)
-    return _quantiles("percentile", a, q, axis, method, keepdims, weights, skip_nan=False, whole=100)
+    return _quantiles("percentile", a, q, axis, out, method, keepdims, weights, skip_nan=False, whole=100)
 
 
 def nanpercentile(
@@ -108,24 +105,21 @@ def nanpercentile(
     weights: ArrayLike | None = None,
 ) -> Array:
     """Compute percentiles over axes, ignoring nan: `nanquantile` with q from 0 to 100."""
-    check_no_out("nanpercentile", out)
-    return _quantiles("nanpercentile", a, q, axis, method, keepdims, weights, skip_nan=True, whole=100)
+    return _quantiles("nanpercentile", a, q, axis, out, method, keepdims, weights, skip_nan=True, whole=100)
 
 
 def median(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """Compute the median over axes: the middle element, or the mean of the two in the middle; nan for no elements."""
-    check_no_out("median", out)
-    return _quantiles("median", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=False)
+    return _quantiles("median", a, 0.5, axis, out, "midpoint", keepdims, None, skip_nan=False)
 
 
 def nanmedian(
     a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
     """Compute the median over axes, ignoring nan: see `median`."""
-    check_no_out("nanmedian", out)
-    return _quantiles("nanmedian", a, 0.5, axis, "midpoint", keepdims, None, skip_nan=True)
+    return _quantiles("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, None, skip_nan=True)
 
 
 def _quantiles(
@@ -133,6 +127,7 @@ def _quantiles(
     a: ArrayLike,
     q: ArrayLike,
     axis: Axis,
+    out: None,
     method: str,
     keepdims: bool,
     weights: ArrayLike | None,
@@ -140,6 +135,7 @@ def _quantiles(
     skip_nan: bool,
     whole: int = 1,
 ) -> Array:
+    check_no_out(name, out)
     if method not in _METHODS:
         raise ValueError(f"{name}: method must be one of {', '.join(_METHODS)}, not {method!r}.")
     x = inexact(name, array_operand(name, a))

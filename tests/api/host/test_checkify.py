@@ -120,7 +120,10 @@ def test_the_first_error_counts():
     assert "test_checkify.py" in error.get() and np.isnan(y)
     with pytest.raises(c.JaxRuntimeError, match=r"first 20\.0"):
         error.throw()
-    c.checkify(f)(-2.0)[0].throw()
+    assert isinstance(error.get_exception(), c.JaxRuntimeError) and str(error.get_exception()) == error.get()
+    fine = c.checkify(f)(-2.0)[0]
+    fine.throw()
+    assert fine.get_exception() is None
 
 
 def test_programs_inside():

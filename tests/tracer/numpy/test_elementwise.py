@@ -144,6 +144,12 @@ def test_fractions_and_exponents(dtype):
         check(ours, theirs)
 
 
+@pytest.mark.parametrize("name", ["i0", "iscomplex", "isreal", "trunc"])
+def test_operands_by_name(name):
+    """As NumPy's that are no ufuncs, and JAX's."""
+    assert getattr(tnp, name)(x=1.5) == getattr(tnp, name)(1.5)
+
+
 def test_divmod_has_the_sign_of_the_divisor():
     x, y = np.array([7, -7, 7, -7]), np.array([3, 3, -3, -3])
     for dtype in (np.int32, np.float32):
