@@ -6,7 +6,8 @@ import numpy as np
 
 from tapeless.interpreters.rematerialization import split
 from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr
+from tests.stepping import by_steps
 
 
 def carried_out(jaxpr: Jaxpr, policy: Any) -> Any:
@@ -15,7 +16,7 @@ def carried_out(jaxpr: Jaxpr, policy: Any) -> Any:
     plan = split(jaxpr, jaxpr.outvars, policy)
     known = check(jaxpr.replace(eqns=plan.eqns, outvars=plan.saved))
     again = check(Jaxpr(plan.saved, plan.again, plan.wanted))
-    results = eval_jaxpr(again, eval_jaxpr(known, args))
-    for x, y in zip(results, eval_jaxpr(jaxpr, args), strict=True):
+    results = by_steps(again, by_steps(known, args))
+    for x, y in zip(results, by_steps(jaxpr, args), strict=True):
         np.testing.assert_array_equal(x, y)
     return plan

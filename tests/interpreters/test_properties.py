@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 import tapeless as tl
 from tapeless.interpreters import jvp, partial_eval, rematerialization, transpose
 from tapeless.tracer.check import check
-from tapeless.tracer.jaxpr import Jaxpr, Var, eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr, Var
 from tapeless.tracer.primitives.contraction import dot_general
 from tapeless.tracer.primitives.elementwise import add, cos, gt, mul, neg, select_n, sin, sub, tanh
 from tapeless.tracer.primitives.reduction import reduce_sum
 from tapeless.tracer.primitives.shape import broadcast_in_dim, concatenate, reshape, slice_in_dim
 from tapeless.tracer.primitives.shape import transpose as permute
+from tests.stepping import by_steps
 
 SHAPES = ((), (3,), (2, 3))  # of the arguments
 few = settings(max_examples=30, deadline=None)
@@ -220,9 +221,9 @@ def halves(f: Callable[..., Any], policy: Any) -> tuple[Any, Any]:
     program, known, _ = pushed_forward(f)
     unzipped = partial_eval.unzip_jaxpr(program, program.linear_in, policy)
     assert not any(v.linear for eqn in check(unzipped.primal).eqns for v in eqn.outvars)
-    outs = eval_jaxpr(unzipped.primal, known)
+    outs = by_steps(unzipped.primal, known)
     n = len(outs) - unzipped.residuals
-    tangents = eval_jaxpr(check(unzipped.linear), [*outs[n:], *drawn(1)])
+    tangents = by_steps(check(unzipped.linear), [*outs[n:], *drawn(1)])
     done, waiting = iter(outs[:n]), iter(tangents)
     return [next(waiting) if linear else next(done) for linear in unzipped.linear_out], unzipped
 
@@ -232,7 +233,7 @@ def halves(f: Callable[..., Any], policy: Any) -> tuple[Any, Any]:
 def test_halves_compose_to_the_whole(f):
     program, known, _ = pushed_forward(f)
     results, _ = halves(f, rematerialization.save_all)
-    for a, b in zip(results, eval_jaxpr(program, [*known, *drawn(1)]), strict=True):
+    for a, b in zip(results, by_steps(program, [*known, *drawn(1)]), strict=True):
         close(a, b)
 
 
@@ -253,11 +254,11 @@ def test_saving_nothing_gives_the_same_linear_map(f):
 def test_transposing_twice_gives_the_same_linear_map(f):
     program, known, _ = pushed_forward(f)
     unzipped = partial_eval.unzip_jaxpr(program, program.linear_in)
-    outs = eval_jaxpr(unzipped.primal, known)
+    outs = by_steps(unzipped.primal, known)
     residuals = outs[len(outs) - unzipped.residuals :]
 
     def linear(*ts: Any) -> Any:
-        return eval_jaxpr(unzipped.linear, [*residuals, *ts])
+        return by_steps(unzipped.linear, [*residuals, *ts])
 
     forwards = [y for y, v in zip(linear(*drawn(1)), unzipped.linear.outvars) if v.linear]
     if not forwards:
@@ -273,7 +274,7 @@ def transposed_twice(linear: Jaxpr, residuals: Sequence[Any]) -> tuple[list[Any]
     once, inputs = transpose.transpose_jaxpr(linear, tuple(v.linear for v in linear.outvars))
     twice, some = transpose.transpose_jaxpr(check(once), (True,) * len(once.outvars))
     ts = [t for t, used in zip(drawn(1), inputs) if used]
-    values = iter(eval_jaxpr(check(twice), [*residuals, *ts]))
+    values = iter(by_steps(check(twice), [*residuals, *ts]))
     return [next(values) if used else None for used in some], list(some) if n else []
 
 

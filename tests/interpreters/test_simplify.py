@@ -12,11 +12,12 @@ from tapeless.interpreters import simplify
 from tapeless.interpreters.analysis import cost
 from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
-from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var, eval_jaxpr
+from tapeless.tracer.jaxpr import Equation, Jaxpr, Literal, Var
 from tapeless.tracer.primitives.contraction import dot_general_p
 from tapeless.tracer.primitives.elementwise import add_p, convert_element_type_p, eq_p, mul_p, select_n_p, sub_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p, iota_p
 from tests.interpreters.structured_programs import arguments, program
+from tests.stepping import by_steps
 
 # Sums of up to 64 products of numbers of the size of 1, in any order, a few times over.
 close = {"rtol": 1e-8, "atol": 1e-8}
@@ -34,7 +35,7 @@ def test_random_programs(seed: int):
     args = arguments()
     closed = tl.make_jaxpr(program(seed))(*args)
     new = simplified(closed.jaxpr)
-    before, after = [eval_jaxpr(jaxpr, [*closed.consts, *args]) for jaxpr in (closed.jaxpr, new)]
+    before, after = [by_steps(jaxpr, [*closed.consts, *args]) for jaxpr in (closed.jaxpr, new)]
     np.testing.assert_allclose(after[0], before[0], **close)
     assert operations(new) <= operations(closed.jaxpr)
     assert simplified(new) is new

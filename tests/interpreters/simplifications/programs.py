@@ -7,7 +7,8 @@ import numpy as np
 
 import tapeless as tl
 from tapeless.interpreters.simplify import simplified
-from tapeless.tracer.jaxpr import Jaxpr, eval_jaxpr
+from tapeless.tracer.jaxpr import Jaxpr
+from tests.stepping import by_steps
 
 X = np.linspace(0.5, 2.0, 16)
 A = np.arange(256.0).reshape(16, 16) / 100
@@ -18,7 +19,7 @@ def after(f: Callable[..., Any], *args: Any) -> Jaxpr:
     """The simplified program of a function, which is found to compute the same."""
     closed = tl.make_jaxpr(f)(*args)
     new = simplified(closed.jaxpr)
-    for one, other in zip(eval_jaxpr(new, [*closed.consts, *args]), eval_jaxpr(closed.jaxpr, [*closed.consts, *args])):
+    for one, other in zip(by_steps(new, [*closed.consts, *args]), by_steps(closed.jaxpr, [*closed.consts, *args])):
         # sums of some 16 numbers of the size of 1, in another order
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
         for part in (np.real, np.imag):

@@ -15,10 +15,10 @@ from tapeless.interpreters.simplifications.slicing import pushdown
 from tapeless.interpreters.simplify import simplified
 from tapeless.tracer.check import check
 from tapeless.tracer.core import Primitive
-from tapeless.tracer.jaxpr import eval_jaxpr
 from tests.interpreters.simplifications.programs import A, B, X, after, largest
 from tests.samples import SAMPLES
 from tests.samples.sample import Sample, numpys, ours
+from tests.stepping import by_steps
 
 D = 9 * np.eye(4)
 Read = Callable[[Any], Any]
@@ -62,7 +62,7 @@ def test_parts_of_every_primitive(number: int, sample: Sample, monkeypatch: pyte
     for read in every[number % len(every) :][:1] if every else ():
         closed = tl.make_jaxpr(lambda *args, read=read: read(sample.primitive.bind(*args, **sample.params)[0]))(*args)
         given = [*closed.consts, *args]
-        pairs = zip(*[eval_jaxpr(jaxpr, given) for jaxpr in (simplified(closed.jaxpr), closed.jaxpr)], strict=True)
+        pairs = zip(*[by_steps(jaxpr, given) for jaxpr in (simplified(closed.jaxpr), closed.jaxpr)], strict=True)
         for found, expected in pairs:
             assert found.dtype == expected.dtype
             one, other = numpys(found), numpys(expected)
