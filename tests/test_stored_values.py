@@ -61,12 +61,13 @@ PROGRAMS: dict[str, Function] = {
 def test_elements_equal_themselves(name: str, dtype: str):
     """Step by step every value is stored, so the derivatives there are right."""
     f = PROGRAMS[name]
+    gradient, push = tl.grad(f), lambda x, t: tl.jvp(f, (x,), (t,))[1]
+    compiled_gradient, compiled_push = tl.jit(gradient), tl.jit(push)
     for seed in range(5):
         x, t = [tnp.asarray(u, dtype) for u in np.random.default_rng(seed).normal(size=(2, 7, 9))]
         some = {
             "rtol": 1e-4 if dtype == "float32" else 1e-12,
             "atol": 1e-5 if dtype == "float32" else 1e-12,
         }  # rounding
-        np.testing.assert_allclose(tl.jit(tl.grad(f))(x), tl.grad(f)(x), **some)
-        pushed = tl.jit(lambda x, t: tl.jvp(f, (x,), (t,))[1])(x, t)
-        np.testing.assert_allclose(pushed, tl.jvp(f, (x,), (t,))[1], **some)
+        np.testing.assert_allclose(compiled_gradient(x), gradient(x), **some)
+        np.testing.assert_allclose(compiled_push(x, t), push(x, t), **some)

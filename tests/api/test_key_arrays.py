@@ -1,7 +1,7 @@
 """Keys as arrays, dtype `key<fry>`: they are indexed, joined and chosen, and pass through transformations and loops.
 
 What is done to keys is compared with what NumPy does to records of their words; the words themselves are JAX's, which
-tests/tracer/test_prng_keys.py knows. Everything runs eagerly and compiled, as users compile.
+tests/tracer/test_prng_keys.py knows. Everything runs eagerly and compiled.
 """
 
 import copy
@@ -17,8 +17,6 @@ import tapeless.numpy as tnp
 from tapeless import lax, random
 from tests.messages import raises
 from tests.samples.sample import RECORD, numpys
-
-pytestmark = pytest.mark.usefixtures("optimized")
 
 KEY = random.key(7)
 KEYS = random.split(KEY, (3, 4))

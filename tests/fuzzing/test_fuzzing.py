@@ -20,14 +20,14 @@ from tests.fuzzing.report import script
 from tests.fuzzing.shrink import same_way, shrink
 
 SEEDS = {
-    "all": range(8),
+    "all": range(4),
     "rules": range(2),
     "linalg": range(2),
-    "nested": range(6),
-    "loops": range(3),
-    "narrow": range(3),
-    "empty": range(3),
-    "special": range(8),
+    "nested": range(4),
+    "loops": range(2),
+    "narrow": range(2),
+    "empty": range(2),
+    "special": range(5),
 }
 pytestmark = pytest.mark.usefixtures("optimized")
 

@@ -382,7 +382,7 @@ def test_a_loop_is_its_steps(seed):
         close(staged(first), value)
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(PROGRAMS) if random_program(seed).loop != "while"])
+@pytest.mark.parametrize("seed", [seed for seed in range(PROGRAMS // 2) if random_program(seed).loop != "while"])
 def test_a_gradient_is_that_of_the_steps(seed):
     program, first, second, along, slope = case(seed)
     gradient = tl.grad(partial(on_arrays, program, Staged()))

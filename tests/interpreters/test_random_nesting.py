@@ -23,7 +23,7 @@ SCALARS, VECTORS = ("r", "s", "t"), ("u", "v", "w")
 NAMES = SCALARS + VECTORS
 LOOPS = ("fori", "scan", "reverse", "while")
 HOW = ("set", "add", "multiply", "window", "swap")
-PROGRAMS = 60
+PROGRAMS = 32
 close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10)
 
 

@@ -178,7 +178,12 @@ TRANSFORMS = {
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_transforms(transform, policy):
     wrapped = functools.partial(net, wrap=lambda f: tl.checkpoint(f, policy=policy))
-    assert_close(transform(wrapped)(W, X), transform(net)(W, X))
+    assert_close(transform(wrapped)(W, X), without_checkpoint(transform))
+
+
+@functools.cache
+def without_checkpoint(transform):
+    return transform(net)(W, X)
 
 
 def test_custom_jvp_inside():

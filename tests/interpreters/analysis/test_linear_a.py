@@ -59,9 +59,9 @@ def evaluated(program: Jaxpr, args: Sequence[Any]) -> list[Any]:
     return [v.value if isinstance(v, Literal) else env[v] for v in program.outvars]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_theorems_on_random_strict_programs(seed):
-    """1000 programs: T1 with the constant of these operations, 4; T2 and T3 to the last scalar; T4."""
+    """400 programs: T1 with the constant of these operations, 4; T2 and T3 to the last scalar; T4."""
     rng = np.random.default_rng(seed)
     for _ in range(100):
         program = strict_form.strict_form(random_program(rng))
