@@ -1,9 +1,9 @@
 """Compare calls with array_api_strict's: `python -m tests.ecosystem.array_api_calls [MODULE [FAMILY]]`.
 
 MODULE is tapeless.numpy if none is given, else another namespace, such as jax.numpy; FAMILY the beginning of the name
-of one of `FAMILIES` without "of_", if not all are to be run. Calls that array_api_strict
-refuses are not of the standard, and are left out. Of the others it prints those that raise, or whose results have other
-types, shapes, dtypes or values, and how many there are.
+of one of `FAMILIES` without "of_", if not all are to be run. Calls that array_api_strict refuses, or warns of imaginary
+parts that it drops, are not of the standard, and are left out. Of the others it prints those that raise, or whose
+results have other types, shapes, dtypes or values, and how many there are.
 """
 
 import importlib
@@ -415,6 +415,7 @@ def main(module: str = "tapeless.numpy", families: str = "") -> None:
     wrong = total = 0
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # array_api_strict drops imaginary parts
         for call, what in results(importlib.import_module(module), families):
             total, wrong = total + 1, wrong + (what is not None)
             if what is not None:

@@ -350,8 +350,11 @@ def linspace(
         raise ValueError(f"linspace: the number of samples must not be negative: {count}.")
     own = aval_of(low).dtype if dtype is None else dtypes.canonical(dtype)
     found = core.placed(_linspace(low, high, num=count, endpoint=bool(endpoint), dtype=own, axis=axis), device)
+    if not retstep:
+        return found
     gaps = count - 1 if endpoint else count
-    return (found, lax.div(lax.sub(high, low), gaps if gaps else float("nan"))) if retstep else found
+    step = lax.div(lax.sub(high, low), gaps if gaps else float("nan"))
+    return found, lax.convert_element_type(step, dtypes.inexact_of(own))
 
 
 def _ends(name: str, start: ArrayLike, stop: ArrayLike, dtype: Any) -> Sequence[Operand]:

@@ -191,6 +191,12 @@ def test_geometric_ranges_have_their_ends():
     assert found[0].tolist() == [1.0, -3.0] and found[-1].tolist() == [1000.0, -7.0]
 
 
+@pytest.mark.parametrize(("dtype", "expected"), [(None, "float32"), (int, "float32"), ("float16", "float16")])
+def test_the_step_of_a_range_is_strongly_typed(dtype, expected):
+    step = tnp.linspace(0, 5, 5, retstep=True, dtype=dtype)[1]
+    assert (step.dtype, step.weak_type, float(step)) == (expected, False, 1.25)
+
+
 def test_ranges_of_64_bits_from_numbers_of_32():
     with tl.config.scope(numpy_bits=32):
         assert float(tnp.linspace(0, 1, 4, dtype=np.float64)[1]) == 1 / 3
