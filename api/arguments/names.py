@@ -1,7 +1,7 @@
 """Names of the leaves of arguments, as the function's signature has them."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tapeless.tracer import core, pytree
@@ -21,8 +21,8 @@ def describe_inputs(fun: Any, tree: Any, removed: Sequence[int], inputs: Sequenc
     args, kwargs = pytree.unflatten(tree, range(tree.num_leaves))
     names = leaf_names(fun, args, kwargs, removed)
     paths = [path for path, _ in pytree.leaves_with_path((args, kwargs))]
-    places = [i for i in range(len(args) + len(removed)) if i not in removed]
-    found = dict.fromkeys([places[paths[i][1].idx] if paths[i][0].idx == 0 else paths[i][1].key for i in inputs])
+    tops = [(paths[i][0].idx, paths[i][1]) for i in inputs]
+    found = dict.fromkeys([key.key if named else place(key.idx, removed) for named, key in tops])
     heads = [names[inputs[0]]] if len(inputs) == 1 else [static_name(fun, head) for head in found]
     positions = [str(head) for head in found if isinstance(head, int)]
     s = "s" * (len(found) > 1)
@@ -42,13 +42,25 @@ _MOST = 4  # arguments that a message lists
 
 def leaf_names(fun: Any, args: Any, kwargs: Any, removed: Sequence[int] = ()) -> list[str]:
     """A name for every leaf of the arguments: `x['w']`. At positions that are `removed` were static ones."""
+    return [*map(naming(fun, removed), [path for path, _ in pytree.leaves_with_path((args, kwargs))])]
+
+
+def naming(fun: Any, removed: Sequence[int] = ()) -> Callable[[pytree.KeyPath], str]:
+    """Make a function that names what is at a path in (args, kwargs); at positions `removed` were static arguments."""
     positional, rest = _positional(fun)
-    places = [i for i in range(len(args) + len(removed)) if i not in removed]
 
-    def head(path: Any) -> str:
-        return path[1].key if path[0].idx else position_name(places[path[1].idx], positional, rest)
+    def name(path: pytree.KeyPath) -> str:
+        head = path[1].key if path[0].idx else position_name(place(path[1].idx, removed), positional, rest)
+        return f"{head}{pytree.keystr(path[2:])}"
 
-    return [f"{head(path)}{pytree.keystr(path[2:])}" for path, _ in pytree.leaves_with_path((args, kwargs))]
+    return name
+
+
+def place(i: int, removed: Sequence[int]) -> int:
+    """The position of argument `i` of those that are left when the ones at positions `removed` are taken out."""
+    for taken in sorted(removed):
+        i += taken <= i
+    return i
 
 
 def static_name(fun: Any, where: int | str) -> str:

@@ -1,9 +1,9 @@
 """Why a jitted function is traced again: what `config.explain_cache_misses` logs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tapeless.arguments.names import leaf_names, static_name
+from tapeless.arguments.names import leaf_names, naming, static_name
 from tapeless.tracer import core, pytree, source
 from tapeless.tracer.config import differing_settings
 
@@ -32,12 +32,13 @@ def explained(who: str, fun: Any, key: TraceKey, known: Iterable[TraceKey], has_
         twin = " Another function of the same code was:\n  define and jit it once, not each time that it is called."
         return f"{called}: it was not before.{twin if has_twin else ''}"
     closest = min(differences, key=len)
-    return f"{called}: of {len(differences)} trace(s) of it the closest differs.\n  " + "\n  ".join(closest)
+    lines = "".join(pytree.first([f"  {line}\n" for line in closest])).rstrip("\n")
+    return f"{called}: of {len(differences)} trace(s) of it the closest differs.\n{lines}"
 
 
 def _differences(fun: Any, key: TraceKey, other: TraceKey) -> Iterator[str]:
     if key.tree != other.tree:
-        yield f"The structure of the arguments is {key.tree}, and was {other.tree}."
+        yield from _of_structure(fun, key, other)
     elif key.avals != other.avals:
         yield from _of_types(fun, key, other)
     if key.statics != other.statics:
@@ -46,12 +47,36 @@ def _differences(fun: Any, key: TraceKey, other: TraceKey) -> Iterator[str]:
         yield from _of_settings(key.settings, other.settings)
 
 
+def _of_structure(fun: Any, key: TraceKey, other: TraceKey) -> Iterator[str]:
+    name = naming(fun, _static_positions(key))
+    for path, *nodes in pytree.differences(key.tree, other.tree):
+        now, before = map(pytree.describe_node, nodes)
+        kind = "keyword" if path[0].idx else "positional"
+        if len(path) > 1:
+            yield f"Argument {name(path)} is {now}, and was {before}."
+        else:
+            yield f"The {kind} arguments are {now}, and were {before}."
+
+
 def _of_types(fun: Any, key: TraceKey, other: TraceKey) -> Iterator[str]:
     args, kwargs = pytree.unflatten(key.tree, list(range(len(key.avals))))
-    removed = [where for where, _ in key.statics.items[0]] if key.statics else []
-    for name, now, before in zip(leaf_names(fun, args, kwargs, removed), key.avals, other.avals, strict=True):
+    names = leaf_names(fun, args, kwargs, _static_positions(key))
+    for name, now, before in zip(names, key.avals, other.avals, strict=True):
         if now is not before:
-            yield f"Argument {name} is {now}, and was {before}: another {_what_is_new(now, before)}."
+            is_weak = _weakness(now, before)
+            yield (
+                f"Argument {name} is {is_weak(now)}, and was {is_weak(before)}: another {_what_is_new(now, before)}."
+            )
+
+
+def _static_positions(key: TraceKey) -> list[int]:
+    return [where for where, _ in key.statics.items[0]] if key.statics else []
+
+
+def _weakness(now: Any, before: Any) -> Callable[[Any], str]:
+    """Print types; where one of two is weak, which it is."""
+    differ = getattr(now, "weak_type", None) != getattr(before, "weak_type", None)
+    return lambda aval: f"{'weak ' if differ and aval.weak_type else ''}{aval}"
 
 
 def _what_is_new(now: Any, before: Any) -> str:

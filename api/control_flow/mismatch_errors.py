@@ -88,30 +88,14 @@ def _listed(names: Sequence[str], types: Sequence[str], text: str) -> str:
     return " and ".join(name for name, found in zip(names, types) if found == text)
 
 
-def structure_differences(x: Any, y: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, str, str]]:
+def structure_differences(x: Any, y: Any) -> Iterator[tuple[str, str, str]]:
     """Find the nodes in which two trees differ: the path, and a description of each."""
-    if pytree.all_leaves([x]) and pytree.all_leaves([y]):
-        return
-    if pytree.all_leaves([x]) or pytree.all_leaves([y]) or not _same_node(x, y):
-        yield pytree.keystr(path), _described(x), _described(y)
-        return
-    pairs = zip(pytree.flatten_one_level_with_keys(x)[0], pytree.flatten_one_level_with_keys(y)[0])
-    for (key, a), (_, b) in pairs:
-        yield from structure_differences(a, b, (*path, key))
+    texts = [{pytree.keystr(path): _described(leaf) for path, leaf in pytree.leaves_with_path(tree)} for tree in (x, y)]
+    for path, *nodes in pytree.differences(*map(pytree.structure, (x, y))):
+        at = pytree.keystr(path)
+        this, that = (pytree.describe_node(node, leaf.get(at, "a leaf")) for node, leaf in zip(nodes, texts))
+        yield at, this, that
 
 
-def _same_node(x: Any, y: Any) -> bool:
-    """Tell whether two nodes are equal apart from their children."""
-    return pytree.structure(x, lambda part: part is not x) == pytree.structure(y, lambda part: part is not y)
-
-
-def _described(x: Any) -> str:
-    if x is None:
-        return "None"
-    if pytree.all_leaves([x]):
-        return str(aval_of(x)) if is_arraylike(x) else type(x).__name__
-    if isinstance(x, dict):
-        return f"a {type(x).__name__} with {', '.join(map(repr, x)) or 'no keys'}"
-    children, aux = pytree.flatten_one_level(x)
-    named = isinstance(x, (tuple, list)) or aux is None
-    return f"a {type(x).__name__} of {len(children)}" if named else f"a {type(x).__name__} with {aux!r}"
+def _described(leaf: Any) -> str:
+    return str(aval_of(leaf)) if is_arraylike(leaf) else type(leaf).__name__

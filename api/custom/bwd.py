@@ -191,9 +191,17 @@ def _of_argument(call: Any, i: int, ct: Any, tree: Any, avals: Sequence[ShapedAr
     if places is None:
         raise TypeError(
             f"custom_vjp: {call.describe_backward()} must return for argument {i} a pytree of its structure, "
-            f"{tree}, with None where there is no derivative, not {pytree.structure(ct)}."
+            f"with None where there is no derivative.\n{_misfits(tree, pytree.structure(ct), i)}"
         )
     return found
+
+
+def _misfits(tree: Any, found: Any, i: int) -> str:
+    """Describe where a cotangent differs from its argument, but for what is None."""
+    differing = [
+        each for each in pytree.differences(tree, found) if each.that is None or each.that.kind is not type(None)
+    ]
+    return pytree.describe_differences(differing, (f"argument {i}", "its cotangent")).rstrip("\n")
 
 
 def _places(structure: Any, tree: Any) -> list[Any] | None:

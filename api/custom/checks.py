@@ -7,7 +7,7 @@ from tapeless.custom.symbolic_zeros import SymbolicZero
 from tapeless.differentiate.tangents import typed
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.zero import Zero
-from tapeless.tracer import dtypes
+from tapeless.tracer import dtypes, pytree
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
@@ -22,13 +22,20 @@ from tapeless.tracer.types import ShapedArray, aval_of
 def check_values(
     who: Primitive, rule: str, values: Sequence[Any], tree: Any, want_tree: Any, want: Sequence[ShapedArray]
 ) -> None:
-    """Raises: TypeError naming structures and types of both, if the value a rule gives is not like the function's."""
-    have = [str(aval_of(y)) for y in values]
-    if tree != want_tree or have != list(map(str, want)):
-        raise TypeError(
-            f"{who}: {rule} must return the value of the function, of structure {want_tree} and types "
-            f"({', '.join(map(str, want))}), not of {tree} and ({', '.join(have)})."
-        )
+    """Raises: TypeError naming the paths that differ, if the value that a rule returns is not like the function's."""
+    if tree != want_tree:
+        told = pytree.compare(want_tree, tree, ("the function's value", "the rule's"))
+        raise TypeError(f"{who}: {rule} must return the value of the function, but that has another structure.{told}")
+    have = [aval_of(y) for y in values]
+    if list(map(str, have)) != list(map(str, want)):
+        paths = [pytree.keystr(path) for path, _ in pytree.leaves_with_path(pytree.unflatten(tree, have))]
+        lines = [
+            f"  value{path} is {x} by the function, {y} by the rule.\n"
+            for path, x, y in zip(paths, want, have, strict=True)
+            if str(x) != str(y)
+        ]
+        told = "".join(pytree.first(lines)).rstrip("\n")
+        raise TypeError(f"{who}: {rule} must return the value of the function, but that has other types.\n{told}")
 
 
 def fitting(t: Any, want: ShapedArray, who: str, of: str) -> Any:

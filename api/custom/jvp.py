@@ -123,8 +123,8 @@ class _JVPCall(FlatCall):
         (pushed, tangent_tree), tree = pytree.flatten(tangent), pytree.structure(value)
         if tangent_tree != tree:
             raise TypeError(
-                f"custom_jvp: {self.describe_rule()} returned a value of structure {tree}, "
-                f"but a tangent of structure {tangent_tree}."
+                f"custom_jvp: {self.describe_rule()} returned a value and a tangent that differ in structure."
+                f"{pytree.compare(tree, tangent_tree, ('the value', 'the tangent'))}"
             )
         values = self.check_value(value)
         check_arrays(f"{self.primitive}: the tangent{{}} of {self.describe_rule()}", tangent)

@@ -115,15 +115,16 @@ class _Rule:
 
     def _check_structures(self, values: Any, out_batched: Any) -> None:
         of_values, of_flags, own = map(pytree.structure, (values, out_batched, self._wanted))
-        if of_values != of_flags or not all(isinstance(x, bool) for x in pytree.leaves(out_batched)):
+        told = pytree.compare(of_values, of_flags, ("the results", "out_batched")) if of_values != of_flags else ""
+        if told or not all(isinstance(x, bool) for x in pytree.leaves(out_batched)):
             raise ValueError(
                 f"custom_vmap: the rule of {self.__name__} must return out_batched as booleans in the structure of its "
-                f"results. Results have {of_values}, out_batched is {out_batched!r}."
+                f"results, not {out_batched!r:.200}.{told}"
             )
         if of_values != own:
             raise ValueError(
-                f"custom_vmap: the rule of {self.__name__} returned results of structure {of_values}, but the function "
-                f"has {own}."
+                f"custom_vmap: the rule of {self.__name__} returned results of another structure than the function."
+                f"{pytree.compare(own, of_values, ('the function', 'the rule'))}"
             )
 
     def _check_types(self, size: int, values: Any, wanted: Sequence[ShapedArray]) -> None:

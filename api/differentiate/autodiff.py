@@ -264,7 +264,8 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     flat, tree = pytree.flatten(tuple(primals))
     flat_tangents, tangent_tree = pytree.flatten(tuple(tangents))
     if tree != tangent_tree:
-        raise TypeError(f"jvp: primals and tangents differ in structure: {tree} and {tangent_tree}.")
+        told = pytree.compare(tree, tangent_tree, ("primals", "tangents"))
+        raise TypeError(f"jvp: primals and tangents differ in structure.{told}")
     given = [
         tangent(aval_of(x), t, f"jvp: tangent {i}") for i, (x, t) in enumerate(zip(flat, flat_tangents, strict=True))
     ]

@@ -76,7 +76,8 @@ class TangentSpace(NamedTuple):
         leaves, tree = pytree.flatten(args)
         if tree == self.tree:
             return leaves
-        raise TypeError(f"{who}: tangents must have the structure {self.arguments}, not {tree}.")
+        told = pytree.compare(self.arguments, tree, ("the arguments", "the tangents"))
+        raise TypeError(f"{who}: tangents must have the structure of the arguments.{told}")
 
     def element(self, values: Sequence[Any], tree: Any = None) -> Any:
         """Put an element together, from arrays or `Zero` for the leaves that have tangents; integers get float0."""
@@ -357,9 +358,8 @@ def _weak_as(ct: Any, aval: ShapedArray) -> Any:
 def _cotangents(cotangent: Any, space: TangentSpace, who: str, name: str) -> list[Any]:
     flat, tree = pytree.flatten(cotangent)
     if tree != space.tree:
-        raise TypeError(
-            f"{who}: the cotangent must have the structure of the result of {name}, {space.tree}, not {tree}."
-        )
+        told = pytree.compare(space.tree, tree, ("the result", "the cotangent"))
+        raise TypeError(f"{who}: the cotangent must have the structure of the result of {name}.{told}")
     return [
         Zero(aval) if aval.dtype == dtypes.float0 else typed(ct, aval, f"{who}: cotangent {i}", f"the result of {name}")
         for i, (ct, aval) in enumerate(zip(flat, space.avals, strict=True))

@@ -79,7 +79,8 @@ def _term(k: int, tree: Any, primals: Sequence[Any], terms: Sequence[Any], facto
     """The coefficients of t^k of all arguments."""
     given, structure = pytree.flatten(tuple(terms))
     if structure != tree:
-        raise TypeError(f"jet: primals and the terms of order {k} differ in structure: {tree} and {structure}.")
+        told = pytree.compare(tree, structure, ("primals", "the terms"))
+        raise TypeError(f"jet: primals and the terms of order {k} differ in structure.{told}")
     found = [tangent(aval_of(x), t, f"jet: term {k} of argument {i}") for i, (x, t) in enumerate(zip(primals, given))]
     found = [zero_of(x) if _is_zero(t) else own_array(t) for x, t in zip(primals, found)]
     return [_scaled(t, div, k) for t in found] if factorial_scaled else found

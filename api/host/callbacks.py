@@ -119,8 +119,8 @@ class _HostFunction:
         leaves, tree = pytree.flatten(result)
         if len(leaves) != len(avals):
             raise TypeError(
-                f"{self._described()} returned {tree} of {len(leaves)} arrays, but result_shape_dtypes is "
-                f"{self._out_tree} of {len(avals)}."
+                f"{self._described()} returned {len(leaves)} arrays, but result_shape_dtypes has {len(avals)}."
+                f"{pytree.compare(self._out_tree, tree, ('result_shape_dtypes', 'the result'))}"
             )
         return [self._checked(*each) for each in zip(leaves, avals, self._paths, strict=True)]
 

@@ -113,11 +113,44 @@ def test_leaves_are_named_as_arguments(told):
     messages = [record.getMessage().partition("\n  ")[2] for record in told.records[1:]]
     assert messages == [
         "Argument rest[1] is float32[], and was float32[1]: another shape.\n"
-        "  Argument key is float32[], and was float32[1]: another shape and weak type (of Python numbers).",
+        "  Argument key is weak float32[], and was float32[1]: another shape and weak type (of Python numbers).",
         "Argument params['w'][0] is int32[1], and was float32[1]: another dtype.",
-        "The structure of the arguments is PyTreeDef((({'w': [*, *]}, *, *), {'key': *})), and was "
-        "PyTreeDef((({'w': [*]}, *, *), {'key': *})).",
+        "Argument params['w'] is a list of 2, and was a list of 1.",
     ]
+
+
+def test_other_structures_are_named_by_what_is_new(told):
+    f = tl.jit(lambda n, params, *rest, **more: params["w"], static_argnums=0)
+    calls = [
+        ((0, {"w": 1.0, "b": 2.0}), {}),
+        ((0, {"w": 1.0, "c": None}), {}),
+        ((0, {"w": (1.0,), "c": None}), {}),
+        ((0, {"w": (1.0,), "c": None}, 1), {}),
+        ((0, {"w": (1.0,), "c": None}, 1), {"k": 1.0}),
+        ((0, {"w": (1.0,), "c": None}, 1), {"k": 1.0, "m": 1.0}),
+    ]
+    with tl.explain_cache_misses():
+        for args, kwargs in calls:
+            f.clear_cache()
+            for each in (calls[max(calls.index((args, kwargs)) - 1, 0)], (args, kwargs)):
+                f(*each[0], **each[1])
+    messages = [record.getMessage().partition("\n  ")[2] for record in told.records]
+    assert [*filter(None, messages)] == [
+        "Argument params['c'] is None, and was nothing.\n  Argument params['b'] is nothing, and was a leaf.",
+        "Argument params['w'] is a tuple of 1, and was a leaf.",
+        "The positional arguments are a tuple of 2, and were a tuple of 1.",
+        "The keyword arguments are a dict with 'k', and were a dict with no keys.",
+        "Argument m is a leaf, and was nothing.",
+    ]
+
+
+def test_messages_of_many_differences_are_short(told):
+    f = tl.jit(lambda params: 0)
+    with tl.explain_cache_misses():
+        f([1.0] * 50)
+        f([1] * 50)
+    assert told.records[1].getMessage().count("\n") == 7
+    assert told.records[1].getMessage().endswith("\n  There are 44 more.")
 
 
 def test_functions_that_are_made_anew_are_told_of(told):

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from tapeless.tracer.pytree.differences import compare, describe_differences, describe_node, differences, first
 from tapeless.tracer.pytree.keypath import (
     DictKey,
     FlattenedIndexKey,
@@ -73,6 +74,11 @@ __all__ = [
     "treedef_children",
     "treedef_is_leaf",
     "treedef_tuple",
+    "compare",
+    "describe_differences",
+    "describe_node",
+    "differences",
+    "first",
     "Partial",
     "is_tree_node",
     "register_dataclass",

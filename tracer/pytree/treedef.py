@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 from tapeless.tracer.pytree import deep_trees
 from tapeless.tracer.pytree.codegen import builder, matcher
 from tapeless.tracer.pytree.deep_trees import DEEP, Flattening, Recursion, trampoline
+from tapeless.tracer.pytree.differences import describe_differences, differences
 from tapeless.tracer.pytree.keypath import GetAttrKey, KeyEntry, KeyPath, keystr
 
 # ---- nodes
@@ -425,12 +426,7 @@ def flatten_deep(
 
 
 class _Mismatch(Exception):
-    """A structure and a tree differ: `treedef` and `tree` are the parts that do, at `keys`, last first."""
-
-    def __init__(self, treedef: PyTreeDef, tree: Any) -> None:
-        super().__init__()
-        self.treedef, self.tree = treedef, tree
-        self.keys: list[KeyEntry] = []
+    """A structure and a tree differ."""
 
 
 def flatten_up_to(
@@ -441,13 +437,13 @@ def flatten_up_to(
 ) -> list[Any]:
     """The subtrees of `tree` where `treedef` has leaves.
 
-    Raises: ValueError, in the name of `who`, where they differ, with the path and both of `names` in full.
+    Raises: ValueError, in the name of `who`, where they differ, with the paths, and both of `names`.
     """
     found: list[Any] = []
     try:
         trampoline(_collect_up_to(treedef, tree, found))
-    except _Mismatch as mismatch:
-        raise ValueError(_explained(mismatch, who, names, treedef, tree)) from None
+    except _Mismatch:
+        raise ValueError(_explained(who, names, treedef, tree)) from None
     return found
 
 
@@ -457,41 +453,27 @@ def _collect_up_to(treedef: PyTreeDef, tree: Any, found: list[Any]) -> Recursion
         return
     opened = openers.get(type(tree))
     if opened is None:
-        raise _Mismatch(treedef, tree)
+        raise _Mismatch
     children, node = opened(tree)
     if len(children) != len(treedef.children) or not node.same(treedef.node):
-        raise _Mismatch(treedef, tree)
+        raise _Mismatch
     if treedef.is_flat:
         found.extend(children)
         return
     for i, part in enumerate(treedef.children):
-        try:
-            yield _collect_up_to(part, children[i], found)
-        except _Mismatch as mismatch:
-            mismatch.keys.append(list(node.type.keys(tree, node.aux, len(children)))[i])
-            raise
+        yield _collect_up_to(part, children[i], found)
 
 
-def _explained(mismatch: _Mismatch, who: str, names: tuple[str, str], treedef: PyTreeDef, tree: Any) -> str:
+def _explained(who: str, names: tuple[str, str], treedef: PyTreeDef, tree: Any) -> str:
     this, that = names
-    path = keystr(tuple(reversed(mismatch.keys))) or "the root"
-    leaf = f"leaf of type {type(mismatch.tree).__name__}"
+    kinds: dict[str, str] = {}
+    there = flatten_deep(tree, lambda path, leaf: kinds.update({keystr(path): type(leaf).__name__}), paths=True)
+    told = describe_differences(
+        differences(treedef, there, as_prefix=True),
+        names,
+        (lambda path: "a leaf", lambda path: f"a leaf of type {kinds.get(path)}"),
+    )
     return (
-        f"{who}: {that} does not match {this} at {path}.\n"
-        f"  There {this} has {_described(mismatch.treedef, 'leaf')},\n"
-        f"  and {that} has {_described(_structure(mismatch.tree), leaf)}.\n"
-        f"  In full, {this} is {text_of(treedef)},\n"
-        f"  and {that} is {text_of(_structure(tree))}.\n"
+        f"{who}: {that} does not match {this}.\n{told}"
         f"  They must have the same nodes; only where {this} has a leaf may {that} have anything."
     )
-
-
-def _structure(tree: Any) -> PyTreeDef:
-    return flatten_deep(tree, lambda path, leaf: None)
-
-
-def _described(treedef: PyTreeDef, leaf: str) -> str:
-    if treedef is LEAF:
-        return f"a {leaf}"
-    cls = treedef.node.type.cls
-    return "None" if cls is type(None) else f"the {cls.__name__} {text_of(treedef)}"

@@ -273,7 +273,7 @@ def test_error_axes():
     text = f"vmap: in_axes has 2 entries, (0, 1), but {place(identity)} was called with 1 positional arguments."
     with raises(ValueError, text):
         tl.vmap(identity, in_axes=(0, 1))(X)
-    with pytest.raises(ValueError, match="in_axes has the dict"):
+    with pytest.raises(ValueError, match=r"\[0\] is a dict with 'a' in in_axes, a dict with 'b' in the full tree\."):
         tl.vmap(identity, in_axes=({"a": 0},))({"b": X})
 
 
@@ -305,11 +305,8 @@ def test_error_in_axes_of_another_structure():
         "not {'a': 0}.",
     ):
         tl.vmap(identity, in_axes={"a": 0})({"a": X})
-    message = """vmap: the full tree does not match in_axes at [0].
-  There in_axes has the dict {'a': *},
-  and the full tree has a leaf of type ndarray.
-  In full, in_axes is ({'a': *},),
-  and the full tree is (*,).
+    message = """vmap: the full tree does not match in_axes.
+  [0] is a dict with 'a' in in_axes, a leaf of type ndarray in the full tree.
   They must have the same nodes; only where in_axes has a leaf may the full tree have anything."""
     with raises(ValueError, message):
         tl.vmap(identity, in_axes=({"a": 0},))(np.asarray(X))

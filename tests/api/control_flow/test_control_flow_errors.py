@@ -78,7 +78,7 @@ def test_scan_that_changes_the_structure():
     with raises(
         TypeError,
         f"scan: {place(keyed)} changes the structure of the carry.\n"
-        "  carry comes in as a dict with 'a', 'b', goes out as a dict with 'a'.\n"
+        "  carry['b'] comes in as int32[], goes out as nothing.\n"
         "  Return a carry of the structure that the initial one has.",
     ):
         lax.scan(keyed, {"a": 1, "b": 2}, length=1)

@@ -172,18 +172,18 @@ MISFITS = {
     ),
     "structure": (
         lambda res, ct: ([ct], ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
-        "where there is no derivative, not PyTreeDef([*]).",
+        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
+        "derivative.\n  The root is a dict with 'a', 'b' in argument 0, a list of 1 in its cotangent.",
     ),
     "missing": (
         lambda res, ct: ({"a": ct}, ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
-        "where there is no derivative, not PyTreeDef({'a': *}).",
+        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
+        "derivative.\n  ['b'] is a list of 2 in argument 0, nothing in its cotangent.",
     ),
     "leaf": (
         lambda res, ct: (ct, ct),
-        f"{BWD} must return for argument 0 a pytree of its structure, PyTreeDef({{'a': *, 'b': [*, *]}}), with None "
-        "where there is no derivative, not PyTreeDef(*).",
+        f"{BWD} must return for argument 0 a pytree of its structure, with None where there is no "
+        "derivative.\n  The root is a dict with 'a', 'b' in argument 0, a leaf in its cotangent.",
     ),
     "shape": (
         lambda res, ct: ({"a": ct, "b": [tnp.ones(3), ct]}, ct),
@@ -231,13 +231,13 @@ FORWARD_MISFITS = {
     ),
     "structure": (
         lambda x: ((x, x), None),
-        f"{FWD} must return the value of the function, of structure PyTreeDef(*) and types (float64[]), "
-        "not of PyTreeDef((*, *)) and (float64[], float64[]).",
+        f"{FWD} must return the value of the function, but that has another structure.\n"
+        "  The root is a leaf in the function's value, a tuple of 2 in the rule's.",
     ),
     "type": (
         lambda x: (x[None], None),
-        f"{FWD} must return the value of the function, of structure PyTreeDef(*) and types (float64[]), "
-        "not of PyTreeDef(*) and (float64[1]).",
+        f"{FWD} must return the value of the function, but that has other types.\n"
+        "  value is float64[] by the function, float64[1] by the rule.",
     ),
 }
 

@@ -302,20 +302,19 @@ WRONG = [
     (
         lambda n, b, x, y: ({"a": x}, True),
         ValueError,
-        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results. Results have "
-        "PyTreeDef({'a': *}), out_batched is True.",
+        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results, "
+        "not True.\n  The root is a dict with 'a' in the results, a leaf in out_batched.",
     ),
     (
         lambda n, b, x, y: ({"a": x}, {"a": 0}),
         ValueError,
-        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results. Results have "
-        "PyTreeDef({'a': *}), out_batched is {'a': 0}.",
+        "custom_vmap: the rule of f must return out_batched as booleans in the structure of its results, not {'a': 0}.",
     ),
     (
         lambda n, b, x, y: ((x, y), (True, True)),
         ValueError,
-        "custom_vmap: the rule of f returned results of structure PyTreeDef((*, *)), but the function has "
-        "PyTreeDef({'a': *}).",
+        "custom_vmap: the rule of f returned results of another structure than the function.\n"
+        "  The root is a dict with 'a' in the function, a tuple of 2 in the rule.",
     ),
     (
         lambda n, b, x, y: ({"a": "no"}, {"a": True}),

@@ -146,7 +146,11 @@ def test_cost_and_program():
             "+: the maps are of different spaces, float64[3] -> float64[3] and float64[3] -> float64[].",
         ),
         (lambda J: J.T(X[:2]), "linear map: tangent 0 is float64[2], but the primal float64[3] asks for float64[3]."),
-        (lambda J: J.T({}), "linear map: tangents must have the structure PyTreeDef((*,)), not PyTreeDef(({},))."),
+        (
+            lambda J: J.T({}),
+            "linear map: tangents must have the structure of the arguments.\n"
+            "  [0] is a leaf in the arguments, a dict with no keys in the tangents.",
+        ),
         (lambda J: J + 1, "unsupported operand type(s) for +: 'LinearMap' and 'int'"),
     ],
 )

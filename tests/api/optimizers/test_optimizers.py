@@ -350,11 +350,12 @@ def test_parameters_have_the_names_and_places_of_optax():
 
 def test_trees_that_differ_are_named_for_what_they_are():
     adam, params = tl.optimizers.adam(1e-3), {"w": tnp.ones(3)}
-    with pytest.raises(
-        ValueError, match=r"^update: the tree of parameters does not match the tree of updates at the root"
-    ):
+    message = r"^update: the tree of parameters does not match the tree of updates\.\n  The root is a dict with 'v' in"
+    with pytest.raises(ValueError, match=message):
         adam.update({"v": tnp.ones(3)}, adam.init(params))
-    message = r"^apply_updates: the tree of updates does not match the tree of parameters at the root"
+    message = (
+        r"^apply_updates: the tree of updates does not match the tree of parameters\.\n  The root is a dict with 'w' in"
+    )
     with pytest.raises(ValueError, match=message):
         tl.optimizers.apply_updates(params, {"v": tnp.ones(3)})
 
