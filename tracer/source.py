@@ -120,6 +120,13 @@ def name_line(error: Exception) -> None:
         error.args = (f"{error.args[0]}\n  At {place.describe()}",)
 
 
+def name_rule(error: Exception, rule: Callable[..., object] | None) -> None:
+    """Add the place of a user's function to the message of an error about what it returned, as `name_line` does."""
+    code = getattr(rule, "__code__", None)
+    if code is not None and [*map(type, error.args)] == [str] and not _NAMED.search(error.args[0]):
+        error.args = (f"{error.args[0]}\n  At {Source(code, 0).describe()}",)
+
+
 _NAMED = re.compile(r"\S:\d+ \(")  # a place, as `describe` writes it
 
 

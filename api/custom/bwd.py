@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
+from tapeless.custom.checks import attempt, check_rule_is_linear, check_takes, fitting, returned_by
 from tapeless.custom.closures import closed_over
 from tapeless.custom.flags import flags_given_back
 from tapeless.custom.symbolic_zeros import symbolic
@@ -91,11 +91,16 @@ class Backward:
         outs = [shown(next(given) if dtypes.is_inexact(a.dtype) else Zero(a)) for a in self._point.outs]
         saved = flags_given_back(pytree.unflatten(self._point.residuals, residuals[call.n :]))
         args = (*call.nondiff.values(residuals[: call.n]), saved, pytree.unflatten(self._point.tree, outs))
+        with returned_by(call.custom.bwd):
+            what = call.nondiff.before("the residuals and the cotangent")
+            check_takes(f"custom_vjp: {call.describe_backward()}", call.custom.bwd, len(args), what)
         try:
             pulled = source.at(None, call.custom.bwd, *args)
         except UnexpectedTracerError as error:
             raise self._explained(error) from None
-        return [x for x, yes in zip(_cotangents(call, pulled, self._point.ins), self._point.some) if yes]
+        with returned_by(call.custom.bwd):
+            found = _cotangents(call, pulled, self._point.ins)
+        return [x for x, yes in zip(found, self._point.some) if yes]
 
     def _explained(self, error: UnexpectedTracerError) -> Exception:
         """Explain that a backward rule closes over a value being differentiated, for which it returns no cotangent."""

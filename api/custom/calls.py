@@ -169,6 +169,12 @@ class Nondiff:
         self.operands: Final = [self._leaves[k] for k in self._traced]
         self.static: Final = [x for x in self._leaves if not isinstance(x, Tracer)]
 
+    def before(self, others: str) -> str:
+        """Describe the arguments of a rule that takes those of nondiff_argnums before `others`."""
+        n = len(self.positions)
+        which = "argument" if n == 1 else f"{n} arguments"
+        return f"the {which} of nondiff_argnums, then {others}" if n else others
+
     def values(self, operands: Sequence[Any]) -> list[Any]:
         """The arguments, with other values for the traced arrays."""
         leaves = list(self._leaves)

@@ -1,13 +1,15 @@
 """Checks of users' rules: structures and types of their results, and linearity."""
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tapeless.custom.symbolic_zeros import SymbolicZero
 from tapeless.differentiate.tangents import typed
 from tapeless.interpreters.analysis.linearity import check_linear
 from tapeless.interpreters.zero import Zero
-from tapeless.tracer import dtypes, pytree
+from tapeless.tracer import dtypes, pytree, source
 from tapeless.tracer.core import Primitive
 from tapeless.tracer.errors import LinearityError
 from tapeless.tracer.jaxpr import Jaxpr, subjaxprs
@@ -17,6 +19,28 @@ from tapeless.tracer.primitives.control_flow import while_p
 from tapeless.tracer.primitives.elementwise import convert_element_type
 from tapeless.tracer.primitives.operands import known_elements
 from tapeless.tracer.types import ShapedArray, aval_of
+
+
+@contextmanager
+def returned_by(rule: Callable[..., Any] | None) -> Generator[None]:
+    """Name the place of a user's rule in errors about what it returned."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        source.name_rule(error, rule)
+        raise
+
+
+def check_takes(who: str, rule: Callable[..., Any], n: int, what: str) -> None:
+    """Raise TypeError if a user's rule cannot be called with n arguments by position, which are `what`."""
+    try:
+        signature = inspect.signature(rule)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*range(n))
+    except TypeError:
+        raise TypeError(f"{who} is called with {n} arguments, {what}, but takes {signature}.") from None
 
 
 def check_values(

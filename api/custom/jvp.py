@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
-from tapeless.custom.checks import attempt, check_rule_is_linear, fitting
+from tapeless.custom.checks import attempt, check_rule_is_linear, check_takes, fitting, returned_by
 from tapeless.custom.symbolic_zeros import SymbolicZero, is_known_zero, symbolic
 from tapeless.interpreters.rules.custom import linear_zeros
 from tapeless.interpreters.zero import Zero, instantiate, with_zeros
@@ -119,7 +119,14 @@ class _JVPCall(FlatCall):
 
     def push(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Apply the rule. Raises: TypeError if the value and the tangent that it returns do not fit together."""
-        value, tangent = self._pair(primals, tangents)
+        out = self._applied(primals, tangents)
+        with returned_by(self.custom.jvp):
+            return self._checked(out)
+
+    def _checked(self, out: Any) -> tuple[list[Any], list[Any]]:
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"custom_jvp: {self.describe_rule()} must return (value, tangent), but returned {out!r}.")
+        value, tangent = out
         (pushed, tangent_tree), tree = pytree.flatten(tangent), pytree.structure(value)
         if tangent_tree != tree:
             raise TypeError(
@@ -130,15 +137,16 @@ class _JVPCall(FlatCall):
         check_arrays(f"{self.primitive}: the tangent{{}} of {self.describe_rule()}", tangent)
         return values, [self._tangent(y, t) for y, t in zip(values, pushed)]
 
-    def _pair(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    def _applied(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         given = pytree.unflatten(self.tree, primals[self.n :])
         given_tangents = list(map(symbolic, tangents)) if self.custom.symbolic_zeros else linear_zeros(tangents)
         pushed = pytree.unflatten(self.tree, given_tangents[self.n :])
         assert self.custom.jvp is not None  # it was there when the call was made
-        out = self.custom.jvp(*self.nondiff.values(primals[: self.n]), tuple(given), tuple(pushed))
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(f"custom_jvp: {self.describe_rule()} must return (value, tangent), but returned {out!r}.")
-        return out
+        args = (*self.nondiff.values(primals[: self.n]), tuple(given), tuple(pushed))
+        with returned_by(self.custom.jvp):
+            what = self.nondiff.before("the primals and the tangents")
+            check_takes(f"custom_jvp: {self.describe_rule()}", self.custom.jvp, len(args), what)
+        return self.custom.jvp(*args)
 
     def _tangent(self, y: Any, t: Any) -> Any:
         want = aval_of(y).tangent()

@@ -11,6 +11,7 @@ from tapeless.arguments.checks import check_arrays, check_callable
 from tapeless.arguments.held_references import holding
 from tapeless.custom.bwd import Backward, BackwardSignature, name_of
 from tapeless.custom.calls import CustomFunction, FlatCall, Nondiff
+from tapeless.custom.checks import check_takes, returned_by
 from tapeless.custom.flags import flags_kept
 from tapeless.custom.symbolic_zeros import CustomVJPPrimal
 from tapeless.interpreters.zero import Zero, zeros_of
@@ -110,9 +111,14 @@ class _VJPCall(FlatCall):
         Raises: TypeError if what the forward rule returns does not fit.
         """
         some = [type(t) is not Zero for t in tangents[self.n :]]
-        value, residuals = self._forward(primals, some)
-        values, (saved, residual_tree) = self.check_value(value), pytree.flatten(holding(flags_kept(residuals)))
-        self._check_residuals(holding(residuals))
+        out = self._forward(primals, some)
+        with returned_by(self.custom.fwd):
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                rule = self.describe_rule()
+                raise TypeError(f"custom_vjp: {rule} must return (value, residuals), but returned {out!r}.")
+            value, residuals = out
+            values, (saved, residual_tree) = self.check_value(value), pytree.flatten(holding(flags_kept(residuals)))
+            self._check_residuals(holding(residuals))
         point = BackwardSignature(
             residual_tree,
             self.out_tree,
@@ -133,10 +139,10 @@ class _VJPCall(FlatCall):
             given = [CustomVJPPrimal(x, yes) for x, yes in zip(given, some)]
         assert self.custom.fwd is not None  # it was there when the call was made
         args = self.nondiff.inserted(primals[: self.n], pytree.unflatten(self.tree, given))
-        out = self.custom.fwd(*args)
-        if not isinstance(out, (tuple, list)) or len(out) != 2:
-            raise TypeError(f"custom_vjp: {self.describe_rule()} must return (value, residuals), but returned {out!r}.")
-        return out
+        with returned_by(self.custom.fwd):
+            what = f"as {self.__name__}"
+            check_takes(f"custom_vjp: {self.describe_rule()}", self.custom.fwd, len(args), what)
+        return self.custom.fwd(*args)
 
     def _check_residuals(self, residuals: Any) -> None:
         what = f"custom_vjp: the residual{{}} of {self.describe_rule()}"

@@ -214,6 +214,70 @@ def test_rule_with_another_value_under_jit(value, difference):
         tl.grad(tl.jit(f))(X)
 
 
+def test_errors_of_rules_name_their_place():
+    def f_bwd(res, ct):
+        return (ct, ct)
+
+    def f_fwd(x):
+        return x, None
+
+    def f_jvp(primals, tangents):
+        return primals, None
+
+    backward, forward, pushed = tl.custom_vjp(lambda x: x), tl.custom_vjp(lambda x: x), tl.custom_jvp(lambda x: x)
+    backward.defvjp(f_fwd, f_bwd)
+    forward.defvjp(lambda x: f_jvp(x, x)[:1], f_bwd)
+    pushed.defjvp(f_jvp)
+    places = [
+        "def f_bwd(res, ct):",
+        "forward.defvjp(lambda x: f_jvp(x, x)[:1], f_bwd)",
+        "def f_jvp(primals, tangents):",
+    ]
+    for f, line in zip((backward, forward, pushed), places):
+        with pytest.raises(TypeError) as caught:
+            tl.grad(f)(X)
+        assert str(caught.value).endswith(f", {line}")
+        assert str(caught.value).count("\n  At tests/api/custom/test_checks.py:") == 1
+
+
+@pytest.mark.parametrize(
+    ("define", "message"),
+    [
+        (
+            lambda f: f.defvjp(lambda n, x: (x, None), lambda res, ct: (ct,)),
+            "custom_vjp: the backward rule <lambda> of f is called with 3 arguments, the argument of nondiff_argnums, "
+            "then the residuals and the cotangent, but takes (res, ct).",
+        ),
+        (
+            lambda f: f.defvjp(lambda x: (x, None), lambda n, res, ct: (ct,)),
+            "custom_vjp: the forward rule <lambda> of f is called with 2 arguments, as f, but takes (x).",
+        ),
+        (
+            lambda f: f.defjvp(lambda primals, tangents: (primals[0], tangents[0])),
+            "custom_jvp: the rule of f is called with 3 arguments, the argument of nondiff_argnums, then the primals "
+            "and the tangents, but takes (primals, tangents).",
+        ),
+    ],
+)
+@each_way
+def test_rules_that_take_other_arguments(way, define, message):
+    kind = tl.custom_jvp if "custom_jvp" in message else tl.custom_vjp
+    f = kind(lambda n, x: x, nondiff_argnums=(0,))
+    f.__name__ = "f"
+    define(f)
+    with raises(TypeError, message):
+        tl.grad(way(lambda x: f(2, x)))(X)
+
+
+def test_rules_of_any_signature_are_called():
+    f = tl.custom_vjp(lambda n, x: n * x, nondiff_argnums=(0,))
+    f.defvjp(lambda *args: (args[0] * args[1], None), lambda n, *args, scale=1.0: (n * scale * args[-1],))
+    assert tl.grad(f, 1)(2.0, 3.0) == 2.0
+    g = tl.custom_jvp(lambda x, y: x * y)
+    g.defjvp(lambda *pair: (pair[0][0] * pair[0][1], pair[1][0] * pair[0][1]))
+    assert tl.grad(g)(2.0, 3.0) == 3.0
+
+
 def test_function_whose_result_is_no_array():
     f = tl.custom_jvp(lambda x: "abc")
     f.__name__ = "f"
