@@ -3,6 +3,8 @@
 import importlib
 from typing import Final
 
+from tapeless.tracer.array import Array
+
 # Words of other libraries, and of the literature, for what has a name here.
 _MEANT = {
     "autograd": "tl.grad",
@@ -112,7 +114,15 @@ def _advice_on_array(name: str) -> str:
     if name.endswith("_"):
         return "\n  Arrays are never changed in place: write x = x + y, or x = x.at[index].add(y)."
     space = next((space for space in _NAMESPACES if callable(vars(importlib.import_module(space)).get(name))), None)
-    return f"\n  Do you mean {_shortened(space)}.{name}(x)?" if space is not None else ""
+    if space is not None:
+        return f"\n  Do you mean {_shortened(space)}.{name}(x)?"
+    close = importlib.import_module("difflib").get_close_matches(name, _names_of_arrays(), 1, 0.75)
+    return f"\n  Do you mean x.{close[0]}?" if close else ""
+
+
+def _names_of_arrays() -> list[str]:
+    """The public attributes and methods of arrays."""
+    return [name for name in dir(Array) if not name.startswith("_")]
 
 
 def _advice(module: str, name: str) -> str:

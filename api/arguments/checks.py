@@ -1,6 +1,7 @@
 """Argument checks: is it a function, are the leaves arrays? And the rendering of pytrees of types in messages."""
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tapeless.tracer import pytree
@@ -102,3 +103,15 @@ def check_arguments(
     """Raises: TypeError naming the first leaf of the arguments, which are at `positions`, that is not an array."""
     for i, x in zip(range(len(args)) if positions is None else positions, args, strict=True):
         check_arrays(f"{who}: argument {i}{{}} of {name}", x, advice)
+
+
+def check_takes(who: str, function: Callable[..., Any], n: int, what: str) -> None:
+    """Raise TypeError if a user's function cannot be called with n arguments by position, which are `what`."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*range(n))
+    except TypeError:
+        raise TypeError(f"{who} is called with {n} argument{'s' * (n != 1)}, {what}, but takes {signature}.") from None

@@ -73,6 +73,11 @@ def position_name(i: int, positional: Sequence[str], rest: str) -> str:
     return positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]"
 
 
+def positional_names(fun: Any) -> list[str]:
+    """List the names of the parameters that are given by position."""
+    return _positional(fun)[0]
+
+
 def _positional(fun: Any) -> tuple[list[str], str]:
     """List the names of the positional parameters, and name the variadic one."""
     try:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tapeless.arguments.checks import shown
 from tapeless.tracer import core
+from tapeless.tracer.array import Array
 
 
 class Arguments:
@@ -184,8 +185,10 @@ def has_hash(value: Any) -> bool:
 
 def _not_hashable(where: Any, value: Any, fun: Any, who: str) -> ValueError:
     which = f"argument {where}" if isinstance(where, int) else f"argument {where!r}"
+    kind = "" if isinstance(value, Array) else f" of type {type(value).__name__}"
     return ValueError(
-        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: {shown(value)} of type "
-        f"{type(value).__name__}.\n  Static arguments are compiled in. Pass a tuple instead of a list, "
+        f"{who}: static {which} of {core.describe_function(fun)} is not hashable: "
+        f"{shown(value)}{kind}.\n"
+        "  Static arguments are compiled in. Pass a tuple instead of a list, "
         "or do not make it static if it is an array."
     )

@@ -108,9 +108,12 @@ def _is_none(x: Any) -> bool:
 def _in_dims(fun: Any, in_axes: Any, args: Any, kwargs: Any, flat: Sequence[Any]) -> list[int | None]:
     """Find the mapped axis of each leaf from `in_axes`; None: not mapped."""
     if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
+        named = (
+            f"\n  Arguments by name are mapped along axis 0: give {', '.join(kwargs)} by position." if kwargs else ""
+        )
         raise ValueError(
             f"vmap: in_axes has {len(in_axes)} entries, {in_axes}, but {core.describe_function(fun)} was called with "
-            f"{len(args)} positional arguments."
+            f"{len(args)} positional argument{'s' * (len(args) != 1)}.{named}"
         )
     if not isinstance(in_axes, (list, tuple, type(None))) and pytree.structure(in_axes) is not pytree.LEAF:
         raise TypeError(

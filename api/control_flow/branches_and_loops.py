@@ -5,7 +5,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from tapeless.arguments.checks import check_arrays, check_callable
+from tapeless.arguments.checks import check_arrays, check_callable, check_takes
 from tapeless.arguments.held_references import holding
 from tapeless.control_flow import forwarding, references, without_jit
 from tapeless.control_flow.body_tracing import TracedBody, as_type, joined, trace, unify_carry_types
@@ -105,6 +105,8 @@ def chosen(who: str, index: Any, names: Sequence[str], functions: Sequence[Any],
     """Trace all functions, and return the results of the one that `index` chooses: for a boolean, the first if true."""
     leaves, tree = pytree.flatten(holding(operands))
     avals = [aval_of(x) for x in leaves]
+    for name, f in zip(names, functions):
+        check_takes(f"{who}: {name}, {core.describe_function(f)},", f, len(operands), "the operands")
     traced = [
         trace(who, f, lambda *xs, f=f: f(*pytree.unflatten(tree, xs)), avals, taking_references=True) for f in functions
     ]
@@ -199,8 +201,9 @@ def _check_condition(cond_fun: Any, condition: TracedBody) -> None:
         found = str(avals[0])
     else:
         return
+    advice = " Reduce it with any() or all()." if avals and dtypes.is_bool(avals[0].dtype) and avals[0].shape else ""
     raise TypeError(
-        f"while_loop: {core.describe_function(cond_fun)} must return a boolean scalar, but returned {found}."
+        f"while_loop: {core.describe_function(cond_fun)} must return a boolean scalar, but returned {found}.{advice}"
     )
 
 

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tapeless.custom.checks import attempt, check_rule_is_linear, check_takes, fitting, returned_by
+from tapeless.arguments.checks import check_takes
+from tapeless.custom.checks import attempt, check_rule_is_linear, fitting, returned_by
 from tapeless.custom.closures import closed_over
 from tapeless.custom.flags import flags_given_back
 from tapeless.custom.symbolic_zeros import symbolic

@@ -1,6 +1,5 @@
 """Checks of users' rules: structures and types of their results, and linearity."""
 
-import inspect
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,18 +28,6 @@ def returned_by(rule: Callable[..., Any] | None) -> Generator[None]:
     except (TypeError, ValueError) as error:
         source.name_rule(error, rule)
         raise
-
-
-def check_takes(who: str, rule: Callable[..., Any], n: int, what: str) -> None:
-    """Raise TypeError if a user's rule cannot be called with n arguments by position, which are `what`."""
-    try:
-        signature = inspect.signature(rule)
-    except (TypeError, ValueError):
-        return
-    try:
-        signature.bind(*range(n))
-    except TypeError:
-        raise TypeError(f"{who} is called with {n} arguments, {what}, but takes {signature}.") from None
 
 
 def check_values(

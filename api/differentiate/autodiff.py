@@ -16,6 +16,7 @@ from tapeless.arguments.checks import (
     shown,
     structure,
 )
+from tapeless.arguments.names import positional_names
 from tapeless.differentiate.conventions import check_convention, in_convention, pull_back_in_convention
 from tapeless.differentiate.linear_maps import LinearMap, PullBack, PullBackForm, TangentSpace
 from tapeless.differentiate.references import OfArrays, ReferencePullBack, has_references
@@ -489,6 +490,12 @@ def check_argnums(who: str, argnums: Any) -> tuple[int, ...]:
     return chosen
 
 
+def _by_position(fun: Any, i: int) -> str:
+    """Advise to give argument `i` by position, if the function has one of this number."""
+    names = positional_names(fun)
+    return f"\n  Give {names[i]} by position." if 0 <= i < len(names) else ""
+
+
 def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> tuple[int, ...]:
     """Positions counted from the front.
 
@@ -499,7 +506,7 @@ def canonical_argnums(who: str, argnums: Any, args: Sequence[Any], fun: Any) -> 
         if not -len(args) <= i < len(args):
             raise ValueError(
                 f"{who}: argnums={argnums!r} names argument {i!r}, but {_name(fun)} was called with "
-                f"{len(args)} positional argument{'s' * (len(args) != 1)}."
+                f"{len(args)} positional argument{'s' * (len(args) != 1)}.{_by_position(fun, i)}"
             )
     positions = tuple(int(i) % len(args) for i in chosen)
     if len(set(positions)) < len(positions):

@@ -12,6 +12,7 @@ from tapeless.tracer import dtypes, pytree
 from tapeless.tracer import numpy as tnp
 from tapeless.tracer.array import ArrayLike
 from tapeless.tracer.pytree.treedef import flatten_up_to
+from tapeless.tracer.types import aval_of
 
 Updates: TypeAlias = Any  # pytrees of arrays, of one structure
 Params: TypeAlias = Any
@@ -86,10 +87,11 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
         return tuple([tx.init(params) for tx in transformations])
 
     def update(updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any) -> Any:
-        if len(state) != len(transformations):
+        if not isinstance(state, (tuple, list)) or len(state) != len(transformations):
             raise ValueError(
-                f"chain: the state has {len(state)} parts, but there are {len(transformations)} transformations.\n"
-                "  Begin with the state that init of the same chain returns."
+                f"update: the state must be a tuple of {len(transformations)}, as init of the same optimizer returns "
+                f"it, not {pytree.describe_node(pytree.structure(state))}.\n"
+                "  The order is update(gradients, state, parameters)."
             )
         after: list[OptState] = []
         for tx, before in zip(transformations, state):
@@ -151,7 +153,19 @@ def map_updates(f: Callable[..., Any], updates: Updates, *others: Any, who: str 
     """
     leaves, treedef = pytree.flatten(updates, lambda u: u is None)
     rest = [flatten_up_to(treedef, tree, who, trees) for tree in others]
-    return treedef.unflatten([None if u is None else f(u, *xs) for u, *xs in zip(leaves, *rest, strict=True)])
+    rows, mapped = list(zip(leaves, *rest, strict=True)), list[Any]()
+    try:
+        mapped += (None if u is None else f(u, *xs) for u, *xs in rows)
+    except ValueError as error:
+        shapes = [tnp.shape(x) for x in rows[len(mapped)]]
+        if len(set(shapes)) == 1:
+            raise
+        path, _ = pytree.leaves_with_path(updates, lambda u: u is None)[len(mapped)]
+        types = " and ".join(f"{aval_of(x)} in {tree}" for x, tree in zip(rows[len(mapped)], trees))
+        raise ValueError(
+            f"{who}: the shapes at {pytree.keystr(path) or 'the root'} differ: {types}.\n  {error}"
+        ) from None
+    return treedef.unflatten(mapped)
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:

@@ -474,8 +474,27 @@ def test_arguments_by_name_are_not_differentiated():
     def f(x):
         return x
 
-    with raises(ValueError, "grad: argnums=0 names argument 0, but f was called with 0 positional arguments."):
+    text = "grad: argnums=0 names argument 0, but f was called with 0 positional arguments.\n  Give x by position."
+    with raises(ValueError, text):
         tl.grad(f)(x=1.0)
+
+
+def test_misspelt_attributes_of_arrays():
+    for name, meant in (("summ", "sum"), ("reshap", "reshape"), ("dtyp", "dtype"), ("argmaxx", "argmax")):
+        with raises(AttributeError, f"an array has no attribute {name!r}.\n  Do you mean x.{meant}?"):
+            getattr(tnp.ones(3), name)
+    with raises(AttributeError, "an array has no attribute 'qwertz'."):
+        tnp.ones(3).qwertz
+
+
+def test_static_arrays_are_called_arrays():
+    text = (
+        "jit: static argument 0 of f is not hashable: an array float32[2].\n  Static arguments are compiled in. Pass a "
+        "tuple instead of a list, or do not make it static if it is an array."
+    )
+    with pytest.raises(ValueError) as caught:
+        tl.jit(lambda x: x, static_argnums=0)(tnp.ones(2))
+    assert re.sub("<lambda> at [^ ]*", "f", str(caught.value)) == text
 
 
 # ---- jvp, vjp, linearize --------------------------------------------------------------------------------------

@@ -270,9 +270,11 @@ def test_error_axes():
         tl.vmap(identity)(1.0)
     with raises(TypeError, "vmap: in_axes must be ints or None, not 0.5."):
         tl.vmap(identity, in_axes=0.5)(X)
-    text = f"vmap: in_axes has 2 entries, (0, 1), but {place(identity)} was called with 1 positional arguments."
+    text = f"vmap: in_axes has 2 entries, (0, 1), but {place(identity)} was called with 1 positional argument."
     with raises(ValueError, text):
         tl.vmap(identity, in_axes=(0, 1))(X)
+    with raises(ValueError, f"{text}\n  Arguments by name are mapped along axis 0: give y by position."):
+        tl.vmap(identity, in_axes=(0, 1))(X, y=X)
     with pytest.raises(ValueError, match=r"\[0\] is a dict with 'a' in in_axes, a dict with 'b' in the full tree\."):
         tl.vmap(identity, in_axes=({"a": 0},))({"b": X})
 

@@ -84,6 +84,15 @@ def test_scan_that_changes_the_structure():
         lax.scan(keyed, {"a": 1, "b": 2}, length=1)
 
 
+def test_branches_that_take_other_arguments():
+    two = "is called with 1 argument, the operands, but takes (carry, x)."
+    with raises(TypeError, f"cond: false_fun, {place(keyed)}, {two}"):
+        lax.cond(np.bool_(True), lambda x: x, keyed, 1.0)
+    with raises(TypeError, f"switch: branch 0, {place(keyed)}, {two}"):
+        lax.switch(tnp.ones((), int), [keyed, lambda x: x], 1.0)
+    assert lax.cond(tnp.ones((), bool), tnp.sin, lambda *xs, scale=2.0: scale * xs[0], 0.0) == 0.0
+
+
 def keyed(carry, x):
     return {"a": carry["a"]}, x
 
@@ -267,7 +276,8 @@ def both(x):
 
 
 def test_conditions():
-    with raises(TypeError, f"while_loop: {place(per_element)} must return a boolean scalar, but returned bool[3,2]."):
+    returned = "must return a boolean scalar, but returned bool[3,2]. Reduce it with any() or all()."
+    with raises(TypeError, f"while_loop: {place(per_element)} {returned}"):
         lax.while_loop(per_element, lambda x: x, X)
     with raises(TypeError, f"while_loop: {place(both)} must return a boolean scalar, but returned PyTreeDef((*, *))."):
         lax.while_loop(both, lambda x: x, X)

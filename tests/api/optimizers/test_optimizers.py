@@ -299,10 +299,23 @@ def test_errors():
         optimizers.adamw(0.1).update(x, optimizers.adamw(0.1).init(x))
     with raises(
         ValueError,
-        "chain: the state has 1 parts, but there are 2 transformations.\n"
-        "  Begin with the state that init of the same chain returns.",
+        "update: the state must be a tuple of 2, as init of the same optimizer returns it, not a tuple of 1.\n"
+        "  The order is update(gradients, state, parameters).",
     ):
         optimizers.sgd(0.1).update(x, (optimizers.EmptyState(),))
+    adam = optimizers.adam(0.1)
+    with raises(
+        ValueError,
+        "update: the state must be a tuple of 2, as init of the same optimizer returns it, not a dict with 'w'.\n"
+        "  The order is update(gradients, state, parameters).",
+    ):
+        adam.update(adam.init({"w": x}), {"w": x})
+    with raises(
+        ValueError,
+        "update: the shapes at ['w'] differ: float32[3] in the tree of updates and float32[2] in the tree of "
+        "parameters.\n  +: shapes (3,) and (2,) do not broadcast.",
+    ):
+        adam.update({"b": x, "w": tnp.ones(3)}, adam.init({"b": x, "w": x}))
     for make, message in [
         (lambda: optimizers.scale_by_lbfgs(0), "scale_by_lbfgs: memory_size must be at least 1, not 0."),
         (lambda: optimizers.linear_schedule(0.0, 1.0, -1), "transition_steps must not be negative, but is -1."),
