@@ -4,7 +4,7 @@ The program becomes a graph of equations, with those of the programs inside, as 
 Saving a value makes needless all that is computed only for it, what it dominates: that work, for a byte, is how dense
 the value is. Chains of values are built greedily, the densest first, from values up to some size: a large one that does
 not fit shall not keep out small ones. They do not depend on the budget, which chooses the prefix of a chain that leaves
-the least work and fits; so more bytes never mean more work.
+the least work and fits; so more bytes never leave more work, before the program is simplified.
 Knowingly simple: it is not the best choice, which is a knapsack; the work of all branches counts.
 Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, fast dominance algorithm".
 """

@@ -3,17 +3,19 @@
 import importlib
 import inspect
 import re
+from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
+import tapeless as tl
 from tests.pages import DOCS, hook
 
 reference = hook("reference_pages")
 PAGES = {
     found["name"]: page
     for page in sorted((DOCS / "reference").glob("*.md"))
-    for found in [reference.NAMESPACE.search(page.read_text())]
-    if found
+    for found in reference.NAMESPACE.finditer(page.read_text())
 }
 each_namespace = pytest.mark.parametrize("namespace", PAGES)
 
@@ -83,3 +85,16 @@ def test_continued_lines_are_no_code():
         if line.startswith("    ") and not (inside or listed):
             wrong.append(line)
     assert wrong == []
+
+
+def test_every_namespace_has_a_page():
+    assert {module.__name__ for module in _namespaces(tl)} - PAGES.keys() == set()
+
+
+def _namespaces(module: ModuleType) -> Iterator[ModuleType]:
+    """List the public namespaces, but for those of which all names are namespaces."""
+    inner = [found for name in module.__all__ if inspect.ismodule(found := getattr(module, name))]
+    if len(inner) < len(module.__all__):
+        yield module
+    for x in inner:
+        yield from _namespaces(x)

@@ -6,6 +6,7 @@ Source: Radul et al. 2023, sections 4 to 7.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from tapeless.tracer.primitives.elementwise import add_p, cos_p, exp_p, lt_p, mu
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.types import ShapedArray
 from tests.interpreters.analysis.test_cost import NETWORKS, bound, scalars, spec
+from tests.samples import SAMPLES
+from tests.samples.sample import Sample
 from tests.stepping import by_steps
 
 # ---- strict programs of scalars, at random: exactly ------------------------------------------------------------
@@ -300,3 +303,19 @@ def test_theorems_on_strict_networks(f):
     assert tl.work(halves) == work(linear_a.jvp(function))
     assert work(halves.transposed) == bound(halves.linear)
     assert tl.work(halves) <= 4 * work(function)
+
+
+def test_what_has_no_strict_form():
+    """docs/guarantees.md names these."""
+    rows = {row.primitive.name: row for row in SAMPLES}
+    assert {name for name, row in rows.items() if has_no_strict_form(row)} == {"while", "linear_solve", "adjugate"}
+
+
+def has_no_strict_form(row: Sample) -> bool:
+    try:
+        tl.unzip(partial(row.primitive.bind, **dict(row.params)), *row.args, strict=True)
+    except NotImplementedError as error:
+        return "the strict form of a derivative of" in str(error)
+    except (TypeError, ValueError):  # no derivative, or an axis of vmap
+        pass
+    return False
