@@ -96,6 +96,12 @@ class FormulaTerm:
         return self.text()
 
 
+def _aligned(line: str) -> str:
+    """Mark the place in a line of LaTeX that is aligned: its equals sign, or the beginning of one that has none."""
+    left, equals, right = line.partition(" = ")
+    return f"{left} &= {right}" if equals and "[" not in left else f"& {line}"
+
+
 @dataclass(frozen=True, repr=False)
 class Formulas:
     """Arrays by formulas over named operands.
@@ -244,7 +250,7 @@ class Formulas:
         lines = list(self._lines(notation))
         if len(lines) == 1:
             return lines[0]
-        return "\\begin{aligned}\n" + " \\\\\n".join([x.replace("=", "&=", 1) for x in lines]) + "\n\\end{aligned}"
+        return "\\begin{aligned}\n" + " \\\\\n".join(map(_aligned, lines)) + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:
         said = ", ".join(self.assumptions)

@@ -1,16 +1,12 @@
 """Programs of any size: costs and formulas as functions of sizes that are symbols.
 
 A program is traced for several values of its sizes, as types suffice for that. What is a number there, a cost or a
-number in the text of a formula, is interpolated by a polynomial in exact arithmetic, and compared with programs of
-other sizes: if these disagree, the degree is raised, and in the end it is an error, never a guess. So a polynomial is
-verified, not proved: a program that is another one from some size on, where a size is compared with a number, could
-agree at all sizes that are tried. The alternative, sizes as symbols in the algebra of indices, would make of every
-comparison of bounds a question that may have no answer.
+number in the text of a formula, is interpolated (`size_fitting.py`). The alternative, sizes as symbols in the algebra
+of indices, would make of every comparison of bounds a question that may have no answer.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice, permutations
 from typing import Any, Final, NamedTuple
 
 from tapeless.arguments.checks import FUNCTION_AND_ARGUMENTS, check_callable
@@ -19,36 +15,38 @@ from tapeless.compile.stages import ShapeDtypeStruct
 from tapeless.formulas import LATEX_SIZED, TEXT_SIZED, Formulas
 from tapeless.interpreters.analysis import sparse_cost
 from tapeless.interpreters.simplify import simplified
+from tapeless.size_fitting import Least, QuotientOfSizes, Sample, condition, fitted
 from tapeless.spaces import Space
 from tapeless.tracer import pytree
-from tapeless.tracer.indices.polynomials import Point, Polynomial, interpolated
+from tapeless.tracer.indices.polynomials import Polynomial
 from tapeless.tracer.indices.sizes import Size, are_bound, names_of, with_sizes
 from tapeless.tracer.types import aval_of
-
-DEGREE = 4  # the highest that is tried
-STARTS = 6, 18, 30, 42, 54  # sizes that programs are traced for, and upwards, in the same order
-BEYOND = ((5, 3, 4, 6, 7), (2, 7, 5, 3, 6), (7, 6, 2, 5, 3))  # what is added where a polynomial is compared
-ORDERS = 24  # of sizes that are tried: differences of sizes are to be positive
 
 
 class IndexCost(NamedTuple):
     """The number of operations of a program, as a polynomial in its sizes.
 
-    formula: its text, such as `n*(2*m - 1)`.
+    formula: its text, such as `n*(2*m - 1)`. least: sizes, each with the least number that it is right for, if that is
+    not 1; it is printed.
     """
 
     polynomial: Polynomial
+    least: tuple[tuple[str, int], ...] = ()
 
     @property
     def formula(self) -> str:
         return str(self.polynomial)
 
     def at(self, **sizes: int) -> int:
-        """Evaluate for some sizes. Raises: KeyError for a size that has no value."""
+        """Evaluate for some sizes. Raises: KeyError for a size that has no value; ValueError for one below `least`."""
+        small = [name for name, n in self.least if sizes[name] < n]
+        if small:
+            given = ", ".join([f"{name} = {sizes[name]}" for name in small])
+            raise ValueError(f"index.cost: the cost is {self}, not for {given}: give a number for the size.")
         return int(self.polynomial.at(sizes))
 
     def __str__(self) -> str:
-        return self.formula
+        return f"{self.formula}{condition(self.least)}"
 
     __repr__ = __str__
 
@@ -61,7 +59,8 @@ def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_wri
       sizes: that `fun` reads, and no argument has.
       as_written: count those of the program as it was traced, not simplified.
     Returns: an `IndexCost`, with `.formula`, `.polynomial` and `.at(n=..)`.
-    Raises: ValueError if the operations are no polynomial of degree 4 or less; TypeError if `fun` cannot be called;
+    Raises: ValueError if the operations are no polynomial of degree 4 or less, or another one for large sizes, as where
+      `fun` branches on a size, and then its line is named; TypeError if `fun` cannot be called;
       whatever tracing `fun` raises.
     Source: Bernstein et al. 2020, section 6, for the costs of sums with brackets.
 
@@ -83,8 +82,10 @@ def cost(fun: Callable[..., Any], *args: Any, sizes: Sequence[Size] = (), as_wri
     names = tuple(dict.fromkeys([*sizes_of(args), *names_of(sizes)]))
     if not names or are_bound():
         return IndexCost(Polynomial.of(work()))
-    found = _fitted("index.cost: the number of operations", names, lambda: ("", (work(),)))
-    return IndexCost(found.numbers[0])
+    found = fitted("index.cost: the number of operations", names, lambda: ("", (str(work()),)))
+    (number,) = found.numbers
+    assert isinstance(number, QuotientOfSizes)
+    return IndexCost(number.above, found.least)
 
 
 def _typed(x: Any) -> Any:
@@ -97,87 +98,9 @@ def sizes_of(args: Sequence[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([name for x in spaces for name in x.sizes]))
 
 
-# ---- fitting -----------------------------------------------------------------------------------------------------
-
-
-class _Fitted(NamedTuple):
-    """A text with numbers, `kept`, that are the same for all sizes but for these, and the numbers."""
-
-    kept: str
-    numbers: tuple[Polynomial, ...]
-
-
-Sample = tuple[str, tuple[int, ...]]
-
-
-def _fitted(what: str, names: Sequence[str], evaluate: Callable[[], Sample]) -> _Fitted:
-    """Find what is evaluated where sizes have values, for all sizes."""
-    known = dict[Point, Sample]()
-
-    def at(point: Point) -> Sample:
-        if point not in known:
-            with with_sizes(dict(zip(names, point, strict=True))):
-                known[point] = evaluate()
-        return known[point]
-
-    start = _start(names, at)
-    beyond = [tuple(map(int.__add__, start, islice(more, len(names)))) for more in BEYOND]
-    for degree in range(DEGREE + 1):
-        found = _interpolated(names, start, degree, at)
-        wrong = found is None or [p for p in beyond if _value(found, names, p) != at(p)]
-        if found is not None and not wrong:
-            return found
-    values = "; ".join([f"{_said(names, p)}: {' '.join(map(str, at(p)[1])) or at(p)[0]}" for p in (start, beyond[0])])
-    raise ValueError(
-        f"{what} is no polynomial of degree {DEGREE} or less in {', '.join(names)}, as {values}.\n"
-        "  Give numbers for the sizes that the program compares with numbers."
-    )
-
-
-def _said(names: Sequence[str], point: Point) -> str:
-    return ", ".join([f"{name} = {n}" for name, n in zip(names, point, strict=True)])
-
-
-def _start(names: Sequence[str], at: Callable[[Point], Sample]) -> Point:
-    """Find sizes for which the program exists: those of differences are not to be negative."""
-    if len(names) > len(STARTS):
-        raise ValueError(f"there are {len(names)} sizes, {', '.join(names)}: at most {len(STARTS)} may be symbols.")
-    errors = list[Exception]()
-    for start in islice(permutations(STARTS[: len(names)]), ORDERS):
-        try:
-            at(start)
-        except (ValueError, IndexError) as error:
-            errors.append(error)
-        else:
-            return start
-    raise errors[0]
-
-
-def _interpolated(names: Sequence[str], start: Point, degree: int, at: Callable[[Point], Sample]) -> _Fitted | None:
-    """Interpolate each number; None if the text is not the same at all sizes."""
-    kept, first = at(start)
-    numbers = list[Polynomial]()
-    for k in range(len(first)):
-        values = list[Sample]()
-
-        def value(point: Point, k: int = k, values: list[Sample] = values) -> int:
-            values.append(at(point))
-            return values[-1][1][k] if values[-1][0] == kept else 0
-
-        numbers.append(interpolated(names, start, degree, value))
-        if any(text != kept for text, _ in values):
-            return None
-    return _Fitted(kept, tuple(numbers))
-
-
-def _value(found: _Fitted, names: Sequence[str], point: Point) -> Any:
-    values = dict(zip(names, point, strict=True))
-    return found.kept, tuple([p.at(values) for p in found.numbers])
-
-
 # ---- formulas ----------------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\d.])")
+_NUMBER = re.compile(r"(?<![\w.])\d+(\.\d+)?(e[+-]\d+)?(?![\d.])")
 
 
 class SizedFormulas:
@@ -211,30 +134,31 @@ class SizedFormulas:
 
     def text(self) -> str:
         """Print as text. Raises: ValueError if the formulas are not the same for all sizes."""
-        return self._printed(lambda found: found.text(TEXT_SIZED))
+        return self._printed(lambda found: found.text(TEXT_SIZED))[0]
 
     def latex(self) -> str:
         """Print as LaTeX. Raises: as `text`."""
-        return self._printed(lambda found: found.latex(LATEX_SIZED))
+        return self._printed(lambda found: found.latex(LATEX_SIZED))[0]
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.latex()}$"
 
     def __str__(self) -> str:
-        """Print as text, and what was assumed of the arrays."""
-        return self._printed(lambda found: found.text(TEXT_SIZED) + found.assumed)
+        """Print as text, and what was assumed of the arrays and of their sizes."""
+        text, least = self._printed(lambda found: found.text(TEXT_SIZED) + found.assumed)
+        return f"{text}\n {condition(least)}" if least else text
 
     __repr__ = __str__
 
-    def _printed(self, printed: Callable[[Formulas], str]) -> str:
+    def _printed(self, printed: Callable[[Formulas], str]) -> tuple[str, Least]:
         def sample() -> Sample:
             text = printed(self._derive())
-            return _NUMBER.sub("\0", text), tuple(map(int, _NUMBER.findall(text)))
+            return _NUMBER.sub("\0", text), tuple([found.group() for found in _NUMBER.finditer(text)])
 
-        found = _fitted("the text of the formulas", self.sizes, sample)
+        found = fitted("the text of the formulas", self.sizes, sample)
         pieces = found.kept.split("\0")
         numbers = [_placed(p, before, after) for p, before, after in zip(found.numbers, pieces, pieces[1:])]
-        return pieces[0] + "".join([n + after for n, after in zip(numbers, pieces[1:])])
+        return pieces[0] + "".join([n + after for n, after in zip(numbers, pieces[1:])]), found.least
 
     def __call__(self, *args: Any, check: bool = True, **indices: Any) -> Any:
         """Compute the arrays, as `Formulas` do. Raises: TypeError if shapes contradict each other or tell no size."""
@@ -268,13 +192,25 @@ def _solution(p: Polynomial, n: int, values: Mapping[str, int]) -> dict[str, int
     return {unknown[0]: int((n - at[0]) / slope)} if is_solved else {}
 
 
-def _placed(p: Polynomial, before: str, after: str) -> str:
+def _placed(number: QuotientOfSizes | str, before: str, after: str) -> str:
     """Write a polynomial in the place of a number, in parentheses where it is a sum that something binds closer to."""
+    if isinstance(number, str):
+        return number
+    if not number.below.is_constant:
+        return _quotient(number.below)
+    p = number.above
     is_factor = after[:1].isalpha()
     text = str(p)
     binds = before.endswith(("- ", "* ", "*", "-")) or after.startswith((" *", "*")) or is_factor
     text = f"({text})" if binds and len(p.terms) > 1 and "(" not in text else text
     return f"{text}*" if is_factor and not p.is_constant else text
+
+
+def _quotient(below: Polynomial) -> str:
+    """Write one over a polynomial, such as `2/n`."""
+    above = below.denominator
+    text = str(below * above)
+    return f"{above}/({text})" if "*" in text.replace("**", "") or " " in text else f"{above}/{text}"
 
 
 def for_all_sizes(derive: Callable[..., Formulas]) -> Callable[..., Any]:

@@ -71,6 +71,11 @@ class Polynomial:
         """Evaluate. Raises: KeyError for a name without a value."""
         return sum([c * prod([values[name] ** k for name, k in m]) for m, c in self.terms.items()], Fraction())
 
+    @property
+    def denominator(self) -> int:
+        """Return the least number whose product with the polynomial has integer coefficients."""
+        return lcm(*[c.denominator for c in self.terms.values()])
+
     def __str__(self) -> str:
         """Write `n*(2*m - 1)`: the number and the powers that all terms have stand in front."""
         if not self.terms:
@@ -129,7 +134,9 @@ def _sum_text(terms: Mapping[Monomial, Fraction]) -> str:
 Point = tuple[int, ...]
 
 
-def interpolated(names: Sequence[str], start: Point, degree: int, value: Callable[[Point], int]) -> Polynomial:
+def interpolated(
+    names: Sequence[str], start: Point, degree: int, value: Callable[[Point], int | Fraction]
+) -> Polynomial:
     """Interpolate a polynomial of at most a degree, by its values at `start` and upwards.
 
     Args:
@@ -140,13 +147,13 @@ def interpolated(names: Sequence[str], start: Point, degree: int, value: Callabl
     for k in _up_to(degree, len(names)):
         difference = sum(
             [
-                (-1) ** (sum(k) - sum(j)) * prod(map(comb, k, j)) * value(tuple(map(int.__add__, start, j)))
+                (-1) ** (sum(k) - sum(j)) * prod(map(comb, k, j)) * Fraction(value(tuple(map(int.__add__, start, j))))
                 for j in product(*[range(n + 1) for n in k])
             ]
         )
         if difference:
             basis = [_choose(Polynomial.of(name) - first, n) for name, first, n in zip(names, start, k, strict=True)]
-            total += reduce(Polynomial.__mul__, basis, Polynomial.of(difference))
+            total += reduce(Polynomial.__mul__, basis, Polynomial({(): difference}))
     return total
 
 
