@@ -244,7 +244,8 @@ def fold(fn: Callable[[Any, Index], Any], init: Any, n: int) -> Any:
     """Apply `carry = fn(carry, k)` for k from 0 to n - 1, starting with `init`.
 
     Args:
-      fn: carry, index -> a carry of the same structure, shapes and dtypes; it may read arrays of outside by k.
+      fn: carry, index -> a carry of the same structure, shapes and dtypes. It reads arrays as bodies do: 0 outside,
+        also at positions that were computed.
       init: pytree of arrays.
       n: number of steps.
     Returns: the last carry.

@@ -83,6 +83,11 @@ class Space:
         return self.aval.shape if are_bound() else self._shape
 
     @property
+    def declared_shape(self) -> tuple[Any, ...]:
+        """The shape, in which sizes are always symbols."""
+        return self._shape
+
+    @property
     def sizes(self) -> tuple[str, ...]:
         """Names of the sizes of its shape that are symbols."""
         return tuple(dict.fromkeys(names_of(self._shape)))

@@ -170,7 +170,7 @@ class SizedFormulas:
         spaces, tree = pytree.flatten(self._spaces, lambda x: isinstance(x, Space))
         arrays = pytree.flatten_up_to(tree, tuple(args), "formula", ("derived for", "given"))
         given = [(x, aval_of(array).shape) for x, array in zip(spaces, arrays, strict=True) if isinstance(x, Space)]
-        axes = [(size, n) for x, shape in given for size, n in zip(x.shape, shape) if isinstance(size, Size)]
+        axes = [(size, n) for x, shape in given for size, n in zip(x.declared_shape, shape) if isinstance(size, Size)]
         values = dict[str, int]()
         for _ in self.sizes:
             for size, n in axes:

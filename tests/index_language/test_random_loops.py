@@ -56,7 +56,27 @@ def scanned(f: Any, c: Any, n: int) -> Any:
 @pytest.mark.parametrize("around", ["build", "scan"])
 def test_values_and_derivatives(seed: int, around: str):
     rng = np.random.default_rng([seed, len(around)])
-    text = random_loop(rng, ["i"])
+    compare_with_loops(random_loop(rng, ["i"]), around, rng)
+
+
+@pytest.mark.parametrize("around", ["build", "scan"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        # positions that were computed: reads are total in steps, too
+        "scan(lambda c, k: (c, x[k]), 1.0, 1)[1][where(i < i, i, 1)]",
+        "fold(lambda c, k: c + x[where(k > 2, k + 3, k)] * x[p[k] + k], 0.5, 5)",
+        # a conjunction of a predicate of one step and one of all elements
+        "scan(lambda c, k: (where((x[k] > 0.5), c, row(k)), ((k != i) & (k > 0)) * (x[k] + sin(c))), x[i], 5)[1][p[i]]",
+        "scan(lambda c, k: (c * 0.5 + x[k - 1], ((i <= k) | (k == 1)) * c + a[k, p[i] + k]), 1.0, 6)[1][i - i]",
+    ],
+)
+def test_loops_that_went_wrong(text: str, around: str):
+    compare_with_loops(text, around, np.random.default_rng(0))
+
+
+def compare_with_loops(text: str, around: str, rng: np.random.Generator) -> None:
+    """Compare the array of a formula for three i, in the body of a build or of a scan, with loops in Python."""
     x, a, p = rng.normal(size=5), rng.normal(size=(4, 6)), rng.integers(-1, 6, 5)
 
     def bulk(x: Any, a: Any) -> Any:

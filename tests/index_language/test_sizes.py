@@ -164,6 +164,24 @@ def test_simplified_gradients():
         ix.Space("A", (n, m), symmetries="symmetric")
 
 
+def test_pullbacks_of_formulas():
+    """A formula for all sizes can be differentiated again: its sizes come from the arrays that it is given."""
+    A, x, v = ix.Space("A", (n, n)), ix.Space("x", (n,)), ix.Space("v", (n,))
+    g = ix.grad(lambda A, x: x @ A @ x, argnums=1)(A, x)
+    again = ix.pullback(g, argnums=1)(A, x, v)
+    assert again.text() == "Σ[j<n] A[a,j] * v[j] + Σ[j<n] A[j,a] * v[j]"
+    rng = np.random.default_rng(0)
+    a, p, q = [rng.normal(size=s).astype(np.float32) for s in ((4, 4), (4,), (4,))]
+    np.testing.assert_allclose(again(a, p, q), (a + a.T) @ q, rtol=1e-5)
+    cubic = ix.grad(lambda A, x: (x @ A @ x) ** 2, argnums=1)(A, x)
+    hessian_product = tl.jvp(tl.grad(lambda x: (x @ a @ x) ** 2), (p,), (q,))[1]
+    np.testing.assert_allclose(ix.pullback(cubic, argnums=1)(A, x, v)(a, p, q), hessian_product, rtol=1e-4)
+    twice = ix.Space("B", (2 * n, 2 * n)), ix.Space("y", (2 * n,))
+    assert ix.pullback(lambda B, y: g(B, y), argnums=1)(*twice, ix.Space("v", (2 * n,))).text() == (
+        "Σ[j<2*n] B[a,j] * v[j] + Σ[j<2*n] B[j,a] * v[j]"
+    )
+
+
 def test_numbers_that_grow_with_sizes():
     mean = lambda x: ix.sum(n, lambda i: n * x[n - 1 - i] * x[i])  # noqa: E731
     assert str(ix.grad(mean)(V).simplify()) == "2*n * v[n - 1 - a]"

@@ -174,6 +174,7 @@ class WindowError(TypeError):
 
 
 BODY = "build"  # what a body of `index.build` is traced for
+BODIES = frozenset((BODY, "index.fold", "index.scan"))  # of the index language, in which reads are total
 
 
 class BodyIndexError(TypeError):

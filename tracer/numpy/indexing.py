@@ -16,7 +16,7 @@ from tapeless.tracer.array import Array, ArrayLike
 from tapeless.tracer.incoming import exact
 from tapeless.tracer.numpy.arithmetic import maximum, remainder
 from tapeless.tracer.numpy.index_plan import (
-    BODY,
+    BODIES,
     BodyIndexError,
     Cut,
     IndexPlan,
@@ -75,7 +75,7 @@ def _read_with_windows(x: Array, index: Any) -> Array:
 
 
 def _is_in_body(trace: core.Trace | None) -> bool:
-    return trace is not None and (trace.what == BODY or _is_in_body(trace.parent))
+    return trace is not None and (trace.what in BODIES or _is_in_body(trace.parent))
 
 
 def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:

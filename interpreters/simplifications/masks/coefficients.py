@@ -6,6 +6,7 @@ import numpy as np
 
 from tapeless.interpreters.rows import index_row
 from tapeless.interpreters.simplifications.constants import number
+from tapeless.interpreters.simplifications.fusion.accesses import Shape
 from tapeless.interpreters.simplifications.masks import regions
 from tapeless.interpreters.simplifications.masks.mask import Mask, mask_of
 from tapeless.interpreters.simplifications.masks.mask_arrays import MaskWriter, movement
@@ -162,7 +163,7 @@ class Coefficients:
             return regions.of(mask)
         if eqn.primitive is not_p:
             return self._literal(mask._replace(which=eqn.invars[0], case=1 - mask.case))
-        one, other = [self._parts(x, mask.case) for x in eqn.invars]
+        one, other = [_repeated(self._parts(x, mask.case), x, mask.shape) for x in eqn.invars]
         conjunction = (eqn.primitive is and_p) == (mask.case == 1)
         found = (regions.both if conjunction else regions.either)(one, other, exactly=True)
         return regions.of(mask) if found is not None and len(found) > EXPANDED else found
@@ -188,7 +189,8 @@ class Coefficients:
             return regions.of(mask)
         x, primitive = eqn.invars[0], eqn.primitive
         if primitive in (and_p, or_p) and mask.which.aval.dtype == bool:
-            one, other = [self._of_inputs(mask._replace(which=y), depth - 1) for y in eqn.invars]
+            parts = [self._of_inputs(mask._replace(which=y), depth - 1) for y in eqn.invars]
+            one, other = [_repeated(part, y, mask.shape) for part, y in zip(parts, eqn.invars, strict=True)]
             return (regions.both if (primitive is and_p) == (mask.case == 1) else regions.either)(one, other)
         if primitive is not_p and mask.which.aval.dtype == bool:
             return self._of_inputs(mask._replace(which=x, case=1 - mask.case), depth - 1)
@@ -214,6 +216,11 @@ class Coefficients:
             if False not in masks:
                 found.append(tuple(dict.fromkeys(m for m in masks if type(m) is Mask)))
         return None if () in found else tuple(dict.fromkeys(found))
+
+
+def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
+    """Write a region that x, a scalar or an array of a shape, determines as one of arrays of the shape."""
+    return region if x.aval.shape == shape else regions.moved(region, lambda mask: mask.repeated(shape, ()))
 
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
