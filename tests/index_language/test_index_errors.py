@@ -1,5 +1,6 @@
 """What is wrong in a body, and where."""
 
+import inspect
 import re
 
 import numpy as np
@@ -48,6 +49,18 @@ def test_bodies(body, error, message):
         ix.build(2, body)
     if message is not None:
         assert text_of(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [lambda i: A[i, 0, 0], lambda i: X[-1], lambda i: X[X > 2][0], lambda i: X[i : i + 2], lambda i: 1.0 if i else 0.0],
+)
+@pytest.mark.parametrize("around", [lambda f: ix.build(2, f), lambda f: ix.fold(lambda c, k: c + f(k), 0.0, 2)])
+def test_errors_in_bodies_name_the_line(body, around):
+    with pytest.raises((IndexError, TypeError)) as caught:
+        around(body)
+    line = inspect.getsourcelines(body)[1]
+    assert f"test_index_errors.py:{line} (<lambda>)" in str(caught.value)
 
 
 def test_arrays_of_numpy_are_converted_first():

@@ -20,6 +20,7 @@ from tapeless.tracer.errors import NonConcreteBooleanIndexError, TracerIntegerCo
 from tapeless.tracer.numpy.promotion import common_shape, concrete, format_shape
 from tapeless.tracer.primitives.elementwise import add, convert_element_type, lt, select_n
 from tapeless.tracer.primitives.elementwise import min as lax_min
+from tapeless.tracer.source import describe_here
 from tapeless.tracer.types import ShapedArray, aval_of
 
 _MASK_HELP = "Use tnp.where(mask, x, other) instead of x[mask], or tnp.nonzero(mask, size=...) for positions."
@@ -230,8 +231,10 @@ def _number(item: Any) -> Any:
 
 def _mask_positions(mask: Any) -> list[Any]:
     if isinstance(mask, Tracer) and mask.known() is None:
+        place = describe_here()
         raise NonConcreteBooleanIndexError(
             f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.\n  {_MASK_HELP}"
+            + (f"\n  At {place}" if place else "")
         )
     known = concrete("index", mask, _MASK_HELP)
     if not known.ndim:

@@ -84,7 +84,8 @@ def _check_in_body(x: Array, items: tuple[Any, ...]) -> None:
     if negative and _is_in_body(core.current_trace()) and _is_asked_by_user():
         raise IndexError(
             f"index {negative[0]} of {x.aval}: negative numbers are outside in a body, so that A[i - 1] is 0 at i = 0. "
-            f"The element that is {-negative[0]} before the end of an axis of length n is A[n - {-negative[0]}]."
+            f"The element that is {-negative[0]} before the end of an axis of length n is A[n - {-negative[0]}].\n"
+            f"  At {source.describe_here()}"
         )
 
 
@@ -96,7 +97,11 @@ def _is_asked_by_user() -> bool:
 
 def _read_in_body(x: Array, index: Any) -> Any:
     """Read by indices of a body of `index.build`: outside of x is 0."""
-    return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
+    try:
+        return importlib.import_module("tapeless.tracer.indices.reads").read(x, index)
+    except IndexError as error:
+        source.name_line(error)
+        raise
 
 
 _OTHERWISE: Final[dict[type[Exception], Callable[[Array, Any], Any]]] = {
