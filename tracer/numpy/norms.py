@@ -32,8 +32,8 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
         for any array as one vector.
       keepdims: keep the axes, with size 1.
     Returns: real, x less the axes.
-    Raises: ValueError if there is no such norm or axis, or x has other than one or two axes and neither `ord` nor
-      `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of half precision.
+    Raises: ValueError if there is no such norm or axis, if the least of no elements is asked for, or x has other than
+      one or two axes and neither `ord` nor `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of half precision.
     Source: numpy.linalg.norm.
     """
     operand = inexact("norm", array_operand("norm", x))
@@ -103,7 +103,7 @@ def _vector_norm(x: Array, *, ord: int | float, axes: tuple[int, ...]) -> Array:
     if ord == np.inf:
         return _greatest(sizes, axes)
     if ord == -np.inf:
-        return reduce_min(sizes, axes)
+        return _least(sizes, axes)
     if ord == 0:
         return reduce_sum(lax.convert_element_type(lax.ne(x, 0), sizes.dtype), axes)
     return total(sizes, axes) if ord == 1 else _root_of_powers(sizes, float(ord), axes)
@@ -112,6 +112,13 @@ def _vector_norm(x: Array, *, ord: int | float, axes: tuple[int, ...]) -> Array:
 def _greatest(sizes: Array, axes: tuple[int, ...]) -> Array:
     """The greatest over axes; of no elements 0."""
     return (reduce_max if sizes.size else reduce_sum)(sizes, axes)
+
+
+def _least(sizes: Array, axes: tuple[int, ...]) -> Array:
+    """The least over axes. Raises: ValueError if there are no elements."""
+    if any(sizes.shape[d] == 0 for d in axes):
+        raise ValueError(f"norm: there is no least of the sizes {sizes.aval} over axes {axes}, which have no elements.")
+    return reduce_min(sizes, axes)
 
 
 def _euclidean(x: Array, axes: tuple[int, ...]) -> Array:
@@ -156,7 +163,7 @@ def _matrix_norm(x: Array, *, ord: Order, axes: tuple[int, ...]) -> Array:
     x, n = moveaxis(x, axes, (-2, -1)), x.ndim
     if ord is None or ord == "fro":
         return _euclidean(x, (n - 2, n - 1))
-    extreme = _greatest if ord in (1, 2, np.inf) else reduce_min
+    extreme = _greatest if ord in (1, 2, np.inf) else _least
     if ord in ("nuc", 2, -2):
         values = svd(x, compute_uv=False)
         return (reduce_sum if ord == "nuc" else extreme)(values, (n - 2,))

@@ -54,6 +54,13 @@ def test_dtypes():
 def test_no_elements():
     assert [float(linalg.norm(np.zeros(0), ord)) for ord in (None, 1, 3, np.inf, 0)] == [0, 0, 0, 0, 0]
     assert [float(linalg.norm(np.zeros((0, 2)), ord)) for ord in ("fro", "nuc", 1, 2, np.inf)] == [0, 0, 0, 0, 0]
+    assert linalg.norm(np.zeros((0, 2)), -np.inf, -1).shape == (0,)
+    message = "norm: there is no least of the sizes float64[2,0] over axes (1,), which have no elements."
+    with raises(ValueError, message):
+        linalg.norm(np.zeros((2, 0)), -np.inf, -1)
+    for ord, shape in ((-1, (2, 0)), (-2, (2, 0)), (-np.inf, (0, 2))):
+        with pytest.raises(ValueError, match="norm: there is no least"):
+            linalg.matrix_norm(np.zeros(shape), ord=ord)
 
 
 @pytest.mark.parametrize("ord", ORDERS)
