@@ -5,13 +5,13 @@ igamma: power series below x = a + 1 (A&S 6.5.29), continued fraction above it (
 (Thompson & Barnett 1986), until they converge. Relative error about 1e-12 in float64 and 2e-4 in float32 up to a = 1e6,
 far in the tails and where the other of igamma and igammac is close to 1; else 1e-14 and 1e-6. For a < 1/2, where
 igammac is small though x is, it has a series of its own below x = 1 (Kummer's function of -x, A&S 6.5.12), above it the
-fraction.
+fraction. For a > 1e6 and x near it, where these need too many terms, Temme's uniform expansion (DLMF 8.12).
 betainc: continued fraction (A&S 26.5.8) by the same method, of 1 - x where that converges faster.
-Half precision is computed in float32. Knowingly left out: Temme's expansion, which would be faster for a > 1e4.
+Half precision is computed in float32.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -32,6 +32,7 @@ from tapeless.tracer.primitives.elementwise import (
     expm1,
     ge,
     gt,
+    le,
     log,
     log1p,
     lt,
@@ -243,6 +244,7 @@ def _unfinished(n: Any, going: Any, *state: Any) -> Any:
 def _igamma_regions(a: Any, x: Any) -> Any:
     """Tell whether the series serves, and operands for series and fraction that are harmless where they do not."""
     proper = bitwise_and(bitwise_and(gt(a, 0.0), ge(x, 0.0)), lt(x, math.inf))
+    proper = bitwise_and(proper, bitwise_not(_is_of_large_order(a, x)))
     a = select_n(proper, 1.0, a)
     far = ge(x, select_n(lt(a, _SMALL_ORDER), add(a, 1.0), 1.0))
     return (
@@ -279,13 +281,16 @@ def _within_domain(a: Any, x: Any, inside: Any, ends: tuple[float, float, float,
 def _igamma(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
     weight = s.gamma_weight(a, x)
     inside = select_n(near, sub(1.0, mul(weight, mul(a, h))), mul(weight, total))
+    inside = select_n(_is_of_large_order(a, x), inside, _tail_of_large_order(a, x, -1.0))
     return _within_domain(a, x, inside, (0.0, 1.0, 1.0, 0.0))
 
 
 def _igammac(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: Any, h_slope: Any) -> Any:
     weight = s.gamma_weight(a, x)
     by_series = select_n(lt(a, _SMALL_ORDER), sub(1.0, mul(weight, total)), _igammac_of_small_order(a, x))
-    return _within_domain(a, x, select_n(near, mul(weight, mul(a, h)), by_series), (1.0, 0.0, 0.0, 1.0))
+    inside = select_n(near, mul(weight, mul(a, h)), by_series)
+    inside = select_n(_is_of_large_order(a, x), inside, _tail_of_large_order(a, x, 1.0))
+    return _within_domain(a, x, inside, (1.0, 0.0, 0.0, 1.0))
 
 
 def _igammac_of_small_order(a: Any, x: Any) -> Any:
@@ -309,7 +314,62 @@ def _relative_slope(a: Any, x: Any, near: Any, total: Any, total_slope: Any, h: 
     log_x = log(x)
     by_series = add(mul(sub(log_x, s.digamma(add(a, 1.0))), total), total_slope)
     by_fraction = mul(neg(a), add(mul(sub(log_x, s.digamma(a)), h), h_slope))
-    return select_n(near, by_fraction, by_series)
+    found = select_n(near, by_fraction, by_series)
+    return select_n(_is_of_large_order(a, x), found, _relative_slope_of_large_order(a, x))
+
+
+def _is_of_large_order(a: Any, x: Any) -> Any:
+    """Tell whether a is so large, and x so near, that series and fraction need too many terms."""
+    large = bitwise_and(gt(a, 1e6), lt(a, math.inf))
+    return bitwise_and(large, le(abs(sub(x, a)), mul(a, 0.01)))
+
+
+# Of c0(eta) + c1(eta) / a + ...: DLMF 8.12.12.
+_C0 = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515)
+_C1 = (-1 / 540, -1 / 288, 1 / 378, -77 / 77760)
+_SQUARED = tuple(2 * (-1) ** k / (k + 2) for k in range(8))  # (eta / mu)^2 in mu = x/a - 1
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    total = mul(x, 0.0)
+    for c in reversed(coefficients):
+        total = add(mul(total, x), c)
+    return total
+
+
+def _derivative(coefficients: Sequence[float]) -> list[float]:
+    return [k * c for k, c in enumerate(coefficients)][1:]
+
+
+def _eta(a: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Compute mu = x/a - 1, eta of its sign with eta^2 / 2 = mu - log(1 + mu), and mu / eta."""
+    mu = div(sub(x, a), a)
+    squared = _polynomial(mu, _SQUARED)
+    ratio = rsqrt(squared)
+    return mu, mul(mul(mu, squared), ratio), ratio
+
+
+def _tail_of_large_order(a: Any, x: Any, sign: float) -> Any:
+    """erfc(sign eta sqrt(a/2)) / 2 + sign R: the upper tail, or for -1 the lower one. Source: DLMF 8.12.3 and 4."""
+    _, eta, _ = _eta(a, x)
+    scaled = mul(eta, mul(a, rsqrt(mul(a, 2.0))))
+    rest = mul(_stirling_weight(a, x), add(_polynomial(eta, _C0), div(_polynomial(eta, _C1), a)))
+    return add(mul(s.erfc(mul(scaled, sign)), 0.5), mul(rest, sign))
+
+
+def _stirling_weight(a: Any, x: Any) -> Any:
+    """exp(-a eta^2 / 2) / sqrt(2 pi a): the weight, with the first term of Stirling's series of gamma(a)."""
+    return mul(s.gamma_weight(a, x), add(div(1 / 12, a), 1.0))
+
+
+def _relative_slope_of_large_order(a: Any, x: Any) -> Any:
+    """The derivative of the lower tail by a, term by term: eta has the slope -(mu / eta) / a."""
+    mu, eta, ratio = _eta(a, x)
+    c = add(_polynomial(eta, _C0), div(_polynomial(eta, _C1), a))
+    by_weight = mul(sub(log1p(mu), div(0.5, a)), c)
+    by_eta = mul(div(ratio, a), _polynomial(eta, _derivative(_C0)))
+    slope = add(sub(sub(mul(eta, 0.5), ratio), by_weight), by_eta)
+    return mul(slope, add(div(1 / 12, a), 1.0))
 
 
 def _igamma_grad_a(a: Any, x: Any, *state: Any) -> Any:

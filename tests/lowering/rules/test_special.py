@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 
 from tapeless.tracer.primitives import special
 
@@ -42,6 +43,39 @@ def test_upper_incomplete_gamma_of_small_orders(dtype: Any, rtol: float):
     np.testing.assert_allclose(
         special.igammac(a, x), scipy.special.gammaincc(a.astype(float), x.astype(float)), rtol=rtol
     )
+
+
+LARGE = [2e6, 1e7, 1e8, 1e12]
+
+
+@pytest.mark.parametrize("a", LARGE)
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-4)])
+def test_incomplete_gamma_of_large_orders(a: float, dtype: Any, rtol: float):
+    """Both tails, across the middle: series and fraction would need a million terms, as SciPy's beyond 4.5 do."""
+    x = (a + np.sqrt(a) * np.linspace(-4, 4, 17)).astype(dtype)
+    orders = np.full_like(x, a)
+    wide = orders.astype(float), x.astype(float)
+    np.testing.assert_allclose(special.igamma(orders, x), scipy.special.gammainc(*wide), rtol=rtol)
+    np.testing.assert_allclose(special.igammac(orders, x), scipy.special.gammaincc(*wide), rtol=rtol)
+
+
+@pytest.mark.parametrize("a", LARGE[1:3])
+def test_slopes_of_incomplete_gamma_of_large_orders(a: float):
+    """Central differences, whose own error is 2e-6 of the slope."""
+    x, h = a + np.sqrt(a) * np.linspace(-3, 3, 7), 1e-3 * np.sqrt(a)
+    expected = (scipy.special.gammainc(a + h, x) - scipy.special.gammainc(a - h, x)) / (2 * h)
+    np.testing.assert_allclose(special.igamma_grad_a(np.full_like(x, a), x), expected, rtol=1e-5)
+    quantile_slope = -expected / scipy.stats.gamma.pdf(x, a)
+    np.testing.assert_allclose(special.random_gamma_grad(np.full_like(x, a), x), quantile_slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("ratio", [0.98, 0.99, 1.01, 1.02])
+def test_regions_of_incomplete_gamma_of_large_orders_meet(ratio: float):
+    """Where another method begins nothing jumps: the smaller tail, by its logarithm."""
+    a = np.full(2, 1.0e6) + np.array([0.0, 1e-6])
+    for f in (special.igamma, special.igammac):
+        before, after = np.asarray(f(a, a * ratio))
+        np.testing.assert_allclose(after, before, rtol=1e-9)
 
 
 def test_ends_of_the_domain_of_incomplete_gamma():
