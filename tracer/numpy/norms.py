@@ -33,7 +33,8 @@ def norm(x: ArrayLike, ord: Order = None, axis: Axis = None, keepdims: bool = Fa
       keepdims: keep the axes, with size 1.
     Returns: real, x less the axes.
     Raises: ValueError if there is no such norm or axis, if the least of no elements is asked for, or x has other than
-      one or two axes and neither `ord` nor `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of half precision.
+      one or two axes and neither `ord` nor `axis` says what to do; TypeError for singular values, "nuc", 2 and -2, of
+      half precision.
     Source: numpy.linalg.norm.
     """
     operand = inexact("norm", array_operand("norm", x))
