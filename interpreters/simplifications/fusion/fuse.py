@@ -15,6 +15,7 @@ contraction amid thousands of elementwise operations what it contracts. Source: 
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
@@ -78,15 +79,20 @@ class _Fusion:
     # statements
 
     def _near(self, within: StructuredValues) -> set[Var]:
-        """Statements for the roots of a structure and what they are made of within it; the values to look at."""
-        todo, found = list(within.roots), set[Var]()
-        while todo:
-            (v,) = todo.pop().outvars
-            if v in found or self._statement(v) is None:
-                continue
-            found.add(v)
-            made = [(x, self._made[x]) for x in self._operands(v)]
-            todo += [eqn for x, eqn in made if x in within.values or eqn.primitive in MOVES]
+        """Statements for the roots of a structure and what they are made of within it; the values to look at.
+
+        Each addition on the way to a root is one term more of what is written there, so there are fewer than `TERMS`.
+        """
+        todo, found = [list(within.roots), *([] for _ in range(TERMS))], set[Var]()  # by additions on the way
+        for here, further in pairwise(todo):
+            while here:
+                (v,) = here.pop().outvars
+                if v in found or self._statement(v) is None:
+                    continue
+                found.add(v)
+                made = [(x, self._made[x]) for x in self._operands(v)]
+                beyond = further if len(self._now[v].terms) > 1 else here
+                beyond += [eqn for x, eqn in made if x in within.values or eqn.primitive in MOVES]
         for eqn in self._jaxpr.eqns if len(found) > 1 else ():
             for x in found.intersection(eqn.invars) if not found.isdisjoint(eqn.invars) else ():  # type: ignore[arg-type]
                 self._read_by.setdefault(x, []).append(eqn)

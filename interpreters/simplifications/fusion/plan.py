@@ -37,9 +37,10 @@ NOTHING = ContractionCost(0, 0, 0)
 
 
 class Plan(NamedTuple):
-    """The cost of a term, and what it takes: views of its factors, steps, masks, and the place of the result.
+    """The cost of a term without its coefficient, and what it takes: views, steps, masks, and the place of the result.
 
-    `sizes` has a size for each variable, those that only the result is indexed by included.
+    `sizes` has a size for each variable, those that only the result is indexed by included; `least` is that of the
+    least factor, which a coefficient is multiplied by.
     """
 
     sizes: tuple[int, ...]
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     steps: TermSteps
     is_masked: bool
     out: tuple[DigitAxis, ...]
+    least: int
     cost: ContractionCost
 
     @property
@@ -79,11 +81,9 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
         return None
     _, cost = ordered(after, steps.kept, placed.sizes)
     cost = cost.plus(_cost_of_steps(steps, labels, placed.sizes))
-    if t.coefficient != 1:  # as it is lowered, times the least factor
-        least = min([_size(own, placed.sizes) for own in after], default=prod(shape))
-        cost = cost.plus(ContractionCost(least, 0, 1))
+    least = min([_size(own, placed.sizes) for own in after], default=prod(shape))
     cost = cost.plus(ContractionCost(0, prod(shape), 0))
-    return Plan(placed.sizes, tuple(factors), steps, bool(steps.brackets), placed.out, cost)  # type: ignore[arg-type]
+    return Plan(placed.sizes, tuple(factors), steps, bool(steps.brackets), placed.out, least, cost)  # type: ignore[arg-type]
 
 
 def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[int]) -> ContractionCost:
@@ -113,6 +113,10 @@ def cost_of(
         if plan is None and not exact:
             return None
         total = total.plus(_estimated(t, shape) if plan is None else plan.cost)
+        if plan is not None and t.coefficient != 1:
+            # A number takes a sign; else the whole is subtracted, which is no less work if what it reads is repeated.
+            is_subtracted = t.coefficient == -1 and len(terms) > 1 and plan.least > 1
+            total = total.plus(ContractionCost(prod(shape) if is_subtracted else plan.least, 0, 1))
     return total
 
 

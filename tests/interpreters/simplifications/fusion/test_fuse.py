@@ -298,3 +298,34 @@ def test_follows_what_only_moves():
 
     parts = tl.unzip(f, X)
     assert names(parts.linear).count("dot_general") == 1
+
+
+@pytest.mark.parametrize("read", [lambda d, w: tnp.sum(d * w, 1), lambda d, w: (d * d) @ w[0]])
+def test_a_difference_of_repeated_values_stays(read):
+    """Subtracting is as much work however what is subtracted is read, so there is nothing to gain by seeing through."""
+
+    def f(x, w):
+        d = tnp.sin(x)[:, None] - tnp.cos(x)
+        return read(d, w), d
+
+    jaxpr = tl.make_jaxpr(f)(X, A).jaxpr
+    assert fuse.fuse_contractions(jaxpr) is jaxpr
+
+
+def test_looks_no_further_than_a_statement_has_terms(monkeypatch):
+    """Of a sum of many products that is contracted, those are looked at that could be terms of the contraction."""
+    looked_at = []
+    monkeypatch.setattr(fuse, "statement", lambda eqn, *given: looked_at.append(eqn) or statement(eqn, *given))
+
+    def f(x, n):
+        total = tnp.outer(x, x)
+        for k in range(n):
+            total = total + tnp.outer(x, tnp.sin(k * x))
+        return total @ x
+
+    counts = []
+    for n in (20, 40):
+        looked_at.clear()
+        fuse.fuse_contractions(tl.make_jaxpr(lambda x, n=n: f(x, n))(X).jaxpr)
+        counts.append(len(set(looked_at)))
+    assert counts[0] == counts[1] < 10 * fuse.TERMS
