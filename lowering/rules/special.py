@@ -53,13 +53,25 @@ _OPERATIONS = {
     s.erfc_p: "chlo.erfc",
     s.erf_inv_p: "chlo.erf_inv",
     s.lgamma_p: "chlo.lgamma",
-    s.digamma_p: "chlo.digamma",
     s.polygamma_p: "chlo.polygamma",
     s.zeta_p: "chlo.zeta",
     s.bessel_i1e_p: "chlo.bessel_i1e",
 }
 for _primitive, _name in _OPERATIONS.items():
     emit.rules[_primitive] = operation(_name)
+
+
+def _digamma(f: Function, outs: Any, x: Value) -> Any:
+    (y,) = operation("chlo.digamma")(f, outs, x)
+    return write_out(f, _with_pole_at_zero, [x, y])
+
+
+def _with_pole_at_zero(x: Any, y: Any) -> Any:
+    """-1/x at 0 and -0, as SciPy's and DLMF 5.7.6, where chlo's is nan."""
+    return select_n(eq(x, 0.0), y, div(-1.0, x))
+
+
+emit.rules[s.digamma_p] = _digamma
 
 
 def _epsilon(x: Any) -> float:

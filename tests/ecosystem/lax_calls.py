@@ -94,7 +94,7 @@ REASONS = [
     ),
     Reason("complex arc tangents of two are not there", ONLY_THEY, "atan2", has_complex),
     Reason("powers of two of 16 bits are exact, JAX's to 5 %", "value", "exp2"),
-    Reason("the limits are SciPy's", "value", "igamma igammac betainc zeta polygamma"),
+    Reason("the limits are SciPy's", "value", "igamma igammac betainc digamma zeta polygamma"),
     Reason("a narrower dtype that is asked for is given", ONLY_WE, "dot conv_general_dilated"),
     Reason("only an operand that another is promoted to makes a common dtype", ONLY_THEY, "dot"),
 ]

@@ -45,6 +45,14 @@ def test_upper_incomplete_gamma_of_small_orders(dtype: Any, rtol: float):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_digamma_at_its_pole_at_zero(dtype: Any):
+    x = np.array([0.0, -0.0, -1.0, 1.0], dtype)
+    expected = scipy.special.digamma(x.astype(float))
+    np.testing.assert_allclose(special.digamma(x), expected, rtol=1e-3 if dtype is np.float16 else 1e-6)
+    assert special.digamma(dtype(0.0)) == -np.inf
+
+
 LARGE = [2e6, 1e7, 1e8, 1e12]
 
 
