@@ -231,10 +231,8 @@ def _run(program: ClosedJaxpr, flat: Sequence[Any]) -> list[Any]:
 def _matching(what: str, given: Any, tree: Any, types: Sequence[ShapedArray | None]) -> list[Any]:
     """Flatten a tree, compared with the one that is expected; None stands for a type of which nothing is asked."""
     if pytree.structure(given) != pytree.structure(tree):
-        raise TypeError(
-            f"gradient_program: the structure of {what} is {pytree.structure(given)}, and the program takes "
-            f"{pytree.structure(tree)}."
-        )
+        told = pytree.compare(pytree.structure(given), pytree.structure(tree), (f"{what} given", "the program"))
+        raise TypeError(f"gradient_program: the structure of {what} is not that which the program takes.{told}")
     found: list[Any] = []
     for (path, x), aval in zip(pytree.flatten_with_path(given)[0], types, strict=True):
         here = aval_of(x)

@@ -129,7 +129,8 @@ def _checked(name: str, operands: Any, inits: Any, computation: Combine) -> tupl
     check_arrays(f"{name}: initial value{{}}", inits)
     tree = pytree.structure(operands)
     if tree != pytree.structure(inits):
-        raise ValueError(f"{name}: operands have the structure {tree}, initial values {pytree.structure(inits)}.")
+        told = pytree.compare(tree, pytree.structure(inits), ("operands", "initial values"))
+        raise ValueError(f"{name}: operands and initial values differ in structure.{told}")
     leaves = [asarray(x) for x in pytree.leaves(operands)]
     if not leaves or len({x.shape for x in leaves}) > 1:
         raise ValueError(f"{name}: operands of one shape are wanted, not {', '.join(str(x.aval) for x in leaves)}.")

@@ -261,11 +261,14 @@ def _combined(fn: Callable[[Any, Any], Any], tree: Any, a: Sequence[Any], b: Seq
     result = fn(pytree.unflatten(tree, a), pytree.unflatten(tree, b))
     check_arrays(f"associative_scan: the result{{}} of {core.describe_function(fn)}", result)
     outs, out_tree = pytree.flatten(result)
+    if out_tree != tree:
+        told = pytree.compare(tree, out_tree, ("the arguments", "the result"))
+        raise TypeError(f"associative_scan: {core.describe_function(fn)} must return what it is given.{told}")
     given, found = ", ".join(str(aval_of(x)) for x in a), ", ".join(str(aval_of(y)) for y in outs)
-    if out_tree != tree or given != found:
+    if given != found:
         raise TypeError(
-            f"associative_scan: {core.describe_function(fn)} must return what it is given, {tree} of ({given}), "
-            f"but returned {out_tree} of ({found})."
+            f"associative_scan: {core.describe_function(fn)} must return what it is given, ({given}), "
+            f"but returned ({found})."
         )
     return outs
 

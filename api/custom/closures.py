@@ -275,9 +275,8 @@ class ConvertedFunction:
         given, values = args[: len(args) - n], args[len(args) - n :]
         xs, tree = pytree.flatten(tuple(given))
         if tree != form.in_tree:
-            raise TypeError(
-                f"closure_convert: {form.name} was converted for arguments {form.in_tree}, but is given {tree}."
-            )
+            told = pytree.compare(form.in_tree, tree, ("those it was converted for", "those given"))
+            raise TypeError(f"closure_convert: {form.name} is given arguments of another structure.{told}")
         consts = merge_lists(form.is_hoisted, values, self._held)
         return pytree.unflatten(form.out_tree, eval_jaxpr(form.jaxpr, [*consts, *xs]))
 

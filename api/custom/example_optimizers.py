@@ -57,7 +57,8 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         def update_tree(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
             leaves, structure = pytree.flatten(grads)
             if structure != state.structure:
-                raise ValueError(f"gradients {structure} must have the structure of the parameters, {state.structure}.")
+                told = pytree.compare(state.structure, structure, ("parameters", "gradients"))
+                raise ValueError(f"gradients must have the structure of the parameters.{told}")
             return OptimizerState([update(i, g, x) for g, x in zip(leaves, state.states)], structure)
 
         def params_of(state: OptimizerState) -> Any:

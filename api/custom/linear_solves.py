@@ -142,9 +142,8 @@ def _solver(
 def _operands(who: str, x: Any, b: Any, avals: Sequence[ShapedArray]) -> list[Any]:
     """Flatten the argument with which a solver calls its function. Raises: TypeError if it is not like `b`."""
     if pytree.structure(x) != pytree.structure(b):
-        raise TypeError(
-            f"{who}: the function of a solver takes {pytree.structure(b)}, but was called with {pytree.structure(x)}."
-        )
+        told = pytree.compare(pytree.structure(b), pytree.structure(x), ("its arguments", "those given"))
+        raise TypeError(f"{who}: the function of a solver was called with another structure than it takes.{told}")
     leaves = [
         (f"{who}: what a solver calls its function with{pytree.keystr(p)}", v) for p, v in pytree.leaves_with_path(x)
     ]
@@ -155,7 +154,8 @@ def _check_like(given: _Given, fun: Any, found: Any, b: Any, avals: Sequence[Sha
     """Raise TypeError if the result `found` of `fun` has not the structure and types of `b`."""
     who, want = f"{given.who}: {core.describe_function(fun)}", pytree.structure(b)
     if pytree.structure(found) != want:
-        raise TypeError(f"{who} gives {pytree.structure(found)}, but {given.name} has the structure {want}.")
+        told = pytree.compare(want, pytree.structure(found), (given.name, "the result"))
+        raise TypeError(f"{who} gives another structure than that of {given.name}.{told}")
     for (path, x), aval in zip(pytree.leaves_with_path(found), avals):
         where = f"{given.name}{pytree.keystr(path)} is {aval}"
         if not is_arraylike(x):

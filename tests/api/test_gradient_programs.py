@@ -211,7 +211,7 @@ def test_arguments_are_compared():
     p = tl.gradient_program(loss, PARAMS, X)
     with raises(TypeError, "gradient_program: argument[0]['b'] is float32[3], and the program takes float32[2]."):
         p({**PARAMS, "b": np.ones(3, np.float32)}, X)
-    with pytest.raises(TypeError, match="the structure of argument is"):
+    with pytest.raises(TypeError, match="the structure of argument is not that which the program takes"):
         p(PARAMS)
     with raises(
         TypeError,

@@ -102,13 +102,14 @@ def _checked_times(t: Any) -> Array:
 
 
 def _check_like(func: Any, found: Any, state: Any) -> None:
+    who, wanted, tree = f"odeint: {describe_function(func)}", pytree.structure(state), pytree.structure(found)
+    if tree != wanted:
+        told = pytree.compare(wanted, tree, ("y0", "the result"))
+        raise TypeError(f"{who} must return a pytree like y0.{told}")
     have = [getattr(aval_of(x), "shape", None) for x in pytree.leaves(found)]
     want = [aval_of(x).shape for x in pytree.leaves(state)]
-    if pytree.structure(found) != pytree.structure(state) or have != want:
-        raise TypeError(
-            f"odeint: {describe_function(func)} must return a pytree like y0, {pytree.structure(state)} of shapes "
-            f"{want}, but returned {pytree.structure(found)} of shapes {have}."
-        )
+    if have != want:
+        raise TypeError(f"{who} must return a pytree like y0, of shapes {want}, but returned shapes {have}.")
 
 
 @partial(jit, static_argnums=1)

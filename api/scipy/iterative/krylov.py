@@ -105,7 +105,8 @@ def _system(who: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any) -> _
         begin = pytree.tree_map(tnp.zeros_like, right)
     else:
         if pytree.structure(x0) != pytree.structure(b):
-            raise ValueError(f"{who}: x0 is {pytree.structure(x0)}, but b is {pytree.structure(b)}.")
+            told = pytree.compare(pytree.structure(x0), pytree.structure(b), ("x0", "b"))
+            raise ValueError(f"{who}: x0 and b differ in structure.{told}")
         begin = pytree.tree_map(lambda v, y: tnp.asarray(v, y.dtype), x0, right)
         for v, y in zip(pytree.leaves(begin), pytree.leaves(right), strict=True):
             if v.shape != y.shape:

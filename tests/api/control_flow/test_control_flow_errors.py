@@ -171,8 +171,7 @@ def test_associative_scan_errors():
         lax.associative_scan(tnp.add, {"a": X, "b": np.ones(4, np.float32)})
     with raises(
         TypeError,
-        f"associative_scan: {place(shortened)} must return what it is given, PyTreeDef(*) of (float32[2]), "
-        "but returned PyTreeDef(*) of (float32[1]).",
+        f"associative_scan: {place(shortened)} must return what it is given, (float32[2]), but returned (float32[1]).",
     ):
         lax.associative_scan(shortened, np.ones(4, np.float32))
     with raises(ValueError, "associative_scan: axis 2 is out of range for an array of 2 axes."):

@@ -66,8 +66,8 @@ def test_another_structure():
 
     converted, _ = tl.closure_convert(f, X)
     message = (
-        f"closure_convert: {place(f)} was converted for arguments PyTreeDef((*,)), "
-        "but is given PyTreeDef(({'a': *},))."
+        f"closure_convert: {place(f)} is given arguments of another structure.\n"
+        "  [0] is a leaf in those it was converted for, a dict with 'a' in those given."
     )
     with raises(TypeError, message):
         converted({"a": X})

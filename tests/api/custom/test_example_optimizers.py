@@ -80,5 +80,5 @@ def test_gradients_and_errors():
     with raises(ValueError, "piecewise_constant: (1,) boundaries need one value more, not (1,)."):
         ours.piecewise_constant([1], [2.0])
     init, update, _ = ours.sgd(0.1)
-    with pytest.raises(ValueError, match=r"gradients .* must have the structure of the parameters"):
+    with pytest.raises(ValueError, match=r"gradients must have the structure of the parameters\.\n  "):
         update(0, [1.0], init({"x": 1.0}))

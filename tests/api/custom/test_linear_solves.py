@@ -267,7 +267,10 @@ def first(f, x):
 
 def test_what_roots_refuse():
     guess = np.ones(3, np.float32)
-    trees = "gives PyTreeDef((*, *)), but initial_guess has the structure PyTreeDef(*)."
+    trees = (
+        "gives another structure than that of initial_guess.\n"
+        "  The root is a leaf in initial_guess, a tuple of 2 in the result."
+    )
     for f, solve, message in (
         (twice, given, f"custom_root: {place(twice)} {trees}"),
         (positive, given, f"custom_root: {place(positive)} gives bool[3] where initial_guess is float32[3]."),
