@@ -116,7 +116,7 @@ def test_scaled_dot():
     np.testing.assert_allclose(grad, want, rtol=0.1, atol=0.5)
     with raises(
         TypeError,
-        "scaled_dot: lhs is float32[2,3,64], its scale float32[2,3,5]: sizes must be equal, but along the axes that "
+        "scaled_dot: lhs is float32[2,3,64], its scale float32[2,3,5]: sizes must be equal, except along the axes that "
         "are contracted, (2,), where the scale's divides the other at least twice.",
     ):
         lax.scaled_dot(A, b, lhs_scale=np.ones((2, 3, 5), np.float32))
