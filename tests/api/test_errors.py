@@ -147,6 +147,7 @@ def many(a, b, c, d, e, f):
         (tl.jit(tnp.arange), (3,), {}, "is start, argument 0 of arange"),
         (tl.jit(lambda x, n: x[1:n]), (np.ones(3), 2), {}, "is n, argument 1 of <lambda>"),
         (tl.jit(tnp.unique), (np.ones(3),), {}, "is ar, argument 0 of unique"),
+        (tl.jit(lambda x: x[x > 0]), (np.ones(3),), {}, "depends on x, argument 0 of <lambda>"),
     ],
 )
 def test_the_argument_is_named(f, args, keywords, origin):

@@ -233,8 +233,8 @@ def _mask_positions(mask: Any) -> list[Any]:
     if isinstance(mask, Tracer) and mask.known() is None:
         place = describe_here()
         raise NonConcreteBooleanIndexError(
-            f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.\n  {_MASK_HELP}"
-            + (f"\n  At {place}" if place else "")
+            f"the shape of x[mask] depends on the elements of a traced mask, {mask.aval}.{mask.origin()}\n"
+            f"  {_MASK_HELP}" + (f"\n  At {place}" if place else "")
         )
     known = concrete("index", mask, _MASK_HELP)
     if not known.ndim:
