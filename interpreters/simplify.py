@@ -19,6 +19,7 @@ Source: after Bernstein et al. 2020, sections 5 and 6.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
+from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.tracer import core, passes
@@ -31,7 +32,7 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carri
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import linear_results, mark_linear
 from tapeless.tracer.primitives.elementwise import convert_element_type_p
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, pad_p, reshape_p, slice_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
@@ -232,10 +233,55 @@ def typed(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
     return w.write(convert_element_type_p, x, dtype=aval.dtype, weak_type=aval.weak_type)
 
 
+def _with_linear_zeros(after: Jaxpr, before: Jaxpr, lost: Sequence[bool]) -> Jaxpr | None:
+    """Let results that are no longer linear, as they are zero, be zeros made of no element of a linear input.
+
+    None if no linear input is of their dtype, or one of them may be no zero.
+    """
+    eqns, outvars = list(after.eqns), list(after.outvars)
+    for k, (v, is_lost) in enumerate(zip(before.outvars, lost, strict=True)):
+        x = next((x for x in before.invars if x.linear and x.aval.update(shape=()) is v.aval.update(shape=())), None)
+        if is_lost and (x is None or not _is_zero(after, outvars[k])):
+            return None
+        if is_lost and x is not None:
+            outvars[k] = _linear_zero(eqns, x, v.aval)
+    return passes.dead_code(after.replace(eqns=eqns, outvars=outvars))
+
+
+def _is_zero(program: Jaxpr, v: Atom) -> bool:
+    """Tell whether a result is a number 0, or one that was broadcast."""
+    made = {out: eqn for eqn in program.eqns for out in eqn.outvars}
+    if isinstance(v, Var) and v in made and made[v].primitive is broadcast_in_dim_p:
+        v = made[v].invars[0]
+    return isinstance(v, Literal) and v.value == 0
+
+
+def _linear_zero(eqns: list[Equation], x: Var, aval: ShapedArray) -> Var:
+    """Write zeros of a type as an array that no element of x was put into: this is linear, and moves nothing."""
+    n = prod(aval.shape)
+
+    def written(primitive: Primitive, *operands: Atom, **params: Any) -> Var:
+        (found,) = primitive.type(tuple([v.aval for v in operands]), params)
+        out = Var(found, True)
+        eqns.append(Equation(primitive, operands, params, [out], None))
+        return out
+
+    flat = written(reshape_p, x, shape=(prod(x.aval.shape),))
+    none = written(slice_p, flat, start_indices=(0,), limit_indices=(0,), strides=(1,))
+    zeros = written(pad_p, none, literal(0, x.aval), padding_config=((0, n, 0),))
+    return written(reshape_p, zeros, shape=aval.shape)
+
+
+def _is_alike(one: Jaxpr, other: Jaxpr) -> bool:
+    """Tell whether two programs apply the same primitives, in the same order."""
+    return [eqn.primitive for eqn in one.eqns] == [eqn.primitive for eqn in other.eqns]
+
+
 def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
     """Re-infer linearity after linear values became zero, and propagate the zeros.
 
-    Returns: `after`, or `before` if a linear result would not be linear any more, as its reader takes it to be.
+    A linear result stays one, as its reader takes it to be.
+    Returns: `after`, or `before` if a result would be linear in another sense, or nothing else is new.
     """
     if after.carrying or any(map(_is_of_zeros, after.eqns)):  # programs inside may be linear in less, too
         w = Writer(after)
@@ -243,8 +289,12 @@ def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
         w.visit_all()
         outvars = [w.now(v) for v in after.outvars]
         after = mark_linear(passes.dead_code(after.replace(eqns=w.eqns, outvars=outvars)))
-    same = all(new.linear == old.linear for new, old in zip(after.outvars, before.outvars, strict=True))
-    return after if same else before
+    lost = [not new.linear and old.linear for new, old in zip(after.outvars, before.outvars, strict=True)]
+    if not any(lost):
+        same = all(new.linear == old.linear for new, old in zip(after.outvars, before.outvars, strict=True))
+        return after if same else before
+    zeros = _with_linear_zeros(after, before, lost)
+    return before if zeros is None or _is_alike(zeros, before) else zeros
 
 
 def uses(jaxpr: Jaxpr) -> dict[Var, int]:

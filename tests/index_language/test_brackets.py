@@ -112,3 +112,22 @@ def test_choices_that_are_no_products_stay():
     w = tnp.asarray(POINT)
     found = ix.build(6, lambda i: ix.where(i == 1, w[i], 0.0) * w[2])
     np.testing.assert_array_equal(found, np.where(np.arange(6) == 1, np.inf, np.nan))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x, i: (i > 5) * tnp.sqrt(x[2]),
+        lambda x, i: ((i > i + 1) & (i > 0)) * ((x[2] > 0.1) * tnp.sqrt(x[2])),
+        lambda x, i: ix.min(3, lambda k: (k > 5) * tnp.sqrt(x[2])),
+    ],
+)
+def test_conditions_that_never_hold(body):
+    """Their derivative is 0 although the function's is nan, also where each step runs as it comes."""
+    f = lambda x: ix.build(2, lambda i: body(x, i))  # noqa: E731
+    x, ct = tnp.array([1.0, 2.0, -3.0]), tnp.ones(2)
+    for pulled in (tl.vjp(f, x)[1](ct)[0], tl.jit(lambda x: tl.vjp(f, x)[1](ct)[0])(x)):
+        np.testing.assert_array_equal(pulled, 0)
+    np.testing.assert_array_equal(tl.jvp(f, (x,), (x,))[1], 0)
+    of_batch = tl.vmap(tl.grad(lambda x: f(x).sum()))(tnp.stack([x, x]))
+    np.testing.assert_array_equal(of_batch, 0)
