@@ -238,11 +238,6 @@ def _chosen() -> Jaxpr:
     return _linear(f, [False, False, True], _spec(3, dtype="bool"), _spec(3), _spec(3))
 
 
-def _bracketed() -> Jaxpr:
-    f = lambda m, x, y: m.astype(F32) * (x * y)  # noqa: E731
-    return tl.make_jaxpr(f)(_spec(3, dtype="bool"), _spec(3), _spec(3)).jaxpr
-
-
 PASSES: dict[str, Callable[[], Jaxpr]] = {
     "licm": _reversed,
     "dead_operands": _unread,
@@ -250,7 +245,6 @@ PASSES: dict[str, Callable[[], Jaxpr]] = {
     "masks.analysis": _chosen,
     "slicing.pushdown": lambda: tl.make_jaxpr(lambda x: tnp.exp(x)[:2])(_spec(100)).jaxpr,
     "fusion.fuse": lambda: tl.make_jaxpr(lambda x, y, z: tnp.outer(x, y) @ z)(*[_spec(9)] * 3).jaxpr,
-    "mask_before_product": _bracketed,
 }
 
 

@@ -9,8 +9,7 @@ program, one after another until none finds anything:
 - select of an update (`select_of_update.py`): a select between an array and its update becomes an update of selects;
 - mask sinking (`masks/`) in linear jaxprs: what a select discards is not multiplied by residuals that may be infinite;
 - slice pushdown (`slicing/`): a value of which only parts are read is computed in these parts only;
-- fusion (`fusion/`): sums and products are written into the sums that read them, where that is less work;
-- masks before products (`mask_before_product.py`): a product that a mask multiplies has a factor masked instead.
+- fusion (`fusion/`): sums and products are written into the sums that read them, where that is less work.
 No pass adds work, counted in elements computed, but for selects of residuals, which mask sinking adds; each takes time
 linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.

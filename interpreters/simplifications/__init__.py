@@ -11,7 +11,6 @@ from tapeless.interpreters.simplifications import (
     control_flow,
     dead_operands,
     licm,
-    mask_before_product,
     rewrites,
     select_of_update,
 )
@@ -35,7 +34,6 @@ def _passes(sink: Pass) -> tuple[Pass, ...]:
         sink,
         pushdown.narrowed,
         fuse.fuse_contractions,
-        mask_before_product.mask_factors,
     )
 
 
