@@ -15,7 +15,6 @@ contraction amid thousands of elementwise operations what it contracts. Source: 
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Any
 
 from tapeless.interpreters.simplifications.fusion import licence
@@ -83,16 +82,17 @@ class _Fusion:
 
         Each addition on the way to a root is one term more of what is written there, so there are fewer than `TERMS`.
         """
-        todo, found = [list(within.roots), *([] for _ in range(TERMS))], set[Var]()  # by additions on the way
-        for here, further in pairwise(todo):
-            while here:
-                (v,) = here.pop().outvars
-                if v in found or self._statement(v) is None:
-                    continue
-                found.add(v)
-                made = [(x, self._made[x]) for x in self._operands(v)]
-                beyond = further if len(self._now[v].terms) > 1 else here
-                beyond += [eqn for x, eqn in made if x in within.values or eqn.primitive in MOVES]
+        todo, additions = [(eqn, 0) for eqn in within.roots], dict[Var, int]()  # the least on a way to a root
+        while todo:
+            eqn, n = todo.pop()
+            (v,) = eqn.outvars
+            if additions.get(v, TERMS) <= n or self._statement(v) is None:
+                continue
+            additions[v] = n
+            n += len(self._now[v].terms) > 1
+            made = [(x, self._made[x]) for x in self._operands(v)]
+            todo += [(eqn, n) for x, eqn in made if x in within.values or eqn.primitive in MOVES]
+        found = set(additions)
         for eqn in self._jaxpr.eqns if len(found) > 1 else ():
             for x in found.intersection(eqn.invars) if not found.isdisjoint(eqn.invars) else ():  # type: ignore[arg-type]
                 self._read_by.setdefault(x, []).append(eqn)
