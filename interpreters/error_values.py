@@ -276,7 +276,7 @@ def _while(
     n_condition: int,
     n_body: int,
 ) -> Any:
-    """The condition is checked before the loop, and at the end of every step."""
+    """Check errors in a `while` loop: those of its condition before the loop and after every step."""
     of_test, consts, carry = split_list(args, n_condition, n_body)
     n = len(state)
     types = [aval_of(x) for x in state]

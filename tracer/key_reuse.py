@@ -239,7 +239,7 @@ def _cond(reader: KeyReader, eqn: Equation, index: Any, *keys: Any) -> Values:
 
 
 def _one_of(results: Sequence[Any]) -> Known:
-    """The keys of which one of several arrays holds each."""
+    """Join the keys that several branches return: each key of the result is one of theirs at its place."""
     if not _are_keys(results[0]) or all(np.array_equal(x, results[0]) for x in results):
         return results[0] if _are_keys(results[0]) else None
     found = np.empty(results[0].shape, object)

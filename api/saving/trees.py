@@ -180,7 +180,7 @@ class _LeafReader:
         self._path, self._header, self._elements, self._on_device = path, header, elements, on_device
 
     def of(self, node: Node) -> Any:
-        """The value of a leaf. Raises: ValueError naming the file if a byte is no value of its dtype."""
+        """Read the value of a leaf. Raises: ValueError naming the file if a byte is no value of its dtype."""
         kind = node[0]
         if kind not in ("array", "key"):
             return tree_nodes.scalar(node)
