@@ -18,7 +18,6 @@ Source: after Bernstein et al. 2020, sections 5 and 6.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
-from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tapeless.tracer import core, passes
@@ -31,7 +30,8 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, map_carri
 from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.linear_vars import linear_results, mark_linear
 from tapeless.tracer.primitives.elementwise import convert_element_type_p
-from tapeless.tracer.primitives.shape import broadcast_in_dim_p, pad_p, reshape_p, slice_p
+from tapeless.tracer.primitives.reduction import reduce_sum_p
+from tapeless.tracer.primitives.shape import broadcast_in_dim_p, reshape_p, slice_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.source import Source
 from tapeless.tracer.types import ShapedArray
@@ -256,8 +256,7 @@ def _is_zero(program: Jaxpr, v: Atom) -> bool:
 
 
 def _linear_zero(eqns: list[Equation], x: Var, aval: ShapedArray) -> Var:
-    """Write zeros of a type as an array that no element of x was put into: this is linear, and moves nothing."""
-    n = prod(aval.shape)
+    """Write zeros of a type as the sum of no element of x, which is linear, and computes nothing."""
 
     def written(primitive: Primitive, *operands: Atom, **params: Any) -> Var:
         (found,) = primitive.type(tuple([v.aval for v in operands]), params)
@@ -265,10 +264,11 @@ def _linear_zero(eqns: list[Equation], x: Var, aval: ShapedArray) -> Var:
         eqns.append(Equation(primitive, operands, params, [out], None))
         return out
 
-    flat = written(reshape_p, x, shape=(prod(x.aval.shape),))
-    none = written(slice_p, flat, start_indices=(0,), limit_indices=(0,), strides=(1,))
-    zeros = written(pad_p, none, literal(0, x.aval), padding_config=((0, n, 0),))
-    return written(reshape_p, zeros, shape=aval.shape)
+    rank = max(x.aval.ndim, 1)
+    some = x if x.aval.ndim else written(reshape_p, x, shape=(1,))
+    none = written(slice_p, some, start_indices=(0,) * rank, limit_indices=(0,) * rank, strides=(1,) * rank)
+    zero = written(reduce_sum_p, none, axes=tuple(range(rank)))
+    return written(broadcast_in_dim_p, zero, shape=aval.shape, dims=()) if aval.shape else zero
 
 
 def _is_alike(one: Jaxpr, other: Jaxpr) -> bool:

@@ -117,7 +117,7 @@ def test_derivatives_of_reflections(random):
 def test_reflections_that_do_not_fit(random):
     a, taus = reflections(random(4, 3))
     cases = [
-        (lambda: linalg.householder_product(a.T, taus), r"not more columns than rows: float64\[3,4\]"),
+        (lambda: linalg.householder_product(a.T, taus), r"there are more columns than rows: float64\[3,4\]"),
         (lambda: linalg.householder_product(a[:, :2], taus), r"more factors .*: float64\[4,2\] and float64\[3\]"),
         (lambda: linalg.householder_product(a, taus[None]), r"leading axes: float64\[4,3\] and float64\[1,3\]"),
         (lambda: linalg.ormqr(a, taus, a.T), r"axis -2 of float64\[3,4\] must have 4 elements"),

@@ -126,7 +126,10 @@ def term(
     leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
     """
     numbers = range(len(sizes)) if not isinstance(sizes, Mapping) else sorted(sizes)
-    given = _Unordered(tuple(out), {v: sizes[v] for v in numbers}, tuple(factors), tuple(brackets))
+    different = tuple(
+        dict.fromkeys(map(_with_sign, brackets))
+    )  # how often one is written says nothing of its variables
+    given = _Unordered(tuple(out), {v: sizes[v] for v in numbers}, tuple(factors), different)
     order = _only_order(given)
     if order is not None:
         form = _sorted(_with_names(given, order))
@@ -312,7 +315,7 @@ def _sorted(given: _Unordered) -> _Unordered:
     if len(factors) > 1:
         factors = tuple(sorted(factors, key=_factor_key))
     if brackets:
-        brackets = tuple(sorted(dict.fromkeys(map(_with_sign, brackets)), key=_bracket_key))
+        brackets = tuple(sorted(map(_with_sign, brackets), key=_bracket_key))
     return given._replace(factors=factors, brackets=brackets)
 
 

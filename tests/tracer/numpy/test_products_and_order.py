@@ -380,6 +380,7 @@ def test_unique_says_what_it_needs():
         tl.jit(tnp.unique)(np.arange(3))
     assert str(error.value) == (
         "unique: the shape of the result depends on the elements of a traced array, int64[3].\n"
+        "  It is ar, argument 0 of unique.\n"
         "  Give `size`, the length of the result, and `fill_value`, which fills it up."
     )
     with pytest.raises(ValueError, match=r"^unique: float64\[0\] has no elements to fill size=2 with. Give fill_value"):

@@ -73,6 +73,15 @@ def test_brackets_are_kept_once():
     assert len(term((i, j), (3, 3), [Read(0, (i, j))], cases).brackets) == 1
 
 
+def test_brackets_given_twice_name_no_variable():
+    """The order of variables comes from the brackets, each once: j, which both read, would come first by their number."""
+    i, j, k = variables((1, 1, 1))
+    brackets = [NotNegative(1 - (i - j + k)), NotNegative(i - j + k + 1), Lookup(j, 3, (i - j + k + 1,), None)]
+    once = term((), (1, 1, 1), [], brackets)
+    for more in (brackets[:1], brackets[1:2], brackets[2:]):
+        assert term((), (1, 1, 1), [], brackets + more) is once
+
+
 def test_coefficients_of_other_types_are_other_terms():
     (i,) = variables((3,))
     one, other = [term((i,), (3,), [Read(0, (i,))], coefficient=c) for c in (2, 2.0)]
