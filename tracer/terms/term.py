@@ -126,9 +126,7 @@ def term(
     leaves orders open, as among factors of one operand, it is the one with the least form, of at most `MOST_ORDERS`.
     """
     numbers = range(len(sizes)) if not isinstance(sizes, Mapping) else sorted(sizes)
-    different = tuple(
-        dict.fromkeys(map(_with_sign, brackets))
-    )  # how often one is written says nothing of its variables
+    different = tuple(dict.fromkeys(map(_with_sign, brackets)))  # a copy must not decide names
     given = _Unordered(tuple(out), {v: sizes[v] for v in numbers}, tuple(factors), different)
     order = _only_order(given)
     if order is not None:

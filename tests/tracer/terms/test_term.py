@@ -74,7 +74,7 @@ def test_brackets_are_kept_once():
 
 
 def test_brackets_given_twice_name_no_variable():
-    """The order of variables comes from the brackets, each once: j, which both read, would come first by their number."""
+    """The order of variables comes from the brackets, each once, however often they are written."""
     i, j, k = variables((1, 1, 1))
     brackets = [NotNegative(1 - (i - j + k)), NotNegative(i - j + k + 1), Lookup(j, 3, (i - j + k + 1,), None)]
     once = term((), (1, 1, 1), [], brackets)
