@@ -2,7 +2,6 @@
 
 import typing as _typing
 
-from tapeless.lowering.compat import XlaRuntimeError as JaxRuntimeError
 from tapeless.tracer.errors import (
     ConcretizationTypeError,
     InternalError,
@@ -37,5 +36,7 @@ __all__ = [
     "UnexpectedTracerError",
 ]
 
-if not _typing.TYPE_CHECKING:  # type checkers know better what is there
-    __getattr__ = _imported_late(globals(), {})
+if _typing.TYPE_CHECKING:
+    from tapeless.lowering.runtime_errors import JaxRuntimeError
+else:
+    __getattr__ = _imported_late(globals(), {"lowering.runtime_errors": "JaxRuntimeError"})

@@ -13,7 +13,7 @@ from benchmarks.harness import Row, arguments, report
 
 QUESTION = "What does the import cost?"
 TIMED = "from time import perf_counter as now; t = now(); import {module}; print(now() - t)"
-TARGETS = {"numpy": 2.5, "jax": 0.45, "jaxlib.xla_client": None}  # the last is the floor: nobody runs XLA without it
+TARGETS = {"numpy": 2.5, "jax": 0.45, "jaxlib.xla_client": None}  # the last comes with the first array
 
 
 def import_seconds(module: str) -> float:

@@ -200,7 +200,7 @@ class DeviceArray(Array):
             raise BufferError(f"__dlpack__: the array is on {self.device}; move it with device_put first.")
         try:
             return compat.export_dlpack(duplicate(self).buf if copy else self.live(), stream)
-        except compat.XlaRuntimeError as error:
+        except compat.xc.XlaRuntimeError as error:
             self.live()
             raise BufferError(f"__dlpack__: dlpack has no form for {self.aval}: {error}") from None
 
@@ -397,7 +397,7 @@ def _shared(x: Any, copy: bool | None) -> DeviceArray:
     device, stream = _place(x)
     try:
         buf = compat.import_dlpack(_capsule(x, stream), device.handle, stream, copy)
-    except (compat.XlaRuntimeError, BufferError) as error:
+    except (compat.xc.XlaRuntimeError, BufferError) as error:
         return _by_copy(x, copy, str(error))
     aval = _imported_type(x, buf, device)
     if compat.has_default_layout(buf, aval.dtype, aval.shape, device.handle):

@@ -18,22 +18,35 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import numpy as np
-from jaxlib import version, xla_client
 
+from tapeless.tracer.late_imports import LateModule
 from tapeless.tracer.types import ShapedArray
 
-xc: Any = xla_client  # its stubs describe one release, and we run on several
-jaxlib_core: Any = importlib.import_module("jaxlib._jax")
 
-XlaRuntimeError: type[RuntimeError] = xc.XlaRuntimeError
+class _JaxlibModule(LateModule):
+    """A module of jaxlib, loaded when a program is first compiled or an array made: to trace programs takes none.
+
+    What is found there is kept, as dispatch asks for it at each call.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = super().__getattr__(name)
+        return found
 
 
-JAXLIB_VERSION: str = version.__version__
+xc: Any = _JaxlibModule("jaxlib.xla_client")  # its stubs describe one release, and we run on several
+jaxlib_core: Any = _JaxlibModule("jaxlib._jax")
+_version: Any = _JaxlibModule("jaxlib.version")
+
+
+def jaxlib_version() -> str:
+    """Return the release of jaxlib, as "0.10.2"."""
+    return _version.__version__
 
 
 def jaxlib_identity() -> str:
     """Identify the build of jaxlib: programs that one build compiled do not run in another."""
-    return f"jaxlib {JAXLIB_VERSION}, interface {xc._version}, commit {getattr(version, '__git_hash__', '')}"
+    return f"jaxlib {jaxlib_version()}, interface {xc._version}, commit {getattr(_version, '__git_hash__', '')}"
 
 
 # What surrounds calls that import jax.core. As long as the process lives jaxlib keeps the classes that it finds there,
@@ -57,7 +70,8 @@ def put(host: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any, device: An
     The keywords are what makes it so: other semantics alias NumPy's memory, sometimes, and without `enable_x64`
     jax's switch, if jax is there, decides whether 64 bits arrive.
     """
-    return xc.batched_device_put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=_COPY)
+    copied = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    return xc.batched_device_put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=copied)
 
 
 def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:
@@ -82,14 +96,10 @@ def to_numpy(buf: Any) -> np.ndarray[Any, Any]:
         return _read_back(buf)
 
 
-if hasattr(xc.ArrayImpl, "_to_np_array_did_copy"):
-
-    def _read_back(buf: Any) -> np.ndarray[Any, Any]:
+def _read_back(buf: Any) -> np.ndarray[Any, Any]:
+    if hasattr(buf, "_to_np_array_did_copy"):
         return buf._to_np_array_did_copy()[0]
-else:
-
-    def _read_back(buf: Any) -> np.ndarray[Any, Any]:
-        return _importing_jax(buf._single_device_array_to_np_array_did_copy)[0]
+    return _importing_jax(buf._single_device_array_to_np_array_did_copy)[0]
 
 
 def copy_to_host_async(buf: Any) -> None:
@@ -101,9 +111,6 @@ def copy_to_host_async(buf: Any) -> None:
 def address(buf: Any) -> int:
     """Return the device address of a buffer's elements."""
     return _importing_jax(buf.unsafe_buffer_pointer)
-
-
-_COPY = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 
 
 # ---- results

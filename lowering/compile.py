@@ -20,7 +20,7 @@ import numpy as np
 
 from tapeless.lowering import compat, forking, host
 from tapeless.lowering.array import DeviceArray, deleted_error
-from tapeless.lowering.compat import XlaRuntimeError, xc
+from tapeless.lowering.compat import xc
 from tapeless.lowering.compilation_cache import default_cache, program_key
 from tapeless.lowering.devices import Device
 from tapeless.lowering.key_array import KeyArray
@@ -136,7 +136,7 @@ class Executable:
             check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)
-        except (XlaRuntimeError, TypeError) as error:
+        except (xc.XlaRuntimeError, TypeError) as error:
             self._explain(bufs, error)
 
     def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
@@ -145,7 +145,7 @@ class Executable:
             check_live(bufs)
         try:
             return self._execute(bufs).consume_with_handlers(self._handlers)[0]
-        except (XlaRuntimeError, TypeError) as error:
+        except (xc.XlaRuntimeError, TypeError) as error:
             self._explain(bufs, error)
 
     def __call__(self, *arrays: DeviceArray) -> list[DeviceArray]:
@@ -222,7 +222,7 @@ def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
     """Run a program; raise the exception of a callback as it was raised, not as jaxlib wraps it."""
     try:
         return run(bufs)
-    except XlaRuntimeError as error:
+    except xc.XlaRuntimeError as error:
         raised = host.raised(error)
         if raised is None:
             raise
@@ -341,7 +341,7 @@ def _load_or_compile(
         except Exception:  # a blob that its checksum vouches for and jaxlib refuses: of no use, whatever it says
             cache.remove(key)
     loaded = _compile(text, device, given, callbacks)
-    with suppress(XlaRuntimeError):  # not every platform can serialise
+    with suppress(xc.XlaRuntimeError):  # not every platform can serialise
         cache.put(key, loaded.serialize())
     return loaded, False
 
@@ -360,7 +360,7 @@ def _compile(text: str | bytes, device: Device, given: Options, callbacks: Seque
     """Compile, without the defaults that turn out to be unknown to this jaxlib: options come and go."""
     try:
         return _compile_once(text, device, compile_options(device, given, text), callbacks)
-    except XlaRuntimeError as error:
+    except xc.XlaRuntimeError as error:
         name = _option_named(str(error))
         if name is None:
             raise type(error)(clean_message(str(error))) from None
@@ -448,7 +448,7 @@ def _option_named(message: str) -> str | None:
 
 def _option_message(name: str, value: Any, message: str) -> str:
     if _UNKNOWN_OPTION.search(message):
-        return f"compiler_options: XLA (jaxlib {compat.JAXLIB_VERSION}) has no option {name!r}. Check its spelling."
+        return f"compiler_options: XLA (jaxlib {compat.jaxlib_version()}) has no option {name!r}. Check its spelling."
     return f"compiler_options: XLA refuses {name} = {value!r}: {clean_message(message)}"
 
 

@@ -456,16 +456,15 @@ _clients = {"cpu": _cpu_client, "cuda": _cuda_client, "tpu": _tpu_client}
 
 @functools.cache
 def _install_hooks() -> None:
-    gc.callbacks.append(_Collection)
+    class Collection(Exception):
+        """Releases, when made and dropped, the Python objects that buffers held on to: jaxlib does it in its own time.
 
+        A hook of the garbage collector written in Python is where an interrupt goes that came while garbage was
+        collected, and there it is lost but for a line on stderr. This one runs no Python: an exception takes any
+        arguments, and its finalizer is jaxlib's function.
+        """
 
-class _Collection(Exception):
-    """Releases, when made and dropped, the Python objects that buffers held on to: jaxlib does it in its own time.
+        __slots__ = ()
+        __del__ = staticmethod(jaxlib_core.collect_garbage)
 
-    A hook of the garbage collector written in Python is where an interrupt goes that came while garbage was collected,
-    and there it is lost but for a line on stderr. This one runs no Python: an exception takes any arguments, and its
-    finalizer is jaxlib's function.
-    """
-
-    __slots__ = ()
-    __del__ = staticmethod(jaxlib_core.collect_garbage)
+    gc.callbacks.append(Collection)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from tapeless.lowering import devices
-from tapeless.lowering.compat import JAXLIB_VERSION
+from tapeless.lowering.compat import jaxlib_version
 
 profiler: Any = importlib.import_module("jaxlib._profiler")
 profile_data: Any = importlib.import_module("jaxlib._profile_data")
@@ -29,7 +29,7 @@ class Session:
                 )
             devices.devices()  # a platform that is connected to later would not be recorded
             profiler.clear_metadata()
-            profiler.set_metadata("jaxlib_version", JAXLIB_VERSION)
+            profiler.set_metadata("jaxlib_version", jaxlib_version())
             self._running = profiler.ProfilerSession(options or profiler.ProfileOptions()), folder
 
     def stop(self) -> str:

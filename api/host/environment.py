@@ -14,7 +14,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     """Print versions, devices and settings for a bug report; return them with `return_string`."""
     device = devices.devices()[0]
     lines = [
-        f"jaxlib: {compat.JAXLIB_VERSION}",
+        f"jaxlib: {compat.jaxlib_version()}",
         f"numpy:  {np.__version__}",
         f"python: {' '.join(sys.version.split())}",
         f"device info: {device.device_kind}-{devices.device_count()}, {devices.local_device_count()} local devices",
