@@ -90,7 +90,9 @@ def _filtered_in_bulk(lib: ModuleType) -> Any:
     return f
 
 
-IMAGE_FILTER = Problem(_filtered, _filtered_in_bulk, (normal(192, 192), normal(5, 5)))
+def image_filter(n: int) -> Problem:
+    """The problem of an image of n by n, and 5 by 5 weights."""
+    return Problem(_filtered, _filtered_in_bulk, (normal(n, n), normal(5, 5)))
 
 
 def _smoothed(x: Any) -> Any:
@@ -241,7 +243,7 @@ def fold(n: int) -> Problem:
 
 FOLD = fold(200_000)
 LONG = {"fold of 5e7": 50_000_000}  # run if they are asked for
-N, ENTRIES = 50_000, 500_000
+N, ENTRIES = 100_000, 1_000_000
 ROWS, COLUMNS = RNG.integers(0, N, (2, ENTRIES)).astype(np.int32)
 
 
@@ -266,7 +268,7 @@ PROBLEMS = {
     "trace of a product": TRACE_OF_A_PRODUCT,
     "row times column of an outer product": ROW_TIMES_COLUMN,
     "convolution": CONVOLUTION,
-    "filter of an image": IMAGE_FILTER,
+    **{f"filter of an image, {n} by {n}": image_filter(n) for n in (6, 12, 24, 48, 96, 192)},
     "Laplacian": LAPLACIAN,
     "network 784-300-100-10": NETWORK,
     "convolutional network with pooling": CONVOLUTIONAL,
