@@ -203,7 +203,7 @@ def test_tracer_and_interpreters_import_without_jaxlib():
 
 
 def test_importing_loads_nothing_that_is_slow_to_load():
-    """What is needed later, if at all: importing is to cost little more than numpy; jaxlib comes with the first array."""
+    """What is needed later, if at all: jaxlib comes with the first array."""
     code = "import gc, sys; before = gc.get_threshold(); import tapeless; assert gc.get_threshold() == before"
     code += "; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)

@@ -8,6 +8,7 @@ parts, imaginary parts and powers are terms here: in a formula, numbers have no 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -261,7 +262,7 @@ class _Raising:
             if not isinstance(b, Lookup) or b.operand != k:
                 return b
             access = tuple([a.at(b.access) for a in source.access])
-            return Lookup(b.index, source.operand, access, b.limits)
+            return replace(b, operand=source.operand, access=access)
 
         return t.with_brackets(list(map(read, t.brackets)))
 

@@ -5,6 +5,7 @@ accesses: ā[A(v)] += c [p(v)] ȳ[O(v)] b[B(v)]. Source: Bernstein et al. 2020, 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tapeless.interpreters import jvp, transpose, vmap
@@ -130,10 +131,7 @@ def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -
 
     factors = [Read(f.operand, indexed(f.operand, tuple(map(without_symbols, f.access))), f.use) for f in t.factors]
     brackets = [with_indices(b, without_symbols) for b in t.brackets]
-    brackets = [
-        Lookup(b.index, b.operand, indexed(b.operand, b.access), b.limits) if isinstance(b, Lookup) else b
-        for b in brackets
-    ]
+    brackets = [replace(b, access=indexed(b.operand, b.access)) if isinstance(b, Lookup) else b for b in brackets]
     return term((example, *map(without_symbols, t.out)), sizes, factors, [*brackets, *more], t.coefficient)
 
 

@@ -44,6 +44,23 @@ def test_work_is_in_proportion_to_the_entries(f):
     assert work(f, VALUES, X) <= 20 * 12 + 4 * N
 
 
+def test_coordinates_that_are_known_to_be_inside_are_not_clipped():
+    def f(values, x, coords):
+        s = ix.sparse(coords, values, (4, 4))
+        return (ix.build(4, lambda i: ix.sum(4, lambda j: s[i, j] * x[j])) ** 2).sum()
+
+    known, values, x = (np.array([0, 3, 3]), np.array([2, 0, 3])), np.array([1.0, 2.0, 3.0]), np.arange(4.0)
+    run = tl.jit(tl.value_and_grad(lambda values, x: f(values, x, known), (0, 1)))
+    assert "clamp" not in run.lower(values, x).as_text()
+    beyond = (known[0] * 2 - 1, known[1])  # -1 and 5: no entry has such a coordinate
+    for coords in (known, beyond):
+        dense = np.zeros((4, 4))
+        inside = (coords[0] >= 0) & (coords[0] < 4)
+        np.add.at(dense, (coords[0][inside], coords[1][inside]), values[inside])
+        for given in (coords, tuple(map(tnp.asarray, coords))):
+            np.testing.assert_allclose(tl.jit(lambda v, x, c=given: f(v, x, c))(values, x), ((dense @ x) ** 2).sum())
+
+
 def test_relation():
     """TL14 with coordinates; repeated ones count once."""
     r = ix.relation(([0, 2, 2, 2], [1, 0, 2, 0]), (3, 3))

@@ -108,7 +108,7 @@ def _clipped(index: str, n: int) -> str:
 def _condition(b: Bracket, names: NumPyNames, shapes: Sequence[Sequence[int]]) -> str:
     if isinstance(b, Lookup):
         read = _indexed(names.operand(b.operand), b.access, shapes[b.operand], names)
-        read = f"np.clip({read}, {b.limits[0]}, {b.limits[1]})" if b.limits else read
+        read = f"np.clip({read}, {b.limits[0]}, {b.limits[1]})" if b.limits and not b.is_within else read
         return f"{read} == {names.index(b.index)}"
     return f"{names.index(b.index)} {'==' if isinstance(b, IsZero) else '>='} 0"
 

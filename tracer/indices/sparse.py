@@ -64,7 +64,7 @@ class Entries:
         entry = form.variable(self.coords[0].shape[0])
         for axis, (item, c, limits) in enumerate(zip(items, self.coords, self.limits, strict=True)):
             at = self._position(form, item, axis, limits is None)
-            form.brackets.append(Lookup(at, form.operand(c), (entry,), limits))
+            form.brackets.append(Lookup(at, form.operand(c), (entry,), limits, limits is not None))
         return form, entry
 
     def _position(self, form: TermForm, item: Any, axis: int, may_be_outside: bool) -> Affine:
@@ -171,6 +171,9 @@ def _scattered(entries: Entries, operands: Sequence[Array], factors: Sequence[Re
     """Write a product of factors, or true, to the coordinates of every entry, and add up."""
     written = tuple([Affine(0, ((1 + axis, 1),)) for axis in range(entries.ndim)])
     entry = (Affine(0, ((0, 1),)),)
-    brackets = [Lookup(v, len(operands) + axis, entry, entries.limits[axis]) for axis, v in enumerate(written)]
+    brackets = [
+        Lookup(v, len(operands) + axis, entry, limits, limits is not None)
+        for axis, (v, limits) in enumerate(zip(written, entries.limits, strict=True))
+    ]
     scattering = term(written, (entries.coords[0].shape[0], *entries.shape), factors, brackets)
     return ein((*operands, *entries.coords), [scattering], entries.shape, dtype=None if factors else bool)

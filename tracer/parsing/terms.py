@@ -144,13 +144,14 @@ class _TermReader:
         reader = self._reader
         if self._is_operand(reader.next):
             return Lookup(index, *self._read()[:2])
-        clipped = reader.sees("clip") and self._is_operand(reader.ahead(2))
+        is_within = reader.sees("within")
+        has_limits = (is_within or reader.sees("clip")) and self._is_operand(reader.ahead(2))
         bracket_behind = 4 if reader.ahead(2).text == "#" else 3
-        if not clipped or reader.ahead(bracket_behind).text != "[":
+        if not has_limits or reader.ahead(bracket_behind).text != "[":
             return None
         reader.skip(2)
         read = self._read()
-        return Lookup(index, read.operand, read.access, self._limits())
+        return Lookup(index, read.operand, read.access, self._limits(), is_within)
 
     def _is_operand(self, token: Token) -> bool:
         return token.text == "#" or token.text in self._operands.numbers

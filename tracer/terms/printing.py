@@ -151,7 +151,8 @@ def _bracket(b: Bracket, names: TermNames) -> str:
     if isinstance(b, Lookup):
         read = _factor(Read(b.operand, b.access), names)
         if b.limits:  # brackets tell a scalar that is looked up from a symbol
-            read = f"clip({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
+            name = "within" if b.is_within else "clip"
+            read = f"{name}({read if b.access else read + '[]'}, {b.limits[0]}, {b.limits[1]})"
         return f"{named_affine(b.index, names)} = {read}"
     left, right = sides(b.index)
     return f"{named_affine(left, names)} {'=' if isinstance(b, IsZero) else '>='} {named_affine(right, names)}"

@@ -7,6 +7,7 @@ together imply. What is not solved stays a bracket, so that a term means the sam
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -297,7 +298,7 @@ def _joint(a: Bracket, b: Bracket) -> tuple[Bracket, ...] | None:
     if a == b:
         return (a,)
     if isinstance(a, Lookup) and isinstance(b, Lookup):
-        same = (a.operand, a.access, a.limits) == (b.operand, b.access, b.limits)
+        same = (a.operand, a.access, a.limits, a.is_within) == (b.operand, b.access, b.limits, b.is_within)
         return (a, IsZero(a.index - b.index)) if same else None
     if isinstance(a, IsZero) or isinstance(b, IsZero):
         return _with_equality(a, b) if isinstance(a, IsZero) else _with_equality(b, a)
@@ -433,7 +434,7 @@ def _without_a_choice(terms: Sum) -> Iterator[list[Term]]:
         for b in t.brackets:
             if isinstance(b, Lookup) and b.limits and b.index.is_constant:
                 rest = t.with_brackets([x for x in t.brackets if x is not b])
-                choice = Lookup(Affine(b.limits[0]), b.operand, b.access, b.limits)
+                choice = replace(b, index=Affine(b.limits[0]))
                 found = cases.setdefault((rest, choice), {})
                 found[b.index.constant] = t
                 if len(found) == b.limits[1] - b.limits[0] + 1:

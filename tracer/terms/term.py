@@ -57,12 +57,14 @@ class Lookup:
     """The bracket [index = t[access]], of an integer or boolean operand t; with limits, of clip(t[access], *limits).
 
     With an index that is a number it is a case of a choice, `[b[i] = 1]`; else t is an array of positions.
+    `is_within`: all that is read of t is within the limits, which somebody has checked, so nothing need be clipped.
     """
 
     index: Affine
     operand: int
     access: Access
     limits: tuple[int, int] | None = None
+    is_within: bool = False
 
 
 Bracket = IsZero | NotNegative | Lookup
@@ -152,7 +154,7 @@ def with_indices(bracket: Bracket, change: Callable[[Affine], Affine]) -> Bracke
     """Change every index of a bracket."""
     if isinstance(bracket, Lookup):
         access = tuple(map(change, bracket.access))
-        return Lookup(change(bracket.index), bracket.operand, access, bracket.limits)
+        return Lookup(change(bracket.index), bracket.operand, access, bracket.limits, bracket.is_within)
     return type(bracket)(change(bracket.index))
 
 
@@ -335,7 +337,7 @@ def _factor_key(f: Read) -> Any:
 
 def _bracket_key(b: Bracket) -> Any:
     if isinstance(b, Lookup):
-        return 2, b.operand, _access_key(b.access), b.limits or (), _affine_key(b.index)
+        return 2, b.operand, _access_key(b.access), (*(b.limits or ()), b.is_within), _affine_key(b.index)
     return _KINDS[type(b)], 0, _access_key((b.index,)), (), ()
 
 

@@ -76,7 +76,10 @@ def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, pos
     dims = ScatterDimensionNumbers(*_dimension_numbers(order, step))
     known = [_unclipped(p, zeros.aval.shape[order.index(p.variable)]) for p in step.positions]
     clips = all(p.limits is None and own.limits is not None for p, own in zip(known, step.positions))
-    how = {"indices_are_sorted": False, "unique_indices": False, "mode": _MODES.CLIP if clips else _MODES.FILL_OR_DROP}
+    mode = _MODES.CLIP if clips else _MODES.FILL_OR_DROP
+    if clips and all(p.is_within for p in step.positions):
+        mode = _MODES.PROMISE_IN_BOUNDS
+    how = {"indices_are_sorted": False, "unique_indices": False, "mode": mode}
     vectors = _vectors(w, known if clips else step.positions, positions)
     return w.write(scatter_add_p, zeros, vectors, x, dimension_numbers=dims, **how)
 
@@ -100,7 +103,7 @@ def _values(w: Writer, p: Position, x: Atom) -> Atom:
     if p.limits is None and not p.first and p.sign == 1:
         return x
     x = wide(w, x)
-    if p.limits is not None:
+    if p.limits is not None and not p.is_within:
         x = w.write(e.clamp_p, literal(p.limits[0], x.aval), x, literal(p.limits[1], x.aval))
     x = w.write(e.sub_p, x, literal(p.first, x.aval)) if p.first else x
     return x if p.sign == 1 else w.write(e.neg_p, x)

@@ -237,12 +237,16 @@ class _TermLowering:
         return Indexed(*self._accesses.read(x, b.access))
 
     def _looked_up(self, b: Lookup) -> "_LookedUpIndex":
-        return _LookedUpIndex(b.index, Indexed(*self._accesses.read(self._atoms(b.operand), b.access)), b.limits)
+        return _LookedUpIndex(
+            b.index, Indexed(*self._accesses.read(self._atoms(b.operand), b.access)), b.limits, b.is_within
+        )
 
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
         """Write what was looked up within its limits."""
         x = lower_steps.wide(self.w, found.value.value)
-        return found.value._replace(value=x if found.limits is None else self._clamped(x, found.limits))
+        return found.value._replace(
+            value=x if found.limits is None or found.is_within else self._clamped(x, found.limits)
+        )
 
     def equal(self, found: "_LookedUpIndex") -> Indexed:
         """Compare an index with what was looked up."""
@@ -287,6 +291,7 @@ class _LookedUpIndex(NamedTuple):
     place: Affine
     value: Indexed
     limits: tuple[int, int] | None
+    is_within: bool = False
 
 
 class _StepChoice:
@@ -329,8 +334,9 @@ class _StepChoice:
         limits, (low, high) = found.limits, index.bounds(sizes)
         is_outside = limits is None or limits[0] < low or limits[1] > high
         needs_mask = is_outside and index.variables[0][0] not in lowering.kept
+        is_within = found.is_within and not needs_mask
         limits, value = ((low, high), lowering.clamped(found)) if needs_mask else (limits, found.value)
-        b = Lookup(index, len(self.positions), indices(value.order), limits)
+        b = Lookup(index, len(self.positions), indices(value.order), limits, is_within)
         self.positions.append(value)
         if self._steps([*self._chosen, b]) is None:
             self.positions.pop()

@@ -28,6 +28,7 @@ class Position(NamedTuple):
     sign: int
     first: int
     limits: tuple[int, int] | None
+    is_within: bool = False  # nothing need be clipped
 
 
 class Indexing(NamedTuple):
@@ -121,7 +122,7 @@ def _position(
     if v in _variables([x for x in brackets if x is not b], b.access):
         return None
     order = frozenset([d.variable for a in axes for d in a.digits])
-    return Position(v, number, order, sign, b.index.constant, b.limits)
+    return Position(v, number, order, sign, b.index.constant, b.limits, b.is_within)
 
 
 def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[Variable]:

@@ -53,6 +53,7 @@ def test_sums_of_products():
         "c[i] += Σ j<2. a[i] a[j]",
         "c[i] += [i = clip(n, 0, 2)] a[i]",
         "c[i] += [i = clip(n[], 0, 2)] a[i]",
+        "c[i] += [i = within(n[], 0, 2)] a[i]",
         "c[i] += [1 = n] a[i]",
         "c[i] += a[i] / a[2 - i]",
         "c[i] += [2i >= 3] conj(a[i])",

@@ -13,6 +13,7 @@ from tapeless.tracer.terms.term import Bracket, IsZero, Lookup, NotNegative, Rea
 # Two arrays of numbers, a mask, an array of positions, a scalar: operands 0 to 4.
 SHAPES = ((3, 4), (5,), (4,), (3,), ())
 MASK, POSITIONS, SCALAR = 2, 3, 4
+ALL_POSITIONS = (-2, 6)  # nothing need be clipped to these
 OUT = (4, 3)
 
 
@@ -20,7 +21,8 @@ def operands(seed: int) -> list[Any]:
     """Operands of `SHAPES`; numbers are small integers, so that sums in any order are equal."""
     rng = np.random.default_rng(seed)
     matrix, vector = [rng.integers(-3, 4, shape).astype(np.float64) for shape in SHAPES[:2]]
-    mask, positions = rng.integers(0, 2, SHAPES[MASK]) > 0, rng.integers(-2, 7, SHAPES[POSITIONS])
+    mask = rng.integers(0, 2, SHAPES[MASK]) > 0
+    positions = rng.integers(ALL_POSITIONS[0], ALL_POSITIONS[1] + 1, SHAPES[POSITIONS])
     return [matrix, vector, mask, positions, np.asarray(rng.integers(-2, 7))]
 
 
@@ -102,8 +104,8 @@ def terms(draw: Any, out: Sequence[int] = OUT, reading: Sequence[int] = (0, 1), 
         st.sampled_from([(), (), (), (MASK,), (POSITIONS,), (POSITIONS, MASK), (POSITIONS, POSITIONS)])
     ):
         index = Affine(draw(st.integers(0, 1))) if operand == MASK else draw(affines(n))
-        limits = (0, 1) if operand == MASK else draw(st.sampled_from([None, None, (0, 3), (2, 2)]))
-        brackets.append(Lookup(index, operand, accessing(shapes[operand]), limits))
+        limits = (0, 1) if operand == MASK else draw(st.sampled_from([None, None, (0, 3), (2, 2), ALL_POSITIONS]))
+        brackets.append(Lookup(index, operand, accessing(shapes[operand]), limits, limits == ALL_POSITIONS))
     operand = st.sampled_from(list(reading))
     factors = [Read(k, accessing(shapes[k])) for k in draw(st.lists(operand, min_size=1, max_size=3))]
     return term(accessing(out), sizes, factors, brackets, draw(st.sampled_from([1, 1, 2, -1])))

@@ -19,6 +19,11 @@ def test_brackets():
     assert term_text(t) == ("out[i,j] += Σ k. [i + 2 = j] [i + k >= j + 1] [1 = b[i]] [k = clip(c[i], 0, 3)] a[i,j]")
 
 
+def test_positions_that_are_known_to_be_within_limits():
+    t = term((i,), (4, 4), [Read(0, (j,))], [Lookup(j, 1, (i,), (0, 3), True)])
+    assert term_text(t) == "out[i] += Σ j. [j = within(b[i], 0, 3)] a[j]"
+
+
 def test_indices():
     t = term((5 * i + j,), (2, 5), [Read(0, (3 - i, symbol(1, 0, 4) - 2 * j)), Read(2, ())], coefficient=-2)
     assert term_text(t) == "out[5i + j] += -2 a[3 - i,clip(b, 0, 4) - 2j] c"
