@@ -1,8 +1,9 @@
-"""Sums of products in bodies of the index language as contractions: one `ein` for a sum and the products that it adds.
+"""Contractions in bodies of the index language: rewrite a sum, and the products that it adds up, as one `ein`.
 
-Search terms: einsum, producer-consumer fusion. Fusion leaves a sum of products as it stands if their array is no larger
-than what they are products of, for who writes arrays may have had a reason; who writes elements had none. So the
-product of a matrix and a vector is one operation. Inner products stay products that are added, in one loop.
+Search terms: einsum, producer-consumer fusion. The fusion pass leaves a sum of products as it is if the array of the
+products is no larger than their factors, since a user who wrote array operations may have had a reason. A body is
+written for single elements, so this pass contracts, and a matrix-vector product is one operation. An inner product
+stays an elementwise product that is summed, in one loop.
 """
 
 from collections.abc import Iterator
@@ -19,11 +20,11 @@ from tapeless.tracer.terms.solve import composed
 from tapeless.tracer.terms.term import Term, looked_up, variables_of
 
 _PRODUCTS = frozenset((mul_p, ein_p, *MOVES))
-MOST_FACTORS = 6  # of one contraction: the orders of so many are all tried
+MOST_FACTORS = 6  # of one contraction: up to so many, all orders are tried
 
 
 def with_contractions(jaxpr: Jaxpr) -> Jaxpr:
-    """Write each sum of products that nothing else reads as one `ein`."""
+    """Rewrite each sum of products as one `ein`, if nothing else reads the products."""
     w, read = Writer(jaxpr), uses(jaxpr)
     for eqn in jaxpr.eqns:
         now, w.place = w.renamed(eqn), eqn.source
@@ -47,14 +48,14 @@ def _contraction(w: Writer, eqn: Equation, read: dict[Var, int]) -> Atom | None:
 
 
 def _has_a_free_index(t: Term) -> bool:
-    """Tell whether a factor lacks an index of the result that another has: else it is an inner product of elements."""
+    """Tell whether a factor lacks an index of the result that another has; if not, the term is an inner product."""
     kept = {v for a in t.out for v in variables_of(a)}
     own = [{v for a in f.access for v in variables_of(a)} & kept for f in t.factors]
     return any(x != own[0] for x in own)
 
 
 def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) -> Iterator[Term]:
-    """Compose a term with the product, or the move, that one of its factors reads."""
+    """Yield the term composed with the product, or the move, that one of its factors reads; appends to `operands`."""
     for k, f in enumerate(t.factors):
         v = operands[f.operand]
         eqn = w.definition(v)
@@ -73,7 +74,7 @@ def _composed(w: Writer, t: Term, operands: list[Atom], read: dict[Var, int]) ->
 
 
 def _number(operands: list[Atom], x: Atom) -> int:
-    """Number an operand, a new one if need be."""
+    """Return the number of an operand, which is appended if it is new."""
     for number, known in enumerate(operands):
         if known is x:
             return number

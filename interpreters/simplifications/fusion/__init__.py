@@ -1,1 +1,1 @@
-"""Fusion of sums of products at affine indices, and the order in which they are contracted."""
+"""Fusion of sums of products at affine indices: what to fuse, in which order to contract, lowering to primitives."""

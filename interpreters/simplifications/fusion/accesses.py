@@ -1,8 +1,9 @@
-"""Affine accesses as array operations: the view of an array that an access reads, the place where one writes.
+"""Decompose an affine access into digits along each axis (analysis only): the test whether it is a strided view.
 
-Search terms: strided view, layout, mixed radix. Along each axis an access is a start plus digits, each a variable times
-a step: a slice, split by a reshape into an axis for each digit. A variable that several axes move along reads a
-diagonal. Left out: digits that overlap, as in windows `x[i + j]`.
+Search terms: strided view, layout, mixed radix. Along each axis a view is a start plus digits, each a variable times a
+step: a slice, split by a reshape into an axis for each digit. A variable on several axes is a diagonal.
+`lower_views.py` writes such views as operations. Left out: digits that overlap, as in windows `x[i + j]`, for which see
+`lower_accesses.py`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 class Digit(NamedTuple):
-    """A variable that moves along an axis by steps, from the end if `turned`, as one digit of so many values."""
+    """A variable times a step in an index, backwards if `turned`; the next larger digit has a step of radix steps."""
 
     variable: Variable
     step: int
@@ -24,7 +25,7 @@ class Digit(NamedTuple):
 
 
 class DigitAxis(NamedTuple):
-    """Elements start + Σ step v along an axis of `size` elements; the digit with the largest step comes first."""
+    """The elements start + Σ step v along an axis of `size` elements; the digit with the largest step comes first."""
 
     size: int
     start: int
@@ -32,12 +33,12 @@ class DigitAxis(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Between neighbours of the least digit."""
+        """Return the step of the least digit."""
         return self.digits[-1].step if self.digits else 1
 
     @property
     def length(self) -> int:
-        """Elements of the axis at the step of the least digit, all combinations of digits."""
+        """Count the elements, a step of the least digit apart, that the digits below their radices count through."""
         return self.digits[0].radix * self.digits[0].step // self.step if self.digits else 1
 
     @property
@@ -46,7 +47,7 @@ class DigitAxis(NamedTuple):
 
 
 def axes_of(access: Access, shape: Shape, sizes: Sequence[int]) -> tuple[DigitAxis, ...] | None:
-    """An axis with digits for each index; None if one has symbols, digits that overlap, or leaves the array."""
+    """Decompose each index of an access into digits; None if one has symbols, overlaps digits, or leaves its axis."""
     found = [_axis(a, n, sizes) for a, n in zip(access, shape, strict=True)]
     return None if None in found else tuple(found)  # type: ignore[arg-type]
 

@@ -1,10 +1,11 @@
-"""Reads and writes at affine positions, and choices by an index, as slices, reverses, pads and parts side by side.
+"""Rewrite gathers, scatters and selects at piecewise affine positions as slices, reverses, pads and concatenations.
 
-Search terms: gather to slice, scatter to pad, strided access, index set splitting, loop unswitching. The row of a
-gather, a scatter or a choice looks positions up; where these are affine in pieces, each piece is a term without
-lookups, and terms that tile the result are joined. Left alone: pieces that are no boxes, windows that overlap, and what
-would move or add more elements than before. A sum of one number is that number: it is not added to 0, which would
-change the sign of -0.0.
+Search terms: gather to slice, scatter to pad, strided access, index set splitting, loop unswitching. The index row of a
+gather, a scatter or a select looks positions up; where these are affine in pieces, each piece is a term without
+lookups, and terms that tile the result are concatenated. Left alone: pieces that are no boxes, windows that overlap,
+and rewrites that would move or add more elements than before. A sum of one number is that number: it is not added to 0,
+which would change the sign of -0.0. A row of rewrites.py names `parts_of_cases`; the rules of gather and scatter are
+registered here.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,8 +44,8 @@ from tapeless.tracer.terms.solve import solved
 from tapeless.tracer.terms.term import IsZero, Lookup, NotNegative, Sum, Term, term
 from tapeless.tracer.types import ShapedArray
 
-TERMS = 8  # of one result: what has more is left alone
-MOST = 2  # elements that are moved or added for each that was
+TERMS = 8  # limit on the terms of one result
+MOST = 2  # limit on the elements that are moved or added, relative to the primitive
 
 _known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
 
@@ -53,10 +54,10 @@ _known: "WeakKeyDictionary[Writer, dict[Var, Pieces]]" = WeakKeyDictionary()
 
 
 def parts_of_cases(w: Writer, aval: ShapedArray, which: Atom, cases: Sequence[Atom]) -> Atom | None:
-    """Parts of cases side by side, if which case it is is known of boxes of indices; around zeros are nothing.
+    """Rewrite a select whose predicate is a known function of indices as parts of its cases side by side, else None.
 
-    Indices stay a choice: what reads or writes there has them in pieces. So do choices in programs with tangents, but
-    for one of the same case everywhere: masks are sunk, and a slice is none.
+    A select of affine indices stays, for gathers and scatters at these find its pieces themselves. So does a select in
+    a program with tangents unless it selects one case everywhere, since masks are sunk from selects, not from slices.
     """
     if any(w.jaxpr.linear_in) and len(_pieces(w, which)) > 1:
         return None
@@ -67,12 +68,12 @@ def parts_of_cases(w: Writer, aval: ShapedArray, which: Atom, cases: Sequence[At
 
 
 def _gather(w: Writer, x: Atom, indices: Atom, **params: Any) -> Atom | None:
-    """Parts of the operand side by side."""
+    """Rewrite a gather at piecewise affine positions as slices joined side by side; None if it would move too much."""
     if params["mode"] is i.GatherScatterMode.PROMISE_IN_BOUNDS:
-        params["mode"] = i.GatherScatterMode.CLIP  # as it is lowered
+        params["mode"] = i.GatherScatterMode.CLIP  # as the emitted gather does
     fill = params["fill_value"]
     if fill is not None and not fill and any(np.asarray(fill).tobytes()):
-        return None  # -0.0, which what nobody writes is not
+        return None  # -0.0: elements that no term writes would be 0.0
     (aval,) = i.gather_p.type((x.aval, indices.aval), params)
     found = _parts(w, i.gather_p, (x, indices), params, 1, aval)
     if found is None or found.additions or found.moved > MOST * aval.size:
@@ -81,9 +82,10 @@ def _gather(w: Writer, x: Atom, indices: Atom, **params: Any) -> Atom | None:
 
 
 def _scatter(primitive: Primitive, w: Writer, x: Atom, indices: Atom, updates: Atom, **params: Any) -> Atom | None:
-    """Padded updates, added to the operand where this is not known to be 0, or beside what is left of it.
+    """Rewrite a scatter at piecewise affine positions as padded updates, joined with or added to the operand, or None.
 
-    What is not added is at a place of its own.
+    Nothing is added to parts of the operand that are known to be 0. Updates of a scatter that does not add must not
+    overlap.
     """
     found, adds = _parts(w, primitive, (x, indices, updates), params, 1, x.aval), primitive is i.scatter_add_p
     sums = adds and sums_in_any_order(x.aval.dtype)
@@ -113,33 +115,36 @@ class _PlannedSum(NamedTuple):
 
     @property
     def boxes(self) -> list[Box]:
-        """The boxes that terms write into."""
+        """List the box that each term writes into."""
         return [written_box(p.out) for p in self.plans]
 
     @property
     def size(self) -> int:
-        """Count the elements of the box around all that is written."""
+        """Count the elements of the box around all terms."""
         return size_of(tiling(self.boxes).box) if self.plans else 0
 
     @property
     def additions(self) -> int:
-        """Count the elements that are added to others."""
+        """Count the scalar additions."""
         return additions(tiling(self.boxes)) if self.plans else 0
 
     @property
     def moved(self) -> int:
-        """Count the elements that are moved to be read."""
+        """Count the elements that the slices of all factors have."""
         return sum([_moved(p) for p in self.plans if p.factors])
 
     def written(self, w: Writer, aval: ShapedArray) -> Atom | None:
-        """Write the sum."""
+        """Write the sum as an array of type `aval`; None if a coefficient is no number of its dtype."""
         return lowered(w, self.terms, self.atoms.__getitem__, aval, None)
 
 
 def _parts(
     w: Writer, primitive: Primitive, operands: Sequence[Atom], params: Any, positions: int, aval: ShapedArray
 ) -> _PlannedSum | None:
-    """Express a primitive without the lookups in operand number `positions`; None if there is no plan for that."""
+    """Express a primitive as terms without lookups in operand number `positions`; None if that is not known affine.
+
+    None also if there are too many terms, or one needs more than views.
+    """
     if any(dtypes.is_key(x.aval.dtype) or 0 in x.aval.shape for x in operands):
         return None
     pieces = _pieces(w, operands[positions])
@@ -163,12 +168,12 @@ def _pieces(w: Writer, x: Atom) -> Pieces:
 
 
 def _is_left_out(w: Writer, x: Atom) -> bool:
-    """Tell whether a value is 0; -0.0 counts in linear programs only."""
+    """Tell whether a value is 0, so that terms with it can be dropped; -0.0 counts in linear programs only."""
     return is_zero(w, x) if w.linear else (n := number(w, x)) is not None and not any(n.tobytes())
 
 
 def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _PlannedSum | None:
-    """Terms with their plans; None if one has none, or needs more than views."""
+    """Plan each term; None if one has no plan, or needs more than views."""
     plans = [planned(t, tuple([atoms[f.operand].aval.shape for f in t.factors]), aval.shape) for t in terms]
     if any(p is None or not p.uses_views_only for p in plans):
         return None
@@ -176,7 +181,7 @@ def _planned(terms: Sequence[Term], atoms: list[Atom], aval: ShapedArray) -> _Pl
 
 
 def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...]) -> Iterator[Term | None]:
-    """The terms that a term is with pieces in the place of positions; None for one that is not known."""
+    """Yield terms whose sum equals `t`, one for each piece of the positions that it looks up; None for unknown ones."""
     at = next((k for k, b in enumerate(t.brackets) if isinstance(b, Lookup) and b.operand == operand), None)
     if at is None:
         yield t
@@ -192,7 +197,7 @@ def without_lookups(t: Term, operand: int, pieces: Pieces, shape: tuple[int, ...
 
 
 def _clipped(p: Piece, limits: tuple[int, int] | None, shape: tuple[int, ...]) -> Iterator[Piece]:
-    """A piece with what is beyond limits moved to them."""
+    """Clip a piece to limits: yield the part between them, and the parts beyond as constants."""
     ends = bounds(p, shape)
     if limits is None or p.value is None or ends is None:
         yield p
@@ -206,7 +211,7 @@ def _clipped(p: Piece, limits: tuple[int, int] | None, shape: tuple[int, ...]) -
 
 
 def _moved(plan: Plan) -> int:
-    """Count the elements between the first and last that a factor is read at; of a whole diagonal only its own."""
+    """Count the elements from the first to the last that a factor is read at; for a whole diagonal only its own."""
     (axes,) = plan.factors
     digits = [d for a in axes for d in a.digits]
     own = [d.variable for d in digits]
@@ -221,7 +226,9 @@ def _moved(plan: Plan) -> int:
 
 
 def _around_updates(w: Writer, parts: _PlannedSum, x: Atom, is_kept: Callable[[Box], bool]) -> _PlannedSum | None:
-    """Cut the operand of a scatter where updates begin and end: where there is none, it is not added to 0 either.
+    """Cut the operand of a scatter along the edges of its updates, so that no update, nor 0, is added outside of these.
+
+    None if the updates leave gaps in their boxes, or there are too many terms.
 
     Args:
       is_kept: tells whether the operand is read in a box that has updates everywhere, or nowhere.
@@ -249,7 +256,7 @@ def _reads(t: Term, operand: int) -> bool:
 
 
 def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[Atom]) -> Sequence[Term]:
-    """Terms that read operand 0 with the parts of that in its place, but for zeros."""
+    """Substitute the operands of a pad or concatenation for its result, operand 0 of the terms, and drop zeros."""
 
     def numbered(part: Atom) -> int:
         atoms.append(part)
@@ -261,6 +268,6 @@ def _without_zeros(w: Writer, terms: Sequence[Term], eqn: Equation, atoms: list[
 
 
 def _inside(t: Term, box: Box) -> Term | None:
-    """A term where it writes into a box; None if it does not."""
+    """Restrict a term to where it writes into a box; None if it does not."""
     bounds = [b for a, (low, high) in zip(t.out, box) for b in (NotNegative(a - low), NotNegative(high - 1 - a))]
     return solved(t.with_brackets((*t.brackets, *bounds)))

@@ -1,9 +1,9 @@
-"""Affine values: numbers that are an affine function of their own indices, in pieces, and brackets that compare them.
+"""Recognise values that are piecewise affine functions of their indices, and masks that compare such values.
 
 Search terms: iota, induction variable, scalar evolution, index set splitting. Iotas, their sums and multiples are such
-values, and what moves and joins them, as far as their dtype holds every number exactly: others wrap around, or are
-rounded to their neighbours. Choices, clamps and remainders, as indexing writes them, have a piece for each case. A
-comparison is 1 where a bracket of indices holds, else 0. Left out: quotients.
+values, also moved and joined, as long as their dtype holds every number exactly: others wrap around, or are rounded.
+Selects, clamps and remainders, which indexing writes, have a piece for each case. A comparison is 1 where a bracket
+holds, else 0. Left out: quotients.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -37,40 +37,40 @@ comparisons[e.le_p] = lambda a, b: NotNegative(b - a)
 comparisons[e.gt_p] = lambda a, b: NotNegative(a - b - 1)
 comparisons[e.ge_p] = lambda a, b: NotNegative(a - b)
 
-# Caps: what is larger is not known.
+# Limits: beyond them a value is unknown.
 PIECES = 12
 DEPTH = 32  # of equations
-QUOTIENTS = 4  # that a remainder has pieces for
+QUOTIENTS = 4  # pieces of one remainder
 
 
 class Piece(NamedTuple):
-    """An affine function of indices, where brackets hold, variable d being the index along axis d; None if unknown."""
+    """An affine function of indices where brackets hold, variable d along axis d; the value is None if unknown."""
 
     value: Affine | None
     brackets: tuple[Bracket, ...] = ()
 
     def where(self, *brackets: Bracket) -> "Piece":
-        """The piece where these brackets hold, too."""
+        """Restrict the piece to where these brackets hold, too."""
         return Piece(self.value, (*self.brackets, *brackets))
 
 
 _TRUE, _FALSE = Affine(1), Affine(0)
-Pieces = tuple[Piece, ...]  # disjoint; one of them is everywhere
+Pieces = tuple[Piece, ...]  # disjoint; together they cover all indices
 UNKNOWN: Pieces = (Piece(None),)
 
 
 def affine_value(x: Atom, definition: Definition) -> Affine | None:
-    """A value as an affine function of its indices, where variable d is that along axis d; None if it is no such.
+    """Return a value as an affine function of its indices, with variable d along axis d; None if it is no known one.
 
     Args:
-      definition: the equation that computes a variable, None for inputs and literals.
+      definition: returns the equation that computes a variable, None for inputs and literals.
     """
     found = affine_pieces(x, definition)
     return found[0].value if len(found) == 1 and not found[0].brackets else None
 
 
 def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | None:
-    """The brackets that hold where a boolean value is true, of variable d along axis d; None if these are not known."""
+    """Return the brackets that all hold where a boolean value is true, variable d being axis d; None if unknown."""
     found = affine_pieces(x, definition)
     true = [p.brackets for p in found if p.value != Affine()]
     if any(p.value is None for p in found) or len(true) > 1:
@@ -79,19 +79,19 @@ def brackets_where(x: Atom, definition: Definition) -> tuple[Bracket, ...] | Non
 
 
 def affine_pieces(x: Atom, definition: Definition) -> Pieces:
-    """A value as affine functions of its indices, each where brackets hold; truth values are 1 and 0."""
+    """Return a value as affine functions of its indices, each where brackets hold; booleans are 1 and 0."""
     return Values(definition, {}).pieces(x)
 
 
 class Values:
-    """Values of one program, each looked at once; what is `known` of them grows."""
+    """The pieces of the values of one program, each computed once and kept in `known`."""
 
     def __init__(self, definition: Definition, known: dict[Var, Pieces]) -> None:
         self._definition, self._known = definition, known
         self._depth = 0
 
     def pieces(self, x: Atom) -> Pieces:
-        """A value in pieces."""
+        """Return the pieces of a value."""
         if type(x) is Literal:
             return _number(np.asarray(x.value))
         assert isinstance(x, Var)
@@ -125,7 +125,7 @@ def _is_integral(value: Any) -> bool:
 
 
 def _known(p: Piece, aval: ShapedArray) -> Piece | None:
-    """A piece with the brackets that are not implied, unknown if the dtype does not hold it; None if it is nowhere."""
+    """Drop the implied brackets of a piece, and its value if the dtype does not hold it; None if it is empty."""
     brackets = tuple(dict.fromkeys([b for b in p.brackets if not _is_implied(b, aval.shape)]))
     found = Piece(p.value, brackets)
     ends = bounds(found, aval.shape)
@@ -141,7 +141,7 @@ def _is_implied(b: Bracket, shape: tuple[int, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
-    """The least and the greatest number of a piece, of 0 if it is unknown; None if it is nowhere."""
+    """Return the least and the greatest number of a piece, 0 and 0 if it is unknown; None if it is empty."""
     if not p.brackets:
         return (p.value or Affine()).bounds(shape)
     t = solved(term((p.value or Affine(),), shape, (), p.brackets))
@@ -149,12 +149,12 @@ def bounds(p: Piece, shape: tuple[int, ...]) -> tuple[int, int] | None:
 
 
 def _holds(dtype: Any, low: int, high: int) -> bool:
-    """Tell whether a dtype holds every number from one to another exactly."""
+    """Tell whether a dtype holds every integer from `low` to `high` exactly."""
     return low >= 0 and high <= 1 if dtypes.is_bool(dtype) else dtypes.holds_integers(dtype, low, high)
 
 
 def _complement(brackets: tuple[Bracket, ...]) -> Iterator[tuple[Bracket, ...]]:
-    """Disjoint conjunctions that hold where not all of these brackets do."""
+    """Yield disjoint conjunctions of brackets that cover the indices where not all of these brackets hold."""
     for k, b in enumerate(brackets):
         others = (NotNegative(b.index - 1), NotNegative(-b.index - 1))
         for other in others if isinstance(b, IsZero) else others[1:]:
@@ -162,7 +162,7 @@ def _complement(brackets: tuple[Bracket, ...]) -> Iterator[tuple[Bracket, ...]]:
 
 
 def _together(f: Callable[[Affine, Affine], Iterable[Piece]], of_x: Pieces, of_y: Pieces) -> Iterator[Piece]:
-    """A function of two values, piece by piece."""
+    """Apply a function of two affine values to each pair of pieces."""
     for p in of_x:
         for q in of_y:
             if p.value is None or q.value is None:
@@ -183,7 +183,7 @@ _rules[s.iota_p] = lambda values, eqn: [Piece(Affine(0, ((eqn.params["dimension"
 
 def _pairwise(f: Callable[[Affine, Affine], Iterable[Piece]]) -> Callable[[Values, Equation], Iterable[Piece]]:
     def rule(values: Values, eqn: Equation) -> Iterator[Piece]:
-        of_x = values.pieces(eqn.invars[0])  # if it is unknown, the other is not looked at
+        of_x = values.pieces(eqn.invars[0])  # if it is unknown, the other need not be known
         return _together(f, of_x, UNKNOWN if of_x is UNKNOWN else values.pieces(eqn.invars[1]))
 
     return rule
@@ -213,7 +213,7 @@ def _clamp(values: Values, eqn: Equation) -> Iterator[Piece]:
 
 
 def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
-    """The rest of a quotient rounded towards 0."""
+    """Yield the pieces of the remainder by a constant, which has the sign of the dividend."""
     x, y = eqn.invars
     divisors = values.pieces(y)
     n = divisors[0].value if len(divisors) == 1 else None
@@ -227,7 +227,7 @@ def _rem(values: Values, eqn: Equation) -> Iterator[Piece]:
 
 
 def _remainders(a: Affine, n: int, low: int, high: int) -> Iterator[Piece]:
-    """A piece for each quotient; none if they are too many."""
+    """Yield a piece of the remainder by `n` for each quotient; none if there are too many."""
     first, last = [abs(end) // n * (1 if end >= 0 else -1) for end in (low, high)]
     for q in range(first, last + 1) if last - first < QUOTIENTS else ():
         least, most = q * n - (n - 1 if q <= 0 else 0), q * n + (n - 1 if q >= 0 else 0)
@@ -241,12 +241,12 @@ def _select_n(values: Values, eqn: Equation) -> Iterator[Piece]:
             yield Piece(None, brackets)
         for k, case in enumerate(cases if value is not None else ()):
             here = Piece(None, (*brackets, *_is_case(value or _FALSE, k, len(cases) - 1)))
-            if _known(here, which.aval) is not None:  # others are not looked at
+            if _known(here, which.aval) is not None:  # the case is selected somewhere
                 yield from [q.where(*here.brackets) for q in values.pieces(case)]
 
 
 def _is_case(value: Affine, k: int, last: int) -> tuple[Bracket, ...]:
-    """Brackets that hold where a value, moved into the range from 0 to the last, is k."""
+    """Return the brackets that hold where a value, clamped to the range from 0 to `last`, is k."""
     if 0 < k < last:
         return (IsZero(value - k),)
     low, high = () if k == 0 else (NotNegative(value - k),), () if k == last else (NotNegative(k - value),)
@@ -254,7 +254,7 @@ def _is_case(value: Affine, k: int, last: int) -> tuple[Bracket, ...]:
 
 
 def _convert_element_type(values: Values, eqn: Equation) -> Pieces:
-    """Numbers stay what they are where the new dtype holds them; what is no 0 is true."""
+    """Return the pieces of the operand, as conversions keep numbers that the new dtype holds; unknown for booleans."""
     x = eqn.invars[0]
     to_bool = dtypes.is_bool(eqn.params["dtype"]) and not dtypes.is_bool(x.aval.dtype)
     return UNKNOWN if to_bool else values.pieces(x)
@@ -269,7 +269,7 @@ for _primitive, _of_pair in (
 _rules[e.neg_p], _rules[e.clamp_p], _rules[e.rem_p] = _negative, _clamp, _rem
 _rules[e.select_n_p], _rules[e.convert_element_type_p] = _select_n, _convert_element_type
 
-# ---- truth values --------------------------------------------------------------------------------------------
+# ---- booleans ------------------------------------------------------------------------------------------------
 
 
 def _comparison(bracket: Callable[[Affine, Affine], Bracket], true: Affine, false: Affine) -> Any:
@@ -287,7 +287,7 @@ _rules[e.ne_p] = _comparison(comparisons[e.eq_p], _FALSE, _TRUE)
 
 
 def _deciding(value: Affine) -> Callable[[Values, Equation], Iterable[Piece]]:
-    """Rule of what has a truth value where the first operand has it, else what the second is."""
+    """Make the rule of `and` or `or`: `value` where the first operand has it, else the second operand."""
 
     def rule(values: Values, eqn: Equation) -> Iterator[Piece]:
         x, y = eqn.invars
@@ -305,11 +305,11 @@ def _not(values: Values, eqn: Equation) -> Iterator[Piece]:
 
 _rules[bits.and_p], _rules[bits.or_p], _rules[bits.not_p] = _deciding(_FALSE), _deciding(_TRUE), _not
 
-# ---- what moves and joins ------------------------------------------------------------------------------------
+# ---- moves and joins -----------------------------------------------------------------------------------------
 
 
 def _moves(values: Values, eqn: Equation) -> Iterator[Piece]:
-    """The index that is read, as a function of the place where it is put; by the row of the primitive."""
+    """Yield the pieces of the operands as functions of the indices of the result, by the index row."""
     row = index_row(eqn)
     found = None if row is None else _reads(row, eqn.outvars[0].aval.shape)
     for operand, access, inside in () if found is None else found:
@@ -318,12 +318,12 @@ def _moves(values: Values, eqn: Equation) -> Iterator[Piece]:
         yield from UNKNOWN
 
 
-_Read = tuple[int, Access, tuple[Bracket, ...]]  # an operand, where it is read, as functions of the place; which places
+_Read = tuple[int, Access, tuple[Bracket, ...]]  # operand, its access, and where it is read, over result indices
 
 
 @lru_cache(maxsize=4096)
 def _reads(row: IndexRow, shape: tuple[int, ...]) -> tuple[_Read, ...] | None:
-    """List what is read for the elements of a result of this shape; None if that is not affine."""
+    """List the reads for the elements of a result of this shape; None if the row does more than move elements."""
     if row.combination is not Combination.TERMS:
         return None
     found = list[_Read]()
@@ -335,7 +335,7 @@ def _reads(row: IndexRow, shape: tuple[int, ...]) -> tuple[_Read, ...] | None:
 
 
 def at_access(p: Piece, access: Access) -> Piece:
-    """A piece as it is read at an access, over the variables of that."""
+    """Compose a piece with an access: the piece that is read there, over the variables of the access."""
     brackets = [with_indices(b, lambda a: a.at(access)) for b in p.brackets]
     return Piece(None if p.value is None else p.value.at(access), tuple(brackets))
 

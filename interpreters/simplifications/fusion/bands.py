@@ -1,7 +1,7 @@
-"""Bands of a term: [0 <= a <= w] is [a = d], for a variable d of w + 1 values in the place of one with more.
+"""Narrow sums to bands: with the brackets [0 <= a <= w], a summed variable becomes d = a, which has w + 1 values.
 
-Search terms: banded matrix, diagonal storage, loop skewing. What is summed over a band takes as many products as the
-band has elements, not as many as the matrix.
+Search terms: banded matrix, diagonal storage, loop skewing. The sum then takes as many products as the band has
+elements, not as many as the matrix.
 """
 
 from itertools import permutations
@@ -12,7 +12,7 @@ from tapeless.tracer.terms.term import NotNegative, Term, term, variables_of, wi
 
 
 def in_bands(t: Term) -> Term | None:
-    """Solve a term, and replace summed variables by those of bands that are narrower; None if it is 0."""
+    """Solve a term, and replace its summed variables by narrower variables of bands; None if it is 0."""
     found = solved(t)
     inequalities = [b for b in found.brackets if isinstance(b, NotNegative)] if found is not None else []
     for a, b in permutations(inequalities, 2):
@@ -25,7 +25,7 @@ def in_bands(t: Term) -> Term | None:
 
 
 def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | None:
-    """Replace the largest summed variable that two brackets leave `size` values; None if none is larger."""
+    """Replace the largest summed variable to which two brackets leave `size` values; None if none has more."""
     kept = result_variables(t)
     options = [v for v, c in a.index.variables if abs(c) == 1 and v not in kept and t.sizes[v] > size]
     if not options:
@@ -45,5 +45,5 @@ def _with_band(t: Term, a: NotNegative, b: NotNegative, size: int) -> Term | Non
 
 
 def result_variables(t: Term) -> frozenset[Variable]:
-    """Find the variables that the result is indexed by."""
+    """Return the variables that index the result."""
     return frozenset(v for a in t.out for v in variables_of(a))

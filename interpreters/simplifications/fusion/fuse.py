@@ -1,16 +1,16 @@
-"""Sum-product optimisation: values that only sums and products read are written into their readers, or kept.
+"""Fusion of contractions (sum-product optimisation): substitute sums of products into the sums that read them.
 
 Search terms: producer-consumer fusion, factoring of einsums, distributive law. A value is a sum of products at affine
-indices, a `Statement`. For all of its readers together it is decided whether it is written into each of them and
-dropped, or kept, the dearest value first: it is dropped if that is less work, or as much and less is held. So what both
-value and gradient read is not computed for one of them. Groups of values that were written into one another stay as
-they were unless that is less work, and half of it or of what is held, or one contraction, or as much work without a
-value that is larger than all others, like the products that a contraction sums: for less, who wrote the program may
-have had a reason.
+indices, a `Statement`. The most expensive values come first. A value is substituted into all of its readers and
+dropped, or into none: it is dropped if that is less work, or equal work with less memory. So a value that function and
+gradient share is not computed twice. Values that were substituted into one another form a group. A group is rewritten
+only if that is less work, and halves work or memory or leaves one contraction; or if it is equal work, halves memory,
+and drops a value that is larger than all others, as the array of products that a contraction sums. For smaller gains
+the program stays as its author wrote it.
 
-Only what is near a sum, or a mask, of a value that is repeated, masked or summed itself is looked at, and of what it is
-made of only what has such a structure, too, or only moves. So ordinary networks are left after a glance, and of a
-contraction amid thousands of elementwise operations what it contracts. Source: Bernstein et al. 2020.
+Only the equations near a sum or a mask of a broadcast, masked or summed value are examined, and of the values that
+these depend on only those with such structure, or moves. So ordinary networks are left after a glance, and among
+thousands of elementwise operations only the neighbourhood of a contraction is examined. Source: Bernstein et al. 2020.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ from tapeless.tracer.terms.solve import merged
 from tapeless.tracer.terms.term import Lookup, Sum, Term, looked_up, term
 from tapeless.tracer.types import ShapedArray
 
-# Caps: what is larger is left alone.
+# Limits: beyond them nothing is fused.
 READERS = 4  # of one value
 TERMS = 8  # of one statement
 FACTORS = 8  # of one term
@@ -38,13 +38,13 @@ COMPOSITIONS = 32  # for one value and reader
 
 
 def fuse_contractions(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass: a program with values written into their readers where that is less work."""
+    """Substitute values into the sums of products that read them where that gains; the same object if nowhere."""
     found = structure(jaxpr)
     return _Fusion(jaxpr).run(found) if found.roots else jaxpr
 
 
 def as_ein(w: Writer, eqn: Equation) -> Atom | None:
-    """Write an equation that has terms as an `ein`, or as zeros; None if it has none, or may be summed in one order."""
+    """Rewrite an equation as an `ein`, or as zeros; None if it is no sum of terms, or must be summed in its order."""
     operands = list(dict.fromkeys(eqn.invars))
     found = statement(eqn, w.definition, operands.index)
     if found is None:
@@ -53,21 +53,23 @@ def as_ein(w: Writer, eqn: Equation) -> Atom | None:
 
 
 class _Fusion:
+    """One run of the pass: statements of the values of a program, as they are substituted into one another."""
+
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = jaxpr
         self._linear = any(jaxpr.linear_in) and all(v.linear for v in jaxpr.outvars)
         self._made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-        self._read_by: dict[Var, list[Equation]] = {}  # values to look at
+        self._read_by: dict[Var, list[Equation]] = {}  # the readers of each value that is examined
         self._kept = set(jaxpr.outvars)
         self._numbers: dict[Atom, int] = {}
         self._atoms: list[Atom] = []
-        self._first: dict[Var, Statement | None] = {}  # as the program has them
-        self._now: dict[Var, Statement] = {}  # of values that are left
-        self._readers: dict[int, dict[Var, None]] = {}
-        self._groups: dict[Var, Var] = {}  # of values that were written into one another
+        self._first: dict[Var, Statement | None] = {}  # statements of the given program; None: it has none
+        self._now: dict[Var, Statement] = {}  # current statements, of values that were not dropped
+        self._readers: dict[int, dict[Var, None]] = {}  # values whose current statements read an operand
+        self._groups: dict[Var, Var] = {}  # union-find of the values that were substituted into one another
 
     def run(self, within: StructuredValues) -> Jaxpr:
-        """The program that is left when nothing is gained any more."""
+        """Substitute values until nothing is gained; return the same object if no group gains enough."""
         todo = _Queue(self._order)
         todo.update(self._near(within))
         while (v := todo.pop()) is not None:
@@ -78,11 +80,11 @@ class _Fusion:
     # statements
 
     def _near(self, within: StructuredValues) -> set[Var]:
-        """Statements for the roots of a structure and what they are made of within it; the values to look at.
+        """Make the statements of the roots, and of the structured values and moves that they depend on; return these.
 
-        Each addition on the way to a root is one term more of what is written there, so there are fewer than `TERMS`.
+        Each addition on the path to a root adds a term to the fused statement, so there are fewer than `TERMS`.
         """
-        todo, additions = [(eqn, 0) for eqn in within.roots], dict[Var, int]()  # the least on a way to a root
+        todo, additions = [(eqn, 0) for eqn in within.roots], dict[Var, int]()  # the fewest on a path to a root
         while todo:
             eqn, n = todo.pop()
             (v,) = eqn.outvars
@@ -99,7 +101,7 @@ class _Fusion:
         return found
 
     def _statement(self, v: Var) -> Statement | None:
-        """Find the statement of a value; None if it has no terms that operations are known for."""
+        """Return the current statement of a value; None if it has no terms that `cost_of` knows, or was dropped."""
         if v not in self._first:
             found = statement(self._made[v], self._definition, self._number) if v in self._made else None
             if found is not None and self._cost(v, found) is None:
@@ -121,7 +123,7 @@ class _Fusion:
                 self._readers[k].pop(v, None)
 
     def _operands(self, v: Var) -> Iterator[Var]:
-        """The values that a statement reads, which equations compute."""
+        """Yield the values that the statement of `v` reads and that equations compute."""
         for k in _reads(self._now[v]):
             x = self._atoms[k]
             if type(x) is Var and x in self._made:
@@ -141,14 +143,14 @@ class _Fusion:
         return cost_of(found.terms, shapes, v.aval.shape, found.exact)
 
     def _order(self, v: Var) -> tuple[bool, int, int, int]:
-        """Rank values, those that only move first: their readers are then seen as what they compute."""
+        """Return the priority of a value: moves first, since their readers depend on them; then by falling cost."""
         cost = (self._cost(v, self._now[v]) if v in self._now else None) or NOTHING
         return cost.work > 0, -cost.work, -cost.held, self._number(v)
 
     # one value
 
     def _inline(self, v: Var) -> list[Var]:
-        """Write a value into all of its readers, if that is a gain; the values to look at again."""
+        """Substitute a value into all of its readers if that lowers the cost; return the values to examine again."""
         if not self._is_read_by_statements(v):
             return []
         readers = list(self._readers.get(self._number(v), ()))
@@ -182,7 +184,7 @@ class _Fusion:
         return self._first[v]
 
     def _with(self, r: Var, v: Var) -> Statement | None:
-        """A reader with a value written into it; None if that is not permitted, or is too large."""
+        """Substitute `v` into the statement of its reader `r`; None if no licence permits it, or it is too large."""
         reader, producer = self._now[r], self._now[v]
         if any(self._number(v) in looked_up(t) for t in reader.terms):
             return None
@@ -206,7 +208,7 @@ class _Fusion:
         literals = [k for k in _reads(producer) if type(self._atoms[k]) is Literal]
         return licence.may_be_torn(producer.terms, literals, self._linear or v.linear, v.aval.dtype)
 
-    # what was gained
+    # gains
 
     def _group(self, v: Var) -> Var:
         while v in self._groups:
@@ -219,9 +221,9 @@ class _Fusion:
             self._groups[a] = b
 
     def _worth_it(self) -> dict[Var, Statement]:
-        """The statements that changed, of groups where that is worth it."""
+        """Return the changed statements of the groups that gain enough."""
         before, after = dict[Var, ContractionCost](), dict[Var, ContractionCost]()
-        dropped, left = dict[Var, int](), dict[Var, int]()  # the sizes of the largest
+        dropped, left = dict[Var, int](), dict[Var, int]()  # size of the largest value in each group
         for v, first in self._first.items():
             if first is None or (first is self._now.get(v) and v not in self._groups):
                 continue
@@ -255,9 +257,9 @@ class _Fusion:
 
 
 def exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any) -> Atom:
-    """Write the sum of terms as an `ein`; factors of another dtype are converted."""
+    """Write a sum of terms as one `ein`, or as zeros; factors of another dtype are converted to that of `aval`."""
     others = {f.operand for t in terms for f in t.factors if atoms(f.operand).aval.dtype != aval.dtype}
-    first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first that is converted
+    first = 1 + max([k for t in terms for k in operands_of(t)], default=0)  # number of the first converted operand
     converted = [_with_factors(t, lambda k: k + first if k in others else k) for t in terms]
     numbers = sorted({k for t in converted for k in operands_of(t)})
     given = [atoms(k) if k < first else typed(w, atoms(k - first), aval.update(weak_type=False)) for k in numbers]
@@ -271,13 +273,13 @@ def exactly(w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArr
 
 
 def _with_factors(t: Term, number: Callable[[int], int]) -> Term:
-    """Renumber the operands of factors alone."""
+    """Renumber the operands of factors, but not those of brackets."""
     factors = [f._replace(operand=number(f.operand)) for f in t.factors]
     return term(t.out, t.sizes, factors, t.brackets, t.coefficient)
 
 
 class _Queue:
-    """Values to look at, the least by a key first, which may change while they wait."""
+    """A priority queue of distinct values, whose keys may change while they wait."""
 
     def __init__(self, key: Callable[[Var], tuple[bool, int, int, int]]) -> None:
         self._key = key
@@ -285,14 +287,14 @@ class _Queue:
         self._waiting: set[Var] = set()
 
     def update(self, found: Iterable[Var]) -> None:
-        """Let values wait, if they do not yet."""
+        """Add the values that are not in the queue."""
         for v in found:
             if v not in self._waiting:
                 self._waiting.add(v)
                 heappush(self._heap, (self._key(v), v))
 
     def pop(self) -> Var | None:
-        """Take the least one; None if none waits."""
+        """Remove and return the value of the least key; None if the queue is empty."""
         while self._heap:
             key, v = heappop(self._heap)
             now = self._key(v)
@@ -304,25 +306,25 @@ class _Queue:
 
 
 def _is_worth_it(old: ContractionCost, new: ContractionCost, shrinks: bool) -> bool:
-    """Tell whether a group gains.
+    """Tell whether a group gains enough to be rewritten.
 
     Args:
-      shrinks: what was dropped is larger than all that is left and read, as the products of a contraction are.
+      shrinks: a dropped value is larger than all that are left or read, as the products that a contraction sums.
     """
     halved = 2 * new.work <= old.work or 2 * new.held <= old.held
     return (new.work < old.work and (halved or new.steps == 1)) or (new.work == old.work and halved and shrinks)
 
 
 def _cancel(terms: Sum, joint: Sum) -> bool:
-    """Tell whether some of the terms have opposite signs and are alike, when they are merged to `joint`."""
+    """Tell whether terms of opposite signs cancelled when they were merged to `joint`."""
     return sum(abs(t.coefficient) for t in joint) < sum(abs(t.coefficient) for t in terms)
 
 
 def _reads(found: Statement) -> dict[int, None]:
-    """The operands of a statement, in order."""
+    """Return the operands of a statement, in order and without duplicates."""
     return dict.fromkeys([k for t in found.terms for k in _read_by(t)])
 
 
 def _read_by(t: Term) -> list[int]:
-    """The operands of factors, then those that brackets look up."""
+    """List the operands of factors, then those that brackets look up."""
     return [*[f.operand for f in t.factors], *[b.operand for b in t.brackets if isinstance(b, Lookup)]]

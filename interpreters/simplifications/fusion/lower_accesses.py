@@ -1,10 +1,10 @@
-"""Any affine access as operations: what is read at it, with an axis for each variable, and what is written there.
+"""Write reads and writes at any affine access as operations: strided views where possible, else windows or gathers.
 
-Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. What `accesses.py` knows is a view. Else, in this
-order: symbols are the starts of a dynamic slice; along an axis that is left where brackets fail an array is padded;
-windows `x[s i + d j]` are rows of an array that is repeated without its last d elements of each, so that every row
-begins d elements later. Positions are computed, for a gather, of what is left: symbols that leave the array, and
-padding that would be larger than what is read. Writing is the transpose of reading.
+Search terms: im2col, Toeplitz matrix, overlap-add, gather, scatter. An access that `accesses.py` decomposes is a view
+(`lower_views.py`). Otherwise, in this order: symbols become the starts of a dynamic slice; an array is padded along the
+axes that an index leaves where brackets fail; windows `x[s i + d j]` are read from copies of the array end to end, cut
+into rows that are longer than a copy, so that each begins d elements later. The remaining accesses are gathers: those
+with symbols that may leave the array, or whose padding would be too large. A write is the transpose of a read.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,14 @@ from tapeless.tracer.terms.affine import Access, Affine, Symbol, Variable
 from tapeless.tracer.terms.term import variables_of
 
 _UNBOUNDED = 1 << 62
-MOST = 2  # elements with padding, for each that there is or that is read
+MOST = 2  # limit on the elements with padding, relative to those of the array and those that are read
 
 
 class Accesses:
-    """Reads and writes at accesses over variables of these sizes, with these values of symbols."""
+    """The writer of reads and writes at accesses, over variables of these sizes.
+
+    value: returns the value of a symbol. outside: how a gather reads out of bounds.
+    """
 
     def __init__(
         self, w: Writer, sizes: Sequence[int], value: SymbolValue, outside: GatherScatterMode = GatherScatterMode.CLIP
@@ -40,7 +43,7 @@ class Accesses:
     # reading
 
     def read(self, x: Atom, access: Access) -> tuple[Atom, Order]:
-        """Read an array: with an axis for each variable of the access. Where it is outside, anything is read."""
+        """Write a read of an array at an access, arbitrary out of bounds; return it with the variable of each axis."""
         if any(a.symbols for a in access):
             if not all(self._stays_inside(a, n) for a, n in zip(access, x.aval.shape) if a.symbols):
                 return self._gathered(x, access)
@@ -60,9 +63,9 @@ class Accesses:
         return viewed(self._w, x, axes, self._sizes)
 
     def _flat(self, access: Access, shape: Sequence[int]) -> Affine | None:
-        """The flat position of an access whose axes share variables, if its digits do not overlap.
+        """Return the flat position of an access whose axes share variables; None if its digits overlap.
 
-        Where an index leaves its axis, it is that of another element.
+        Where an index leaves its axis, it is the position of another element.
         """
         if sum(len(a.variables) for a in access) == len(_variables(access)):
             return None
@@ -79,14 +82,14 @@ class Accesses:
         return prod([self._sizes[v] for v in _variables(access)])
 
     def _sliced(self, x: Atom, access: Access) -> tuple[Atom, Access]:
-        """The window that starts at the symbols, and the access in it."""
+        """Write the dynamic slice that starts at the symbols; return it with the access within it."""
         windows = [self._window(a, n) for a, n in zip(access, x.aval.shape)]
         sizes = tuple([size for _, size, _ in windows])
         x = self._w.write(dynamic_slice_p, x, *[start for start, _, _ in windows], slice_sizes=sizes)
         return x, tuple([inner for _, _, inner in windows])
 
     def _window(self, a: Affine, n: int) -> tuple[Atom, int, Affine]:
-        """Find where the part with symbols begins, how long it is, and the index in it; else all of the axis."""
+        """Return the start and the size of the window along an axis, and the index within it; all without symbols."""
         if not a.symbols:
             return self._index(Affine()), n, a
         moving = Affine(a.constant, a.variables)
@@ -94,11 +97,11 @@ class Accesses:
         return self._index(Affine(low, (), a.symbols)), high - low + 1, moving - low
 
     def _index(self, a: Affine) -> Atom:
-        """A scalar, of one dtype for all."""
+        """Write an index without variables as a scalar, in the same dtype for all axes."""
         return index_array(self._w, a, (), (), WIDE, self._value)
 
     def _windows(self, x: Atom, access: Access) -> tuple[Atom, Access]:
-        """Repeat an array along an axis for a variable of an index whose digits overlap, moved by a step for each."""
+        """Copy an array along a new axis, for a variable of overlapping windows; return the copies and their access."""
         d, v = self._overlapping(access, x.aval.shape)
         a, w = access[d], self._w
         n, step, turned = self._sizes[v], abs(a.coefficient(v)), a.coefficient(v) < 0
@@ -116,12 +119,12 @@ class Accesses:
         return x, (*access[:d], Affine(0, ((v, 1),)), rest - low, *access[d + 1 :])
 
     def _rest(self, a: Affine, v: Variable) -> tuple[int, int, Affine]:
-        """Bounds of an index without a variable, and that index."""
+        """Remove a variable from an index; return the bounds of the rest, and the rest."""
         rest = a + Affine(0, ((v, -a.coefficient(v)),))
         return *rest.bounds(self._sizes), rest
 
     def _overlapping(self, access: Access, shape: Sequence[int]) -> tuple[int, Variable]:
-        """An axis whose digits overlap, and a variable without which they do not, the one with the least range."""
+        """Find an axis whose digits overlap, and the variable of least range without which they do not."""
         d = next(d for d, (a, n) in enumerate(zip(access, shape)) if axes_of((a,), (n,), self._sizes) is None)
         found = sorted(variables_of(access[d]), key=lambda v: self._sizes[v])
         for v in found:
@@ -147,7 +150,7 @@ class Accesses:
         return found, order
 
     def _positions(self, access: Access, order: Order) -> Atom:
-        """Index vectors, in the last axis, for all values of variables."""
+        """Write the index vectors of an access, in a last axis, for all values of the variables in `order`."""
         shape = tuple([self._sizes[v] for v in order])
         dtype = max([index_dtype(a, order, shape) for a in access], key=lambda dtype: dtype.itemsize)
         columns = [index_array(self._w, a, order, shape, dtype, self._value) for a in access]
@@ -157,15 +160,15 @@ class Accesses:
     # writing
 
     def is_place(self, access: Access, shape: Sequence[int]) -> bool:
-        """Tell whether writing there is writing into a view of the result; what axes share is all of them."""
+        """Tell whether an access can be written as a view of a result: axes may share a variable only as a diagonal."""
         every = [v for a in access for v in variables_of(a)]
         alone = all(len(a.variables) == 1 for a in access if any(every.count(v) > 1 for v in variables_of(a)))
         return alone and all(axes_of((a,), (n,), self._sizes) is not None for a, n in zip(access, shape))
 
     def written(self, x: Atom, order: Order, access: Access, shape: tuple[int, ...]) -> Atom:
-        """Add the elements of an array, whose axes are variables, up where they are written: the transpose of a read.
+        """Write the sum, into zeros of this shape, of elements with axes `order` at an access: the transpose of a read.
 
-        Where this is outside, the elements are dropped.
+        Elements out of bounds are dropped.
         """
         source = Var(x.aval.update(shape=shape), linear=True)
         symbols = dict[Symbol, Var]()
@@ -180,7 +183,7 @@ class Accesses:
         writing, _ = trace_to_jaxpr(lambda ct, *symbols: list(map(instantiate, backward(read, symbols, [ct]))), avals)
         same = tuple(
             [d for d, v in enumerate(order) if v not in axes]
-        )  # all of whose elements are written at one place
+        )  # the access lacks these variables, so their elements are added up
         x = self._w.write(reduce_sum_p, x, axes=same) if same else x
         x = arranged(self._w, x, tuple([v for v in order if v in axes]), axes, self._sizes)
         return self._w.inlined(writing, [x, *map(self._value, symbols)])[0]
@@ -191,7 +194,7 @@ def _variables(access: Access) -> Order:
 
 
 def _around(access: Access, shape: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Measure how far each index leaves the array, below and above, and how far all values of its digits do."""
+    """Return how many elements of padding each index needs below and above its axis, for all values of its digits."""
     return [_beyond(a, n, sizes) for a, n in zip(access, shape, strict=True)]
 
 
@@ -203,7 +206,7 @@ def _beyond(a: Affine, n: int, sizes: Sequence[int]) -> tuple[int, int]:
 
 
 def _digits(a: Affine, sizes: Sequence[int]) -> DigitAxis | None:
-    """The digits of an index from 0 on; None if they overlap."""
+    """Decompose an index, shifted to be at least 0, into digits; None if they overlap."""
     found = axes_of((a - min(a.bounds(sizes)[0], 0),), (_UNBOUNDED,), sizes)
     return None if found is None else found[0]
 

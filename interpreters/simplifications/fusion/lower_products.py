@@ -1,10 +1,10 @@
-"""Sums of products where masks hold, free of what is infinite elsewhere: contractions if all is finite there.
+"""Write masked sums of products as contractions, without nan from factors that are infinite where a mask is false.
 
-Search terms: masked matrix product, select before product. A mask of indices of the result is a choice in the result.
-Any other is a choice in each factor that has its indices, or else a factor of zeros and ones; a factor that it does not
-choose from may be infinite where it fails, and 0·inf is nan. So the whole product is chosen from if that is no larger
-than what it is made of; else it is asked at run time whether these factors are finite, and if not, products are
-summed one index of a variable after another.
+Search terms: masked matrix product, select before product. A mask over variables of the result is a select in the
+result. Any other is a select in each factor that has its variables, or else a factor of zeros and ones. A factor that
+such a mask does not select from may be infinite where the mask is false, and 0·inf is nan. So the array of all products
+is selected from if it is not much larger than the factors. Otherwise a conditional tests at run time whether these
+factors are finite; if not, a loop over one variable adds up selected products.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +28,11 @@ from tapeless.tracer.terms.affine import Variable
 from tapeless.tracer.types import ShapedArray
 
 _FULL = Precision.HIGHEST, Precision.HIGHEST
-MOST = 4  # elements of a whole product for each of what it is made of
+MOST = 4  # limit on the elements of the array of products, relative to its factors, masks and result
 
 
 class Indexed(NamedTuple):
-    """A value with an axis for each of these variables."""
+    """A value with an axis for each of the variables in `order`."""
 
     value: Atom
     order: Order
@@ -43,22 +43,22 @@ class Indexed(NamedTuple):
 
 
 class MaskedProduct(NamedTuple):
-    """The sum of products of factors, where all masks are true, over all variables but those of the result.
+    """The sum of products of factors where all masks are true, over all variables but those of the result.
 
-    exact: nothing is evaluated where masks are false. Else each mask is of variables of a factor, or of the result.
+    exact: no product is evaluated where a mask is false. Else one factor, or the result, has all variables of a mask.
     """
 
     factors: tuple[Indexed, ...]  # of one dtype; there may be none, whose product is 1
     masks: tuple[Indexed, ...]  # of booleans
     kept: Order
     sizes: Sequence[int]
-    aval: ShapedArray  # of a scalar of the result
-    precision: Any  # that of contractions, None for the full one
+    aval: ShapedArray  # the type of one element of the result
+    precision: Any  # of contractions; None for the full one
     exact: bool
 
 
 def summed(w: Writer, p: MaskedProduct) -> Indexed:
-    """Write the sum: with an axis for each variable of the result that something has."""
+    """Write the sum, with an axis for each variable of the result that a factor or a mask has."""
     kept = frozenset(p.kept)
     late = [m for m in p.masks if (m.labels <= kept if p.exact else not any(m.labels <= f.labels for f in p.factors))]
     early = p._replace(masks=tuple([m for m in p.masks if m not in late]))
@@ -70,6 +70,7 @@ def summed(w: Writer, p: MaskedProduct) -> Indexed:
 
 
 def _chosen_early(w: Writer, p: MaskedProduct) -> Indexed:
+    """Apply masks over summed variables: in the factors if that is safe, else to all products or by a run-time test."""
     order = _result_order(p)
     exposed = [f for f in p.factors if any(not m.labels <= f.labels for m in p.masks)]
     if not exposed or not dtypes.is_inexact(p.aval.dtype):
@@ -99,7 +100,7 @@ def _arranged(w: Writer, x: Indexed, order: Order, sizes: Sequence[int]) -> Atom
 
 
 def chosen(w: Writer, mask: Atom, x: Atom) -> Atom:
-    """Write a value where a mask of its shape holds, else 0."""
+    """Select a value where a mask of its shape holds, else 0."""
     return w.write(e.select_n_p, mask, literal(0, x.aval), x)
 
 
@@ -107,7 +108,7 @@ def chosen(w: Writer, mask: Atom, x: Atom) -> Atom:
 
 
 def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
-    """The product without masks, in the order that is cheapest."""
+    """Contract the factors in the cheapest order, without masks."""
     if not p.factors:
         return Indexed(literal(1, p.aval), ())
     tree, _ = ordered([f.labels for f in p.factors], frozenset(p.kept), p.sizes)
@@ -115,14 +116,14 @@ def _contracted(w: Writer, p: MaskedProduct) -> Indexed:
 
 
 class _Contraction:
-    """The operations that multiply and sum factors, by a tree of them."""
+    """The lowering of a contraction tree to products and sums."""
 
     def __init__(self, w: Writer, p: MaskedProduct) -> None:
         self._w, self._factors, self._wanted, self._sizes = w, p.factors, p.kept, p.sizes
         self._precision = p.precision or _FULL
 
     def joined(self, tree: Tree, needed: Labels) -> Indexed:
-        """Write the product of the factors of a tree, summed over what is not needed outside."""
+        """Write the product of the factors of a tree, summed over the variables that are not in `needed`."""
         if isinstance(tree, int):
             return self._summed(self._factors[tree], needed)
         of_a, of_b = self._labels(tree[0]), self._labels(tree[1])
@@ -151,9 +152,10 @@ class _Contraction:
         return Indexed(self._w.write(dot_general_p, x, y, **params), order)
 
     def _is_second(self, order: Order, other: Order, over: Sequence[Variable]) -> bool:
-        """Tell whether a factor is the second operand: the result has variables of the other alone before its own.
+        """Tell whether the factor of axes `order` should be the second operand, to save transposes.
 
-        If only one has any, it is the first operand if it is summed over its last axes: others would be moved first.
+        It is if variables of the other alone come before its own in the result. If only one factor has variables of its
+        own, that one comes first if it is summed over its last axes.
         """
         first, second = [[self._wanted.index(v) for v in p if v in self._wanted and v not in q]
                          for p, q in ((order, other), (other, order))]  # fmt: skip
@@ -173,9 +175,9 @@ class _Contraction:
 
 
 def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
-    """Masks as choices in the factors that have their variables, those that no factor has as factors.
+    """Contract, with each mask as a select in all factors that have its variables, or else as a factor of 0 and 1.
 
-    If it is not exact, in the least factor alone, of which there is one.
+    If `p` is not exact, the mask is applied to the smallest such factor alone; there is one.
     """
     factors = list(p.factors)
     for mask in p.masks:
@@ -194,7 +196,7 @@ def _in_factors(w: Writer, p: MaskedProduct) -> Indexed:
 
 
 def _whole(w: Writer, p: MaskedProduct) -> Atom:
-    """All products, chosen from, then summed."""
+    """Write the array of all products, select where the masks hold, and sum it."""
     kept = _result_order(p)
     order = (*kept, *sorted(_every(p).difference(kept)))
     one = Indexed(literal(1, p.aval), ())
@@ -207,7 +209,7 @@ def _whole(w: Writer, p: MaskedProduct) -> Atom:
 
 
 def _if_finite(w: Writer, p: MaskedProduct, exposed: Sequence[Indexed]) -> Atom:
-    """The contraction if all factors that masks do not choose from are finite, else sums of chosen products."""
+    """Write a conditional: the contraction if all `exposed` factors are finite, else a loop over selected products."""
     finite = reduce(lambda x, y: w.write(and_p, x, y), [_all_finite(w, f.value) for f in exposed])
     operands = tuple([x.value for x in (*p.factors, *p.masks)])
     slow = _program(p, operands, lambda inner, q: _one_by_one(inner, q))
@@ -224,7 +226,7 @@ def _all_finite(w: Writer, x: Atom) -> Atom:
 
 
 def _program(p: MaskedProduct, operands: Sequence[Atom], write: Callable[[Writer, MaskedProduct], Atom]) -> Jaxpr:
-    """The program of a product of inputs."""
+    """Build the program that `write` writes for the product of its inputs: factors, then masks."""
     inputs = [Var(x.aval) for x in operands]
     inner, n = Writer(Jaxpr(inputs, [], [], "product")), len(p.factors)
     given = [Indexed(v, x.order) for v, x in zip(inputs, (*p.factors, *p.masks), strict=True)]
@@ -239,7 +241,7 @@ def _applied(w: Writer, primitive: Any, operands: Sequence[Atom], params: Any, a
 
 
 def _one_by_one(w: Writer, p: MaskedProduct) -> Atom:
-    """Add the products up for one value after another of the summed variable that has the most."""
+    """Write a scan over the largest summed variable, whose steps add up selected products."""
     v = max(_every(p).difference(p.kept), key=lambda v: (p.sizes[v], v))
     parts = (*p.factors, *p.masks)
     operands = [_first(w, x, v) if v in x.order else x.value for x in parts]
@@ -258,7 +260,7 @@ def _one_by_one(w: Writer, p: MaskedProduct) -> Atom:
 
 
 def _first(w: Writer, x: Indexed, v: Variable) -> Atom:
-    """A value with the axis of a variable first."""
+    """Transpose a value so that the axis of a variable comes first."""
     at = x.order.index(v)
     others = [d for d in range(len(x.order)) if d != at]
     return w.write(transpose_p, x.value, permutation=(at, *others)) if at else x.value

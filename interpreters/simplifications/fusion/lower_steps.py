@@ -1,4 +1,4 @@
-"""Gathers, scatters and running sums of arrays with an axis for each variable of a term."""
+"""Write the steps of a plan (`steps.py`) as operations: gathers, scatters, running sums; each axis is a variable."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ _MODES = GatherScatterMode
 
 
 def running(w: Writer, x: Atom, order: Order, step: RunningSum, size: int) -> tuple[Atom, Order]:
-    """The running sums along an axis, at `size` positions."""
+    """Write the running sums along an axis, at `size` positions; return them with the variable of each axis."""
     axis = order.index(step.variable)
     x = w.write(cumsum_p, x, axis=axis, reverse=step.reverse)
     if size < x.aval.shape[axis]:
@@ -32,10 +32,10 @@ def running(w: Writer, x: Atom, order: Order, step: RunningSum, size: int) -> tu
 
 
 def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> tuple[Atom, Order]:
-    """The elements of an array at positions, at the nearest where these are outside; their variables come first.
+    """Write the gather of an array at positions, clipped to it; return it with the variable of each axis.
 
     Args:
-      positions: for each that the step has, an array over the step's variables.
+      positions: an array for each position of the step, whose axes are `step.order`; these axes come first.
     """
     own = windows(order, step)
     others = own[len(step.order) :]
@@ -55,7 +55,7 @@ def gathered(w: Writer, x: Atom, order: Order, step: Indexing, positions: Sequen
 
 
 def windows(order: Order, step: Indexing) -> Order:
-    """The order of what is gathered from, or scattered into, an array of variables in this order."""
+    """Return the variable of each axis of the elements gathered from, or scattered into, an array of axes `order`."""
     replaced = [p.variable for p in step.positions]
     return (*step.order, *[v for v in order if v not in replaced and v not in step.order])
 
@@ -72,7 +72,7 @@ def _dimension_numbers(order: Order, step: Indexing) -> tuple[tuple[int, ...], .
 
 
 def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, positions: Sequence[Atom]) -> Atom:
-    """The sums of elements, with variables in the order of `windows`, at positions, where these are inside."""
+    """Write the scatter-add into zeros of elements, whose axes are those of `windows`; those outside are dropped."""
     dims = ScatterDimensionNumbers(*_dimension_numbers(order, step))
     known = [_unclipped(p, zeros.aval.shape[order.index(p.variable)]) for p in step.positions]
     clips = all(p.limits is None and own.limits is not None for p, own in zip(known, step.positions))
@@ -85,12 +85,12 @@ def scattered(w: Writer, x: Atom, zeros: Atom, order: Order, step: Indexing, pos
 
 
 def _unclipped(p: Position, n: int) -> Position:
-    """A position that has limits, if these are not what clipping keeps."""
+    """Drop the limits of a position if they are the bounds of an axis of `n` elements, to which a gather clips."""
     return p._replace(limits=None) if (p.sign, p.first, p.limits) == (1, 0, (0, n - 1)) else p
 
 
 def _vectors(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) -> Atom:
-    """The index vectors, in the last axis."""
+    """Write the index vectors of a gather or scatter, in a new last axis."""
     found = [_values(w, p, x) for p, x in zip(known, positions, strict=True)]
     if len({x.aval.dtype for x in found}) > 1:
         found = [wide(w, x) for x in found]
@@ -99,7 +99,7 @@ def _vectors(w: Writer, known: Sequence[Position], positions: Sequence[Atom]) ->
 
 
 def _values(w: Writer, p: Position, x: Atom) -> Atom:
-    """The values of a variable: exact, also of narrow types."""
+    """Write the values of a variable from its positions, without overflow in narrow dtypes."""
     if p.limits is None and not p.first and p.sign == 1:
         return x
     x = wide(w, x)
@@ -110,7 +110,7 @@ def _values(w: Writer, p: Position, x: Atom) -> Atom:
 
 
 def wide(w: Writer, x: Atom) -> Atom:
-    """Positions as int64; what that does not hold is outside of every array, above."""
+    """Convert positions to int64; those that it does not hold become its maximum, which is beyond every array."""
     if x.aval.dtype == np.uint64:
         x = w.write(e.min_p, x, literal(_LARGEST, x.aval))
     return x if x.aval.dtype == _WIDE else w.write(e.convert_element_type_p, x, dtype=_WIDE, weak_type=False)

@@ -1,10 +1,10 @@
-"""Lowering of sums of terms to library primitives.
+"""Lower sums of terms to array primitives.
 
-Search terms: code generation of tensor comprehensions, sparse tensor compiler. Each term, in this order: its factors
-are read, with an axis for each variable (`lower_accesses.py`); brackets become masks over the variables that they have,
-but for index arrays, which are gathers and scatters, and `[i >= j]` with j in one factor, which is a cumulative sum
-(`steps.py`); the factors are contracted where the masks hold (`lower_products.py`); the result is written in its place.
-Terms that tile the result are joined, others added.
+Search terms: code generation of tensor comprehensions, sparse tensor compiler. For each term, in this order: its
+factors are read, with an axis for each variable (`lower_accesses.py`); brackets become masks over their variables,
+except that index arrays become gathers and scatters, and `[i >= j]` with j in one factor a cumulative sum (`steps.py`);
+the factors are contracted where the masks hold (`lower_products.py`); the result is written in its place.
+Terms that tile the result are concatenated, others added.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,12 +48,12 @@ from tapeless.tracer.types import ShapedArray
 def lowered(
     w: Writer, terms: Sum, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool = False
 ) -> Atom | None:
-    """Write the sum of terms as an array of type `aval`; None if a factor in front is no number of its dtype.
+    """Write a sum of terms as an array of type `aval`; None if a coefficient is no number of its dtype.
 
     Args:
-      atoms: the value of each operand.
-      precision: that of contractions, None for the full one.
-      exact: no product is evaluated where its brackets fail. Else `plan.planned` has to know the terms.
+      atoms: returns the value of an operand.
+      precision: of contractions; None for the full one.
+      exact: no product is evaluated where its brackets fail. Else each term must have a plan (`plan.planned`).
     """
     if not terms:
         return filled(w, 0, aval)
@@ -64,7 +64,7 @@ def lowered(
 
 
 def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowering]", aval: ShapedArray) -> Atom:
-    """The value of tiles in a box, zeros around."""
+    """Write the terms of tiles in a box, with zeros around."""
     if isinstance(tiles, Tile):
         if not tiles.terms:
             return filled(w, 0, aval.update(shape=tuple([high - low for low, high in box])))
@@ -74,7 +74,7 @@ def _tiled(w: Writer, tiles: Tiling, box: Box, lowerings: "Sequence[_TermLowerin
 
 
 def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box) -> Atom:
-    """The sum of terms, added in the box around all of them; those with a minus are subtracted, not negated."""
+    """Add up terms in the box around all of them; negative ones are subtracted, not negated."""
     ordered = sorted(lowerings, key=lambda each: each.is_negative)
     if len(ordered) == 1:
         return ordered[0].result(1, box)
@@ -86,13 +86,13 @@ def _added(w: Writer, lowerings: "Sequence[_TermLowering]", inner: Box, box: Box
 
 
 def _within(w: Writer, x: Atom, box: Box, outer: Box) -> Atom:
-    """The value of a box as that of one around it, with zeros around."""
+    """Pad the value of a box with zeros to the box `outer`."""
     config = [(low - first, last - high, 0) for (low, high), (first, last) in zip(box, outer)]
     return padded(w, x, config, literal(0, x.aval))
 
 
 class _TermLowering:
-    """The operations of one term."""
+    """The lowering of one term."""
 
     def __init__(
         self, w: Writer, t: Term, atoms: Callable[[int], Atom], aval: ShapedArray, precision: Any, exact: bool
@@ -109,17 +109,17 @@ class _TermLowering:
 
     @property
     def is_negative(self) -> bool:
-        """Tell whether the number in front is, or its real part."""
+        """Tell whether the coefficient, or its real part, is negative."""
         return np.real(self._term.coefficient) < 0
 
     @property
     def box(self) -> Box:
-        """The box that the term writes into."""
+        """Return the box that the term writes into."""
         return whole_box(self._aval.shape) if self._place is None else written_box(self._place.out or ())
 
     @property
     def has_number(self) -> bool:
-        """Tell whether the number in front is one of the dtype, and is multiplied by as it is added up."""
+        """Tell whether the dtype holds the coefficient, so that multiplying by it equals repeated addition."""
         c, factors = self._term.coefficient, any(f.use is not Use.DIVIDED for f in self._term.factors)
         if self._exact or c in (1, -1):
             return True
@@ -129,7 +129,7 @@ class _TermLowering:
             return c != c or complex(literal(c, self._scalar).value) == c
 
     def result(self, sign: int, box: Box) -> Atom:
-        """Write the term times 1 or -1, in a box with what it writes."""
+        """Write the term times `sign` (1 or -1), in a box that contains `self.box`."""
         found, t = self._summed(self._term.coefficient * sign), self._term
         if self._place is None:
             return self._accesses.written(*found, t.out, self._aval.shape)
@@ -156,7 +156,7 @@ class _TermLowering:
     # factors
 
     def _symbol(self, s: Symbol) -> Atom:
-        """The integer scalar that a symbol is."""
+        """Write the value of a symbol: an integer scalar, clamped to its bounds."""
         if s not in self._symbols:
             x = lower_steps.wide(self.w, self._atoms(s.operand))
             self._symbols[s] = self._clamped(x, (s.low, s.high))
@@ -182,7 +182,7 @@ class _TermLowering:
         return Indexed(*self._accesses.read(x, f.access))
 
     def _divided(self, factors: list[Indexed], y: Indexed) -> list[Indexed]:
-        """Divide a factor that has all variables of the divisor, or else one that has no others, or 1."""
+        """Divide the smallest factor with all variables of the divisor, else a factor that has no others, else 1."""
         above = [k for k, x in enumerate(factors) if x.labels >= y.labels]
         below = [k for k, x in enumerate(factors) if x.labels <= y.labels]
         k = min(above, key=lambda k: factors[k].value.aval.size) if above else below[0] if below else None
@@ -192,11 +192,11 @@ class _TermLowering:
         return [quotient, *[x for n, x in enumerate(factors) if n != k]]
 
     def arranged(self, x: Indexed, order: Order) -> Atom:
-        """Give a value an axis for each of these variables."""
+        """Broadcast and transpose a value to the axes `order`."""
         return arranged(self.w, x.value, x.order, order, self.sizes)
 
     def _scaled(self, factors: list[Indexed], coefficient: Coefficient) -> list[Indexed]:
-        """Multiply the least factor by a number, or let the number be one."""
+        """Multiply the smallest factor by the coefficient; without factors, the coefficient becomes one."""
         if coefficient == 1:
             return factors
         if not factors:
@@ -217,12 +217,12 @@ class _TermLowering:
     # brackets
 
     def _masks(self) -> list[Indexed]:
-        """Masks of equalities and of cases."""
+        """Write the masks of equalities and of cases."""
         brackets = [b for b in self._term.brackets if isinstance(b, IsZero) or is_case(b)]
         return [self._case(b) if isinstance(b, Lookup) else self.mask(b) for b in brackets]
 
     def mask(self, b: Bracket) -> Indexed:
-        """Compare indices: with an axis for each variable that a bracket has."""
+        """Write the mask of a comparison of indices, with an axis for each variable of the bracket."""
         order = tuple(variables_of(b.index))
         return Indexed(where(self.w, b, order, tuple([self.sizes[v] for v in order]), self._symbol), order)
 
@@ -242,14 +242,14 @@ class _TermLowering:
         )
 
     def clamped(self, found: "_LookedUpIndex") -> Indexed:
-        """Write what was looked up within its limits."""
+        """Clamp looked-up values to their limits."""
         x = lower_steps.wide(self.w, found.value.value)
         return found.value._replace(
             value=x if found.limits is None or found.is_within else self._clamped(x, found.limits)
         )
 
     def equal(self, found: "_LookedUpIndex") -> Indexed:
-        """Compare an index with what was looked up."""
+        """Write the mask that is true where an index equals the looked-up value."""
         x, own = self.clamped(found), tuple(variables_of(found.place))
         order = (*x.order, *[v for v in own if v not in x.labels])
         shape = tuple([self.sizes[v] for v in order])
@@ -257,7 +257,7 @@ class _TermLowering:
         return Indexed(self.w.write(e.eq_p, index, self.arranged(x, order)), order)
 
     def between(self, x: Indexed, low: int, high: int) -> Indexed:
-        """Compare positions with the least and the greatest that there may be."""
+        """Write the mask that is true where positions are from `low` to `high`."""
         aval = x.value.aval
         above = self.w.write(e.ge_p, x.value, filled(self.w, low, aval))
         below = self.w.write(e.le_p, x.value, filled(self.w, high, aval))
@@ -286,7 +286,7 @@ class _TermLowering:
 
 
 class _LookedUpIndex(NamedTuple):
-    """The bracket [place = value], the value being within limits."""
+    """The bracket [place = value], with the value clamped to limits."""
 
     place: Affine
     value: Indexed
@@ -320,14 +320,14 @@ class _StepChoice:
         self.steps: TermSteps = steps
 
     def _steps(self, brackets: Sequence[Bracket], undecided: Sequence[Bracket] = ()) -> TermSteps | None:
-        """Find the steps that stand for brackets, those that are undecided being masks."""
+        """Find the steps that replace brackets if the `undecided` ones become masks; None if that is impossible."""
         labels = [x.labels for x in (*self.factors, *self.masks)]
         labels += [frozenset(variables_of(b.index)) for b in undecided]
         shapes = [x.value.aval.shape for x in self.positions]
         return steps_of(brackets, shapes, labels, self._lowering.kept, self._lowering.sizes)
 
     def _takes(self, found: _LookedUpIndex) -> bool:
-        """Take what was looked up for positions, if gathers or a scatter have them."""
+        """Use a lookup for the positions of gathers or a scatter; tell whether that is possible."""
         index, lowering, sizes = found.place, self._lowering, self._lowering.sizes
         if index.symbols or [abs(c) for _, c in index.variables] != [1]:
             return False
@@ -347,12 +347,12 @@ class _StepChoice:
         return True
 
     def _may_run(self, b: NotNegative) -> bool:
-        """Tell whether an inequality is of indices that no factor has together."""
+        """Tell whether neither a factor nor the result has all variables of an inequality."""
         own = frozenset(variables_of(b.index))
         return not any(own <= labels for labels in (*[x.labels for x in self.factors], self._lowering.kept))
 
     def _choose_early(self) -> None:
-        """Choose from the only factor, where it has all indices of a mask, before it is summed."""
+        """Apply masks whose variables the only factor has as selects in it, before it is summed."""
         if len(self.factors) == 1:
             x, lowering = self.factors[0], self._lowering
             for mask in [m for m in self.masks if m.labels <= x.labels]:
@@ -361,7 +361,7 @@ class _StepChoice:
             self.factors = [x]
 
     def _choose_running(self, inequalities: Sequence[NotNegative]) -> None:
-        """Take inequalities for cumulative sums, in any order, until none is one beside the others as masks."""
+        """Turn inequalities into cumulative sums one by one, while that is possible; the others become masks."""
         left = list(inequalities)
         while b := next((b for b in left if self._runs(b, [other for other in left if other is not b])), None):
             self._chosen.append(b)
@@ -369,7 +369,7 @@ class _StepChoice:
         self.masks += [self._lowering.mask(b) for b in left]
 
     def _runs(self, b: NotNegative, undecided: Sequence[Bracket]) -> bool:
-        """Tell whether an inequality is a cumulative sum of a factor, all that are chosen before being so, too."""
+        """Tell whether an inequality can be a cumulative sum of a factor, given the brackets that are chosen before."""
         found = self._steps([*self._chosen, b], undecided)
         if found is None or found.brackets:
             return False

@@ -1,7 +1,8 @@
-"""Affine accesses as operations: the view of an array that one reads, and the place in a result where one writes.
+"""Write strided views as operations: reads and writes at accesses that `accesses.py` decomposes into digits.
 
-Search terms: strided view, layout, code generation. A view is a slice, a reshape into an axis for each digit, a reverse
-and a diagonal; a place is a transpose, a broadcast, a reverse, a reshape and a pad.
+Search terms: strided view, layout, code generation. A read is a slice, a reshape into an axis for each digit, a reverse
+and a diagonal; a write is a transpose, a broadcast, a reverse, a reshape and a pad. Accesses that are no views are in
+`lower_accesses.py`.
 """
 
 from collections.abc import Sequence
@@ -15,11 +16,11 @@ from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.primitives.operands import argsort
 from tapeless.tracer.terms.affine import Variable
 
-Order = tuple[Variable, ...]  # the variables of the axes of a value
+Order = tuple[Variable, ...]  # the variable of each axis of a value
 
 
 def viewed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) -> tuple[Atom, Order]:
-    """Read a part of an array, with an axis for each variable."""
+    """Write the read of a view of an array; return it with the variable of each axis."""
     x = sliced(w, x, [(a.start, a.stop, a.step) for a in axes])
     digits = [d for a in axes for d in a.digits]
     if any(len(a.digits) != 1 for a in axes):
@@ -31,7 +32,7 @@ def viewed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int]) 
 
 
 def arranged(w: Writer, x: Atom, order: Order, wanted: Order, sizes: Sequence[int]) -> Atom:
-    """Broadcast a value along the variables that it lacks, and put its axes in another order."""
+    """Broadcast a value of axes `order` along the variables that it lacks, and transpose it to the axes `wanted`."""
     if order == wanted:
         return x
     shape = tuple([sizes[v] for v in wanted])
@@ -43,10 +44,10 @@ def arranged(w: Writer, x: Atom, order: Order, wanted: Order, sizes: Sequence[in
 
 
 def placed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int], box: Box, around: Atom | None) -> Atom:
-    """Put a value, with an axis for each digit, in its place in a box of the result.
+    """Write a value, with an axis for each digit, into its place in a box of the result.
 
     Args:
-      around: the number that is everywhere else; None if there is no such place.
+      around: the number everywhere else; None if the value fills the box.
     """
     digits = [d for a in axes for d in a.digits]
     turned = tuple([k for k, d in enumerate(digits) if d.turned])
@@ -57,14 +58,14 @@ def placed(w: Writer, x: Atom, axes: Sequence[DigitAxis], sizes: Sequence[int], 
 
 
 def padded(w: Writer, x: Atom, config: Sequence[tuple[int, int, int]], around: Atom | None) -> Atom:
-    """Pad a value with a number, if there is anything to pad."""
+    """Pad a value with the number `around`; the same atom if there is nothing to pad."""
     if around is None or not any(any(c) for c in config):
         return x
     return w.write(s.pad_p, x, around, padding_config=tuple(config))
 
 
 def sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
-    """Cut a value along each axis, from a start to a limit by steps, if there is anything to cut."""
+    """Slice a value by (start, limit, stride) along each axis; the same atom if that is all of it."""
     if all(cut == (0, n, 1) for cut, n in zip(cuts, x.aval.shape)):
         return x
     starts, limits, strides = zip(*cuts)
@@ -72,12 +73,12 @@ def sliced(w: Writer, x: Atom, cuts: Sequence[tuple[int, int, int]]) -> Atom:
 
 
 def cut(w: Writer, x: Atom, axis: int, start: int, size: int) -> Atom:
-    """Cut a value along one axis, if there is anything to cut."""
+    """Slice a value along one axis; the same atom if that is all of it."""
     return sliced(w, x, [(start, start + size, 1) if d == axis else (0, n, 1) for d, n in enumerate(x.aval.shape)])
 
 
 def _diagonals(w: Writer, x: Atom, order: Order) -> tuple[Atom, Order]:
-    """Axes of one variable made one axis."""
+    """Read the diagonal of axes that have the same variable; return the value with the variable of each axis."""
     for shared in [v for v in dict.fromkeys(order) if order.count(v) > 1]:
         group = [k for k, v in enumerate(order) if v == shared]
         others = [k for k in range(len(order)) if k not in group]

@@ -1,8 +1,8 @@
-"""Contraction order of a term (contraction path): in which order its factors are summed and multiplied, at which cost.
+"""Plan and cost of a term: the order in which its factors are summed and multiplied (contraction path), and its masks.
 
 Search terms: einsum path, matrix chain order. The order is that of `einsum` (tracer/numpy/contraction_order.py).
-Brackets that neither indices nor steps (`steps.py`: gathers, running sums) take up are masks: on the least factor that
-has their variables, else on the result. They are not counted, being comparisons of indices, which no array holds.
+Brackets that become neither indices nor steps (`steps.py`: gathers, running sums) are masks, on the smallest factor
+that has their variables, else on the result. They are not counted: they compare indices, which need no array.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Tree: TypeAlias = "int | tuple[Tree, Tree]"  # the number of a factor, or the pr
 
 
 class ContractionCost(NamedTuple):
-    """Operations; elements of what is held on the way, the result included; steps. Compared in this order."""
+    """Scalar operations; elements of intermediates and of the result; array operations. Compared in this order."""
 
     work: int
     held: int
@@ -37,10 +37,10 @@ NOTHING = ContractionCost(0, 0, 0)
 
 
 class Plan(NamedTuple):
-    """The cost of a term without its coefficient, and what it takes: views, steps, masks, and the place of the result.
+    """How to compute a term: views of the factors, steps, whether it has masks, the view of the result that it writes.
 
-    `sizes` has a size for each variable, those that only the result is indexed by included; `least` is that of the
-    least factor, which a coefficient is multiplied by.
+    `sizes` has the size of each variable, also of those that `placed_axes` adds; `least` is the size of the smallest
+    factor, which a coefficient would be multiplied by; `cost` leaves the coefficient out.
     """
 
     sizes: tuple[int, ...]
@@ -53,17 +53,17 @@ class Plan(NamedTuple):
 
     @property
     def uses_views_only(self) -> bool:
-        """Tell whether all is read and written without masks, gathers, scatters and running sums."""
+        """Tell whether the term reads and writes views, without masks, gathers, scatters and running sums."""
         return not self.is_masked and not any(self.steps.factors) and self.steps.scatter is None
 
 
 @lru_cache(maxsize=4096)
 def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
-    """The cheapest plan of a term; None if it has accesses or brackets that no operation is known for.
+    """Find the cheapest plan of a term; None if an access, a bracket or a use of a factor has no known operation.
 
     Args:
-      shapes: those of its factors, in order, then those of the arrays that its brackets look up.
-      shape: that of the result.
+      shapes: the shapes of its factors, in order, then of the arrays that its brackets look up.
+      shape: the shape of the result.
     """
     if any(f.use is not Use.PLAIN for f in t.factors):
         return None
@@ -87,7 +87,7 @@ def planned(t: Term, shapes: tuple[Shape, ...], shape: Shape) -> Plan | None:
 
 
 def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[int]) -> ContractionCost:
-    """Count what gathers and running sums hold; sums take an operation for each element."""
+    """Count the elements that gathers, running sums and the scatter hold, and an addition for each summed element."""
     total = NOTHING
     for own, of_factor in zip(factors, steps.factors):
         for step in of_factor:
@@ -102,10 +102,10 @@ def _cost_of_steps(steps: TermSteps, factors: Sequence[Labels], sizes: Sequence[
 def cost_of(
     terms: Sum, shapes: tuple[tuple[Shape, ...], ...], shape: Shape, exact: bool = False
 ) -> ContractionCost | None:
-    """The cost of a sum of terms; None if one of them has no plan.
+    """Compute the cost of a sum of terms; None if one of them has no plan.
 
     Args:
-      exact: `ein` computes them; what has no plan is estimated by the variables of factors alone.
+      exact: an `ein` computes them; the cost of a term without a plan is estimated by the variables of its factors.
     """
     total = ContractionCost(max(len(terms) - 1, 0) * prod(shape), 0 if terms else prod(shape), 0)
     for t, of_factors in zip(terms, shapes, strict=True):
@@ -114,14 +114,14 @@ def cost_of(
             return None
         total = total.plus(_estimated(t, shape) if plan is None else plan.cost)
         if plan is not None and t.coefficient != 1:
-            # A number takes a sign; else the whole is subtracted, which is no less work if what it reads is repeated.
+            # A scalar factor takes the sign; else the term is subtracted, even where a factor has fewer elements.
             is_subtracted = t.coefficient == -1 and len(terms) > 1 and plan.least > 1
             total = total.plus(ContractionCost(prod(shape) if is_subtracted else plan.least, 0, 1))
     return total
 
 
 def _estimated(t: Term, shape: Shape) -> ContractionCost:
-    """Count as if brackets were no work, but for variables that arrays hold the values of."""
+    """Estimate the cost of a term as if brackets were free; looked-up variables count as those of their arrays."""
     given = {v: frozenset(u for a in b.access for u in variables_of(a)) for b in t.brackets if isinstance(b, Lookup)
              for v in variables_of(b.index)}  # fmt: skip
     labels = [frozenset(u for a in f.access for v in variables_of(a) for u in given.get(v, (v,))) for f in t.factors]
@@ -134,7 +134,7 @@ def _estimated(t: Term, shape: Shape) -> ContractionCost:
 
 
 class PlacedAxes(NamedTuple):
-    """Sizes of variables, new ones included; where axes of the result are written, None if unknown; more brackets."""
+    """Sizes of variables, also of new ones; digits of each axis of the result, None if unknown; additional brackets."""
 
     sizes: tuple[int, ...]
     out: tuple[DigitAxis, ...] | None
@@ -142,7 +142,7 @@ class PlacedAxes(NamedTuple):
 
 
 def placed_axes(t: Term, shape: Shape) -> PlacedAxes:
-    """The axes of the result; one that moves along a variable of an axis before is a new variable that is equal."""
+    """Decompose the axes of the result; one that shares a variable with an earlier one gets a new, equal variable."""
     sizes, out, brackets, used = list(t.sizes), list[Affine](), list[Bracket](), set[Variable]()
     for a, n in zip(t.out, shape):
         own = set(variables_of(a))
@@ -157,7 +157,7 @@ def placed_axes(t: Term, shape: Shape) -> PlacedAxes:
 
 
 def _is_mask(bracket: Bracket, labels: Sequence[Labels]) -> bool:
-    """Tell whether a bracket is a mask of a factor, or of the result, which have these variables."""
+    """Tell whether a bracket can be a mask of a factor or of the result: `labels` has the variables of each."""
     if any(a.symbols for a in indices_of(bracket)) or isinstance(bracket, Lookup):
         return False
     return any(own.issuperset(variables_of(bracket.index)) for own in labels)
@@ -171,7 +171,7 @@ def _size(labels: Labels, sizes: Sequence[int]) -> int:
 
 
 class _PartialProduct(NamedTuple):
-    """The product of some factors, summed over what nothing else is indexed by."""
+    """The product of some factors, summed over the variables that nothing else has."""
 
     cost: ContractionCost
     tree: Tree
@@ -179,7 +179,7 @@ class _PartialProduct(NamedTuple):
 
 
 def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tuple[Tree, ContractionCost]:
-    """The order, and what it takes; of no factors as of the number 1."""
+    """Find the cheapest order to contract factors, and its cost; without factors, tree 0 at no cost."""
     if not factors:
         return 0, NOTHING
     parts = [_summed(factors, k, kept, sizes) for k in range(len(factors))]
@@ -188,12 +188,12 @@ def ordered(factors: Sequence[Labels], kept: Labels, sizes: Sequence[int]) -> tu
         b, a = parts.pop(second), parts.pop(first)
         parts.append(_joined(a, b, kept.union(*[part.labels for part in parts]), sizes))
     (every,) = parts
-    last = _size(every.labels, sizes) if every.cost.steps else 0  # which is the result, and counted as that
+    last = _size(every.labels, sizes) if every.cost.steps else 0  # the result itself, which the caller counts
     return every.tree, every.cost.minus(ContractionCost(0, last, 0))
 
 
 def _summed(factors: Sequence[Labels], k: int, kept: Labels, sizes: Sequence[int]) -> _PartialProduct:
-    """A factor, summed over what it alone is indexed by."""
+    """Sum factor number `k` over the variables that only it has."""
     left = factors[k] & kept.union(*factors[:k], *factors[k + 1 :])
     if left == factors[k]:
         return _PartialProduct(NOTHING, k, left)

@@ -1,4 +1,4 @@
-"""Roots of fusion: sums and masks of structured values, found by a glance at each equation, forwards."""
+"""Find the roots of fusion: sums and masks of structured values, by one forward pass over the equations."""
 
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -18,7 +18,7 @@ from tapeless.tracer.rules import Rules
 
 
 class Kind(Enum):
-    """The structure for which a value is worth following."""
+    """The kind of structure for which fusing a value may gain."""
 
     SPREAD = "some of its factors lack an index, or have two that must be equal"
     SUM = "it is a sum of products itself"
@@ -39,14 +39,14 @@ _BEGINNINGS = frozenset((*_SUMS, cumsum_p, s.iota_p, s.broadcast_in_dim_p, s.pad
 
 
 class StructuredValues(NamedTuple):
-    """The equations that sum, or mask, values of such structure; and all that have one."""
+    """The equations that sum or mask structured values (`roots`), and all structured values."""
 
     roots: Sequence[Equation]
     values: Collection[Atom]
 
 
 def structure(jaxpr: Jaxpr) -> StructuredValues:
-    """Find the structure of a program: what is outside of it gains nothing from being written into its readers."""
+    """Find the structured values of a program and the roots among their readers; fusing other values gains nothing."""
     found: list[Equation] = []
     known: dict[Atom, Kind] = {}
     rules = {primitive: kinds.get(primitive) for primitive in jaxpr.primitives}
@@ -65,7 +65,7 @@ def structure(jaxpr: Jaxpr) -> StructuredValues:
 
 
 def _is_root(eqn: Equation, given: Kinds) -> bool:
-    """Tell whether an equation, of which some operand has a kind, is a root."""
+    """Tell whether an equation with a structured operand is a root."""
     if eqn.primitive in _SUMS or eqn.primitive is cumsum_p or eqn.primitive is ein_p:
         return True
     if eqn.primitive is gather_p:
@@ -86,7 +86,7 @@ def _of_broadcast(eqn: Equation, given: Kinds) -> Kind:
 
 
 def _of_product(eqn: Equation, given: Kinds) -> Kind | None:
-    """Structure of a product: it is worth following if it is of a scalar that is computed, too."""
+    """Return the kind of a product: spread if a factor is, or if a structured value is scaled by a variable scalar."""
     x, y = eqn.invars
     scalar = any(given) and (not x.aval.shape or not y.aval.shape) and type(x) is type(y) is Var
     return Kind.SPREAD if scalar or Kind.SPREAD in given else None

@@ -1,7 +1,8 @@
-"""Terms of equations: the sum of products that an equation computes, with what is known of its operands.
+"""Statements: equations as sums of products (terms), simplified by what is known of their operands.
 
-The row of the primitive gives terms; masks that compare affine values become brackets, zeros around are left out, and
-factors of 1. An equation has no terms here if no operations are known for them, or its dtype permits no other order.
+The index row of the primitive gives the terms. Masks that compare affine values become brackets; zeros that are padded
+or joined, and factors of 1, are dropped. Only the primitives in `FOLLOWED` have statements, and only in dtypes that
+permit another order of summation.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from tapeless.tracer.terms.affine import variables
 from tapeless.tracer.terms.solve import composed, solved
 from tapeless.tracer.terms.term import Bracket, Sum, Term, Use, term
 
-_JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # zeros in them are left out
+_JOINS = frozenset((s.pad_p, s.concatenate_p, scatter_add_p))  # terms of operands that are zeros are dropped
 MOVES = frozenset((s.broadcast_in_dim_p, s.reshape_p, s.transpose_p, s.rev_p, s.slice_p))
 FOLLOWED = frozenset((
     e.neg_p, e.add_p, e.sub_p, e.mul_p, e.square_p, e.convert_element_type_p, e.select_n_p,
@@ -33,7 +34,7 @@ FOLLOWED = frozenset((
 
 
 class Statement(NamedTuple):
-    """A value as a sum of terms over numbered operands, and the precision of its contractions, if any is given.
+    """A value as a sum of terms over numbered operands, and the precision of its contractions, None if none is set.
 
     exact: terms are not evaluated where their brackets fail, as those of `ein`.
     """
@@ -44,11 +45,11 @@ class Statement(NamedTuple):
 
 
 def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], int]) -> Statement | None:
-    """Express what an equation computes as terms, or return None.
+    """Return the statement of an equation, or None if it has none.
 
     Args:
-      definition: the equation that computes a variable, None for inputs and literals.
-      number: that of an operand.
+      definition: returns the equation that computes a variable, None for inputs and literals.
+      number: returns the number of an operand.
     """
     if eqn.primitive not in FOLLOWED or not _permitted(eqn):
         return None
@@ -61,7 +62,7 @@ def statement(eqn: Equation, definition: Definition, number: Callable[[Atom], in
     if eqn.primitive in _JOINS:
         found = tuple([t for t in found if not _is_zero(eqn.invars[t.factors[0].operand], definition)])
     if any(_vanishes(eqn.invars[f.operand], definition) for t in found for f in t.factors):
-        return None  # that a product is 0 is best seen where it is written
+        return None  # the rewrites of the equation itself see best that its product is 0
     terms = [after for t in found if (after := _known(eqn, t, definition, number)) is not None]
     return Statement(tuple(terms), eqn.params.get("precision"), eqn.primitive is ein_p)
 
@@ -71,12 +72,12 @@ def _permitted(eqn: Equation) -> bool:
     if dtypes.is_bool(out.dtype) or not sums_in_any_order(out.dtype) or eqn.params.get("preferred_element_type"):
         return False
     if eqn.primitive is dot_general_p and not isinstance(eqn.params["precision"][0], Precision):
-        return False  # an algorithm is of one product
+        return False  # a dot algorithm applies to this one product
     return not any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
 
 
 def _chosen(eqn: Equation, terms: Sum, definition: Definition) -> Sum | None:
-    """[brackets] x, for a choice between zeros and x by a mask of positions."""
+    """Return the term [brackets] x of a select between zeros and x by a mask of affine indices; None for others."""
     mask, *cases = eqn.invars
     if len(cases) != 2 or not mask.aval.shape or not _is_zero(cases[0], definition):
         return None
@@ -94,7 +95,7 @@ def _is_zero(x: Atom, definition: Definition) -> bool:
 
 
 def _vanishes(x: Atom, definition: Definition) -> bool:
-    """Tell whether a value is 0 where nothing is infinite: zeros, products with them, and what moves either."""
+    """Tell whether a value is 0 if nothing is infinite: zeros, products with zeros, and moves of these."""
     eqn = definition(x)
     while eqn is not None and eqn.primitive in MOVES:
         x, eqn = eqn.invars[0], definition(eqn.invars[0])
@@ -104,7 +105,10 @@ def _vanishes(x: Atom, definition: Definition) -> bool:
 
 
 def _known(eqn: Equation, t: Term, definition: Definition, number: Callable[[Atom], int]) -> Term | None:
-    """A term with operands numbered as in the program, without those that are 1, masks of positions as brackets."""
+    """Renumber the operands of a term by `number`, drop factors of 1, and turn masks of affine indices into brackets.
+
+    None if the term is 0.
+    """
     factors = [f for f in t.factors if not _is_one(eqn.invars[f.operand])]
     found = t if len(factors) == len(t.factors) else term(t.out, t.sizes, factors, t.brackets, t.coefficient)
     found = solved(found.with_operands(lambda k: number(eqn.invars[k])))
@@ -120,7 +124,7 @@ def _is_one(x: Atom) -> bool:
 
 
 def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Bracket, ...]) -> Term | None:
-    """A term with brackets in the place of a factor that is a mask."""
+    """Replace the factors that read a mask by its brackets; None if the term is 0."""
     found: Term | None = t
     while found is not None and (at := next(_reading(found, operand), None)) is not None:
         found = composed(found, at, term(variables(shape), shape, (), brackets))
@@ -128,19 +132,19 @@ def _with_mask(t: Term, operand: int, shape: tuple[int, ...], brackets: tuple[Br
 
 
 def _reading(t: Term, operand: int) -> Iterator[int]:
-    """The factors that read an operand."""
+    """Yield the positions of the factors that read an operand."""
     return (k for k, f in enumerate(t.factors) if f.operand == operand)
 
 
 def may_compose(reader: Sum, operand: int, producer: Sum) -> bool:
-    """Tell whether terms may take the place of an operand: none divides by it, or conjugates a quotient."""
+    """Tell whether terms may be substituted for an operand: no factor divides by it, or conjugates a quotient."""
     uses = {f.use for t in reader for f in t.factors if f.operand == operand}
     divides = any(f.use is Use.DIVIDED for t in producer for f in t.factors)
     return Use.DIVIDED not in uses and not (divides and Use.CONJUGATED in uses)
 
 
 def inlined(reader: Sum, operand: int, producer: Sum, most: int) -> Sum | None:
-    """The terms of a reader with those of an operand in its place, not merged; None if these are too many."""
+    """Substitute the terms of a producer for an operand of a reader, unmerged; None after `most` compositions."""
     todo, done, compositions = list(reader), list[Term](), 0
     while todo:
         t = todo.pop()

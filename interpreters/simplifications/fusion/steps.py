@@ -1,9 +1,10 @@
-"""Brackets that operations on one array stand for: indices that an array holds, and running sums.
+"""Brackets as operations on one array (steps of a plan): gathers, scatters and running sums.
 
-Search terms: gather, scatter, prefix sum, Iverson bracket. `[s = t[k]]` replaces the index s of a factor by k, which is
-a gather; of the result, k by s, which is a scatter. `[i >= j]`, where j is an index of one factor alone, replaces j by
-i, which is a cumulative sum. Nothing is made 0 that another factor, which may be infinite, is multiplied by: what is
-gathered is there, or dropped by the scatter. Left out: variables that are replaced twice, or that another bracket has.
+Search terms: gather, scatter, prefix sum, Iverson bracket. `[s = t[k]]` replaces the index s of a factor by k: a
+gather; in the result, k by s: a scatter. `[i >= j]`, where j is an index of one factor alone, replaces j by i: a
+cumulative sum. No step makes elements 0 that would be multiplied by another factor, which may be infinite: positions
+of a gather are inside, or the scatter drops them. Left out: variables that two steps replace, or that another bracket
+has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +18,9 @@ Labels = frozenset[Variable]
 
 
 class Position(NamedTuple):
-    """The values of a variable that an array of positions holds: sign (p - first), p being within limits.
+    """A variable whose values are in an array of positions p: sign (p - first), with p clipped to limits.
 
-    `number` is that of the array among those that brackets look up, `order` the variables that it is read along.
+    `number` counts the arrays that brackets look up; `order` are the variables of its axes.
     """
 
     variable: Variable
@@ -28,22 +29,22 @@ class Position(NamedTuple):
     sign: int
     first: int
     limits: tuple[int, int] | None
-    is_within: bool = False  # nothing need be clipped
+    is_within: bool = False  # all positions are known to be within limits
 
 
 class Indexing(NamedTuple):
-    """Variables whose values are held by arrays of other variables, the same of all: one gather, or one scatter."""
+    """Variables whose values are in arrays of positions with the same axes: one gather, or one scatter."""
 
     positions: tuple[Position, ...]
-    order: tuple[Variable, ...]  # of the variables of positions
+    order: tuple[Variable, ...]  # the variables of the axes of positions
 
     def replaced(self, own: Labels) -> Labels:
-        """The variables of what is read at the positions."""
+        """Return the variables of a gather from an array that has the variables `own`."""
         return (own - frozenset([p.variable for p in self.positions])) | frozenset(self.order)
 
 
 class RunningSum(NamedTuple):
-    """Sums over one variable up to position `upto` + shift, or from there on if `reverse`."""
+    """Cumulative sums over one variable up to position `upto` + shift, or from there on if `reverse`."""
 
     variable: Variable
     upto: Variable
@@ -51,7 +52,7 @@ class RunningSum(NamedTuple):
     reverse: bool
 
     def replaced(self, own: Labels) -> Labels:
-        """The variables of the sums."""
+        """Return the variables of the running sums of an array that has the variables `own`."""
         return (own - {self.variable}) | {self.upto}
 
 
@@ -59,7 +60,7 @@ Step = Indexing | RunningSum
 
 
 class TermSteps(NamedTuple):
-    """Steps for each factor, in order; a scatter, and the variables of what it writes; brackets that are left."""
+    """The steps of each factor, in order; the scatter, and the variables that it reads; the brackets that are left."""
 
     factors: tuple[tuple[Step, ...], ...]
     scatter: Indexing | None
@@ -74,12 +75,12 @@ def steps_of(
     kept: Labels,
     sizes: Sequence[int],
 ) -> TermSteps | None:
-    """Find the steps that stand for brackets; None if no operation is known for one of them.
+    """Find the steps that replace brackets; None if one that cannot be a mask has no step.
 
     Args:
       looked_up: shapes of the arrays that brackets look up, in order.
       factors: the variables of each factor.
-      kept: those of the result.
+      kept: the variables of the result.
     """
     lookups = [b for b in brackets if isinstance(b, Lookup)]
     others = tuple([b for b in brackets if not isinstance(b, Lookup)])
@@ -101,7 +102,7 @@ def steps_of(
 
 
 def factors_after(found: TermSteps, factors: Sequence[Labels]) -> list[Labels]:
-    """The variables of each factor after its steps."""
+    """Return the variables of each factor after its steps."""
     after = list(factors)
     for k, steps in enumerate(found.factors):
         for step in steps:
@@ -132,7 +133,7 @@ def _variables(brackets: Iterable[Bracket], more: Sequence[Affine] = ()) -> set[
 def _looked_up(
     found: TermSteps, positions: Sequence[Position], factors: Sequence[Labels], sizes: Sequence[int]
 ) -> TermSteps | None:
-    """Gather the factors that have variables whose positions are known, and scatter the result if it has some."""
+    """Add gathers of the factors that have variables with positions, and a scatter for the result; None if it fails."""
     groups = dict[Labels, list[Position]]()
     for p in positions:
         groups.setdefault(p.order, []).append(p)
@@ -150,7 +151,7 @@ def _looked_up(
 
 
 def _is_inside(p: Position, sizes: Sequence[int]) -> bool:
-    """Tell whether all positions are values of the variable."""
+    """Tell whether all positions within the limits are in the range of the variable."""
     if p.limits is None:
         return False
     values = [p.sign * (limit - p.first) for limit in p.limits]
@@ -158,7 +159,7 @@ def _is_inside(p: Position, sizes: Sequence[int]) -> bool:
 
 
 def _indexing(order: Labels, group: Sequence[Position], own: Labels) -> Indexing | None:
-    """Replace those of a group of positions that an array has."""
+    """Return the step for the positions of a group whose variables an array has; None if it has none."""
     positions = tuple([p for p in group if p.variable in own])
     return Indexing(positions, tuple(sorted(order))) if positions else None
 
@@ -169,7 +170,7 @@ def _indexing(order: Labels, group: Sequence[Position], own: Labels) -> Indexing
 def _with_running(
     found: TermSteps, b: NotNegative, factors: Sequence[Labels], sizes: Sequence[int]
 ) -> TermSteps | None:
-    """A running sum of the least factor that makes a bracket hold."""
+    """Replace a bracket by a running sum of the smallest factor that permits one; None if none does."""
     after, options = factors_after(found, factors), list[tuple[int, int, RunningSum]]()
     for running in _runnings(b.index):
         v = running.variable
@@ -190,7 +191,7 @@ def _with_running(
 
 
 def _runnings(a: Affine) -> list[RunningSum]:
-    """The running sums that a >= 0 may stand for."""
+    """List the running sums that can replace the bracket [a >= 0]."""
     if a.symbols or sorted([c for _, c in a.variables]) != [-1, 1]:
         return []
     (i,), (j,) = [v for v, c in a.variables if c == 1], [v for v, c in a.variables if c == -1]

@@ -1,9 +1,9 @@
-"""Windows of few taps: a term with x[i + j], j < 5, as five terms, of shifted parts of x.
+"""Unroll windows of few taps: a term with x[i + j], j < 5, becomes five terms over shifted parts of x.
 
-Search terms: stencil, finite impulse response filter, loop unrolling. A window's elements would else be copied, as many
-as it has taps, before they are contracted; shifted parts are read in one loop, and written, too, in that of a gradient.
-Only products of elements are taken apart so: where a sum over other indices is left in a contraction, one large
-contraction is less than many small ones, and what is small is left, for compiling takes longer.
+Search terms: stencil, finite impulse response filter, loop unrolling. Otherwise x would be copied once for each tap
+before the contraction; shifted parts are read in one loop, and in a gradient also written in one.
+Only elementwise products are unrolled: if the term contracts other indices, too, one large contraction is cheaper than
+many small ones. Small arrays are left, because unrolled code compiles more slowly.
 """
 
 from itertools import product
@@ -18,7 +18,7 @@ LEAST_ELEMENTS = 1024  # of the products for each tap
 
 
 def in_taps(t: Term) -> Sum:
-    """Write a term as one for each tap of its windows; the term alone if these are many, or it has none."""
+    """Rewrite a term as one for each tap of its windows; the term alone if it has none, or unrolling does not pay."""
     taps = sorted(_taps(t))
     left = [v for v in range(len(t.sizes)) if v not in taps]
     few = 1 < prod([t.sizes[v] for v in taps]) <= MOST_TAPS
@@ -30,7 +30,7 @@ def in_taps(t: Term) -> Sum:
 
 
 def _taps(t: Term) -> set[Variable]:
-    """Find the variables that share an index with a larger one, in a factor or in the result."""
+    """Return the variables that share an index with a larger one, in a factor or in the result."""
     taps = set[Variable]()
     for index in (*t.out, *[a for f in t.factors for a in f.access]):
         together = sorted(variables_of(index), key=lambda v: (t.sizes[v], v))
@@ -39,7 +39,7 @@ def _taps(t: Term) -> set[Variable]:
 
 
 def _is_elementwise(t: Term, left: frozenset[Variable]) -> bool:
-    """Tell whether, where the taps are known, factors are numbers or have all other indices, and none is looked up."""
+    """Tell whether, for fixed taps, each factor is a number or has all other variables, and nothing is looked up."""
     indices = [*t.out, *[a for f in t.factors for a in f.access], *[a for b in t.brackets for a in indices_of(b)]]
     if any(isinstance(b, Lookup) for b in t.brackets) or any(a.symbols for a in indices):
         return False
@@ -48,7 +48,7 @@ def _is_elementwise(t: Term, left: frozenset[Variable]) -> bool:
 
 
 def _at(t: Term, values: dict[Variable, int]) -> Term:
-    """Write a term with numbers for some variables."""
+    """Substitute numbers for some variables of a term."""
 
     def known(a: Affine) -> Affine:
         for v, n in values.items():

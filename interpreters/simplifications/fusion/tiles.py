@@ -1,7 +1,7 @@
-"""Tiles of a sum of terms: boxes of the result that its terms write, side by side, or one over another.
+"""Tiles of a sum of terms: cut the result into boxes side by side, in each of which some terms are added.
 
-Search terms: guillotine cut, disjoint union, block matrix. Terms that write apart are joined, those that meet are added
-in the box around them. Nothing is written between.
+Search terms: guillotine cut, disjoint union, block matrix. Terms that write to separate boxes are concatenated; terms
+that overlap are added in the box around them. Between the boxes are zeros.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,45 +10,45 @@ from typing import NamedTuple
 
 from tapeless.interpreters.simplifications.fusion.accesses import DigitAxis
 
-Interval = tuple[int, int]  # from the first to before the last
-Box = tuple[Interval, ...]  # for each axis
+Interval = tuple[int, int]  # half-open: start, stop
+Box = tuple[Interval, ...]  # an interval for each axis
 
 
 def whole_box(shape: Sequence[int]) -> Box:
-    """Make the box of all of a shape."""
+    """Return the box of all indices of a shape."""
     return tuple([(0, n) for n in shape])
 
 
 def written_box(axes: Sequence[DigitAxis]) -> Box:
-    """Make the box around what is written along axes."""
+    """Return the box around the elements that are written along axes."""
     return tuple([(a.start, a.stop) for a in axes])
 
 
 def fills_box(axes: Sequence[DigitAxis], sizes: Sequence[int]) -> bool:
-    """Tell whether all of the box around what is written along axes is written."""
+    """Tell whether every element of `written_box` is written."""
     return all(a.step == 1 and all(d.radix == sizes[d.variable] for d in a.digits) for a in axes)
 
 
 class Tile(NamedTuple):
-    """A box with the terms that are added in it, by number; zeros if there are none."""
+    """A box, and the numbers of the terms that are added in it; zeros if there are none."""
 
     box: Box
     terms: tuple[int, ...] = ()
 
 
 class CutBox(NamedTuple):
-    """A box cut along an axis: boxes side by side, each with the sides of the whole along the other axes."""
+    """A box cut along an axis into boxes side by side, each as wide as the whole along the other axes."""
 
     box: Box
     axis: int
-    parts: "tuple[tuple[Box, Tiling], ...]"  # the box, and what is written inside of it
+    parts: "tuple[tuple[Box, Tiling], ...]"  # each box, and the tiling inside of it
 
 
 Tiling = Tile | CutBox
 
 
 def tiling(boxes: Sequence[Box]) -> Tiling:
-    """CutBox the box around all boxes, of which there is at least one, where none of them is cut."""
+    """Cut the box around all boxes, at least one, recursively along planes that cut none of them."""
     return _tiling(dict(enumerate(boxes)))
 
 
@@ -63,7 +63,7 @@ def _tiling(boxes: dict[int, Box]) -> Tiling:
 
 
 def _apart(intervals: dict[int, Interval]) -> list[list[int]]:
-    """Group intervals that overlap, or have a chain of such between them; in order."""
+    """Group intervals that are connected by overlaps; in order."""
     groups, end = list[list[int]](), 0
     for k in sorted(intervals, key=lambda k: (intervals[k], k)):
         low, high = intervals[k]
@@ -76,7 +76,7 @@ def _apart(intervals: dict[int, Interval]) -> list[list[int]]:
 
 
 def _sides(hull: Box, axis: int, parts: Sequence[Tiling]) -> Iterator[tuple[Box, Tiling]]:
-    """Give parts the sides of the whole, with what is between them."""
+    """Yield the boxes along an axis of the hull, with a part or zeros between parts in each."""
     at = hull[axis][0]
     for part in parts:
         low, high = part.box[axis]
@@ -88,7 +88,7 @@ def _sides(hull: Box, axis: int, parts: Sequence[Tiling]) -> Iterator[tuple[Box,
 
 
 def additions(tiles: Tiling) -> int:
-    """Count the elements that are added to others."""
+    """Count the scalar additions of a tiling."""
     if isinstance(tiles, CutBox):
         return sum(additions(part) for _, part in tiles.parts)
     return max(len(tiles.terms) - 1, 0) * size_of(tiles.box)
@@ -100,7 +100,7 @@ def size_of(box: Box) -> int:
 
 
 def cells(boxes: Sequence[Box], shape: Sequence[int]) -> Iterator[Box]:
-    """CutBox all of a shape into boxes, where none of the given ones is cut."""
+    """Cut all of a shape into boxes along planes that cut none of the given ones."""
     return _cells(tiling(boxes), whole_box(shape)) if boxes else iter((whole_box(shape),))
 
 
