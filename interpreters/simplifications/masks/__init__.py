@@ -1,1 +1,1 @@
-"""Masks: where linear values matter, and choices moved to where they protect products."""
+"""Mask sinking: find where linear values are read, and move selects to the coefficients of products."""

@@ -1,12 +1,12 @@
 """Mask sinking in linear jaxprs: select(m, a ẋ, 0) becomes select(m, a, 0) ẋ, so that gradients have no 0 * inf.
 
-What a choice discards was computed all the same, perhaps with coefficients that are infinite or nan. Forwards that is
-harmless. Backwards the cotangent that arrives there is 0, and 0 times infinity is nan. So a linear value that is read
-only where a mask holds has its coefficients replaced by 0 (divisors by 1) where it does not, as far back as that is
-so: through what adds, moves, repeats and sums, and into the programs that equations carry. Both modes then agree, and
-0 times infinity stays what it is wherever it is the program's own.
-The choice itself is left out if every term it chooses was multiplied by such a coefficient, and it chooses 0 otherwise.
-No linear operation is added. Of known values, masks are combined and coefficients chosen, once for each coefficient.
+The elements that a select discards are computed all the same, perhaps with coefficients that are infinite or nan. In
+forward mode that is harmless. In reverse mode their cotangent is 0, and 0 times infinity is nan. So if a linear value
+is read only where a mask holds, its coefficients are replaced by 0 (divisors by 1) elsewhere, as far back as that is
+so: through equations that add, move, repeat and sum, and into the bodies of equations. Both modes then agree, and 0
+times infinity stays nan where the function itself computes it.
+The select itself is dropped if it selects between 0 and a sum of terms that all have such a coefficient.
+No linear operation is added. Among known values, masks are combined, and each coefficient is selected once.
 """
 
 from collections.abc import Collection, Sequence
@@ -49,7 +49,7 @@ def sink_masks(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def sink_masks_in_body(jaxpr: Jaxpr) -> Jaxpr:
-    """Sink the masks of a program that an equation carries, whose linear inputs may be infinite."""
+    """Sink the masks of the body of an equation, whose linear inputs may be infinite."""
     return _sunk(jaxpr, ())
 
 
@@ -60,23 +60,23 @@ def _sunk(jaxpr: Jaxpr, finite: Collection[Var]) -> Jaxpr:
 
 
 def computes_masks(jaxpr: Jaxpr) -> bool:
-    """Tell whether a program may compute its masks from the values they are masks of; then nothing is sunk in it."""
+    """Tell whether masks of a program may depend on the values that they would mask; then nothing is sunk in it."""
     return _is_mixed(jaxpr) or _compares(jaxpr)
 
 
 def _is_mixed(jaxpr: Jaxpr) -> bool:
     """Tell whether an equation of a program computes primals along with tangents, as a loop of a jvp does.
 
-    Such a program is not transposed before it is unzipped. And the masks of such tangents may be computed from such
-    primals: the equation would depend on its own results.
+    Such a program is unzipped before it is transposed. And masks of its tangents may be computed from its primals, so
+    that the equation would depend on its own results.
     """
     return any(len({v.linear for v in eqn.outvars}) > 1 for eqn in jaxpr.eqns)
 
 
 def _compares(jaxpr: Jaxpr) -> bool:
-    """Tell whether truth values or integers of a program are made of linear values, as in solvers of cotangents.
+    """Tell whether booleans or integers of a program are computed from linear values, as in solvers of cotangents.
 
-    It is not linear in what it reads, and what a mask were to leave out may be what the mask is computed from.
+    Such a program is not linear in its inputs, and a mask may be computed from the values that it would mask.
     """
     made = (*jaxpr.invars, *[v for eqn in jaxpr.eqns if eqn.linear for v in eqn.outvars])
     return any(v.linear and dtypes.kind(v.aval.dtype) in "biu" for v in made)
@@ -84,7 +84,7 @@ def _compares(jaxpr: Jaxpr) -> bool:
 
 @core.remembered
 def chooses(jaxpr: Jaxpr) -> bool:
-    """Tell whether a program chooses between linear values, or one inside it does."""
+    """Tell whether a program, or a body in it, selects between linear values."""
     eqns = jaxpr.eqns if e.select_n_p in jaxpr.primitives else jaxpr.carrying
     return any(eqn.linear and _chooses_by(eqn) for eqn in eqns)
 
@@ -97,20 +97,21 @@ def _chooses_by(eqn: Equation) -> bool:
 
 
 class Sinking:
-    """Backwards, who reads a value where; then forwards, the coefficients, and which values are zero elsewhere.
+    """Mask sinking in one program: backwards, find where each value is read; then forwards, mask coefficients.
 
-    finite: the linear inputs that are known to be.
+    The forward pass also finds the masks outside of which a value is zero. out: the region where each result is read.
+    finite: the linear inputs that are known to be finite.
     """
 
     def __init__(self, jaxpr: Jaxpr, out: Sequence[Region | None], finite: Collection[Var]) -> None:
         self.jaxpr: Final = jaxpr
         self.w: Final = MaskWriter(jaxpr)
         self.coefficients: Final = Coefficients(self.w)
-        self.where: dict[Atom, Region | None] = {}  # where linear values are read
-        self._programs: dict[Equation, Equation] = {}
-        self._noting = True  # is there a choice that could be left out?
+        self.where: dict[Atom, Region | None] = {}  # the region where each linear value is read
+        self._programs: dict[Equation, Equation] = {}  # equations with masks sunk into their bodies
+        self._noting = True  # is there a select that may be dropped?
         self._zero: dict[Atom, frozenset[Mask]] = {}  # masks outside of which a value is zero
-        self._finite: dict[Atom, frozenset[Mask] | None] = dict.fromkeys(jaxpr.invars)  # the same; None: all of it
+        self._finite: dict[Atom, frozenset[Mask] | None] = dict.fromkeys(jaxpr.invars)  # or finite; None: everywhere
         self._finite.update({v: frozenset() for v in jaxpr.invars if v.linear and v not in finite})
         for v, region in zip(jaxpr.outvars, out, strict=True):
             self._read(v, region)
@@ -153,7 +154,7 @@ class Sinking:
         return region_of_operand(self.w, eqn, [self.where.get(v, NOWHERE) for v in eqn.outvars], k)
 
     def is_finite(self, x: Atom) -> bool:
-        """Tell whether a linear operand is known to be finite before anything is written: some inputs are."""
+        """Tell whether a linear value is known to be finite; in the backward pass only inputs can be."""
         return x in self._finite and self._finite[x] is None
 
     # ---- what is written ---------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class Sinking:
             self.w.keep(now)
 
     def _masked(self, eqn: Equation, product: "_Product", renamed: Equation) -> Equation:
-        """A product, with masks on its coefficient; notes outside of which masks it is 0."""
+        """Mask the coefficient of a product; records the masks outside of which the product is 0."""
         k = product.coefficient
         coefficient = renamed.invars[k]
         now = self.coefficients.masked(coefficient, self.of_operand(eqn, k), product.elsewhere)
@@ -186,7 +187,7 @@ class Sinking:
         return renamed.replace(invars=[now if i == k else y for i, y in enumerate(renamed.invars)])
 
     def _note(self, eqn: Equation, x: Atom, coefficient: Atom, other: float) -> None:
-        """Transfer function of products: the masks outside of which one is zero, or finite."""
+        """Transfer function of products: record the masks outside of which a product is zero, or finite."""
         out = eqn.outvars[0]
         zero, finite = self._zero.get(x, frozenset()), self._finite.get(x, frozenset())
         if not _fits(x, eqn):
@@ -201,7 +202,7 @@ class Sinking:
         self._zero[out], self._finite[out] = (held & zero) | fine if other == 0 else held & zero, fine
 
     def _pass_on(self, eqn: Equation, now: Equation) -> None:
-        """Transfer function of linear operations that multiply nothing: those that move and add elements."""
+        """Transfer function of linear operations without coefficients, which move and add elements."""
         out, linear, row = eqn.outvars[0], [x for x in eqn.invars if x.linear], index_row(eqn)
         if row is None or len(eqn.outvars) != 1 or not _adds(row):
             return
@@ -216,10 +217,10 @@ class Sinking:
         if known:
             self._finite[out] = _common(known)
 
-    # ---- only one case -----------------------------------------------------------------------------------------
+    # ---- selects of one case -----------------------------------------------------------------------------------
 
     def _only(self, eqn: Equation) -> Var | None:
-        """Return the only nonzero case of a select_n, if it is zero itself wherever it is not chosen."""
+        """Return the only nonzero case of a select_n if it is itself zero wherever it is not selected; else None."""
         case = self._one_case(eqn)
         if case is None:
             return None
@@ -235,7 +236,7 @@ class Sinking:
 
 
 class _Product(NamedTuple):
-    """A product of a linear operand and another, its coefficient, which becomes `elsewhere` where it is not read."""
+    """A product of a linear operand and operand number `coefficient`, which is set to `elsewhere` outside of masks."""
 
     coefficient: int
     elsewhere: float
@@ -243,7 +244,7 @@ class _Product(NamedTuple):
 
 
 def _product(eqn: Equation) -> _Product | None:
-    """Look up which of two operands is the coefficient of the other, which is linear; None if there is no such."""
+    """Match an equation that multiplies a linear operand by a coefficient; None for others."""
     if len(eqn.invars) != 2 or eqn.invars[0].linear == eqn.invars[1].linear:
         return None
     row = index_row(eqn)
@@ -254,14 +255,14 @@ def _product(eqn: Equation) -> _Product | None:
 
 @lru_cache(maxsize=4096)
 def _product_of(terms: Sum, k: int) -> _Product | None:
-    # Of windows, which have brackets, a coefficient is read nearly everywhere: its mask is a reduction for little.
+    # In windows, which have brackets, a coefficient is read nearly everywhere: reducing the mask would not pay.
     uses = {f.operand: f.use for f in terms[0].factors} if len(terms) == 1 and not terms[0].brackets else {}
     return _Product(k, 1.0 if uses[k] is Use.DIVIDED else 0.0, is_elementwise(terms)) if len(uses) == 2 else None
 
 
 @lru_cache(maxsize=4096)
 def _adds(row: IndexRow) -> bool:
-    """Tell whether a row does nothing but move and add elements, and apply functions that are linear in each."""
+    """Tell whether a row only moves and adds elements, or applies a function to each."""
     if row.combination is Combination.TERMS:
         return all(len(t.factors) == 1 for terms in row.results for t in terms)
     return row.combination is Combination.POINTWISE or row.operation == "last"

@@ -1,4 +1,4 @@
-"""Coefficients of linear operations, masked: select(mask, a, 0) for `a`, and the arrays of masks."""
+"""Mask the coefficients of linear operations: select(mask, a, 0) for `a`; and decide which masks imply others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,14 +19,14 @@ from tapeless.tracer.primitives.bits import and_p, not_p, or_p
 from tapeless.tracer.primitives.reduction import reduce_or_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
-NESTED = 8  # masks around one coefficient that are looked for
-EXPANDED = 16  # alternatives that a mask is expanded to
+NESTED = 8  # limit on the depth to which definitions of coefficients and masks are followed
+EXPANDED = 16  # limit on the alternatives of an expanded mask
 
 
 class Coefficients:
     """The masked coefficients and the mask arrays of one program, each written once.
 
-    implied: predicates that hold where another does, which is known of operands of the program.
+    implied: for an input or a mask of a result, the predicates that are known to hold wherever it does.
     """
 
     def __init__(self, writer: MaskWriter) -> None:
@@ -39,9 +39,10 @@ class Coefficients:
     # ---- coefficients ------------------------------------------------------------------------------------------
 
     def masked(self, x: Atom, region: Region | None, other: float) -> Atom:
-        """Mask a coefficient: `other` outside `region`, or, of a broadcast, where none of its copies is in it.
+        """Mask a coefficient: `other` outside `region`; the operand of a broadcast where none of its copies is read.
 
-        Unchanged if the region is everywhere or nowhere, or if it is a finite number but 0, or masked so already.
+        Unchanged if the region is everywhere or nowhere, or if the coefficient is a finite number other than 0, or is
+        masked so already.
         """
         if not region or is_finite_nonzero(self._w, x):
             return x
@@ -72,7 +73,7 @@ class Coefficients:
         return self._w.write(e.select_n_p, self._w.array(region), filler, x)
 
     def _without_wider(self, x: Atom, region: Region, other: float) -> Atom:
-        """Undo choices of a coefficient by masks that hold all over a region."""
+        """Drop selects of a coefficient by masks that hold in all of a region."""
         for _ in range(NESTED):
             eqn = self._w.made_by(x, e.select_n_p)
             kept = [k for k, case in enumerate(eqn.invars[1:]) if number(self._w, case) != other] if eqn else []
@@ -92,7 +93,7 @@ class Coefficients:
         return region is not None and self._is_masked(x, region, other)
 
     def _support(self, x: Atom, other: float, depth: int) -> Region | None:
-        """Return a region outside of which a coefficient is `other`, by the choices that it was made of."""
+        """Return a region outside of which a coefficient is `other`, by its selects; None if none is known."""
         known = number(self._w, x)
         if known is not None:
             return NOWHERE if known == other else None
@@ -110,10 +111,10 @@ class Coefficients:
                 total = regions.either(total, regions.both(regions.of(mask_of(eqn, k)), inner))
         return total
 
-    # ---- what masks imply --------------------------------------------------------------------------------------
+    # ---- implication of masks ----------------------------------------------------------------------------------
 
     def covers(self, region: Region | None, part: Region | None) -> bool:
-        """Tell whether a region is known to contain another, by what their masks are made of."""
+        """Tell whether a region is known to contain another, by the logic that computes their masks."""
         if region is None or part is None:
             return region is None
         plain = self.plain(region)
@@ -133,7 +134,7 @@ class Coefficients:
         return (*alternative, *more)
 
     def _expanded(self, region: Region) -> Region | None:
-        """Write a region of plain masks in the masks that these are conjunctions, disjunctions and negations of."""
+        """Expand the masks of a region, without views, by the `and`, `or` and `not` that compute them."""
         if region not in self._expansions:
             self._expansions[region] = self._expand(region)
         return self._expansions[region]
@@ -155,7 +156,7 @@ class Coefficients:
         return self._literals[mask]
 
     def _made_of(self, mask: Mask) -> Region | None:
-        """Expand a mask by the equation that computes its predicate; itself if that is no logic, or is too much."""
+        """Expand a mask by the logic that computes its predicate; the mask itself if there is none, or too much."""
         if mask.which.aval.dtype != bool:
             return self._literal(Mask(self._w.truth(mask), 1, 2))
         eqn = self._w.definition(mask.which)
@@ -169,7 +170,7 @@ class Coefficients:
         return regions.of(mask) if found is not None and len(found) > EXPANDED else found
 
     def _parts(self, x: Atom, case: int) -> Region | None:
-        """Expand an operand of logic; a number holds everywhere or nowhere."""
+        """Expand an operand of a logical operation; a literal holds everywhere (None) or nowhere."""
         known = number(self._w, x)
         if known is None:
             return self._literal(Mask(x, case, 2))
@@ -178,7 +179,7 @@ class Coefficients:
     # ---- masks of operands -------------------------------------------------------------------------------------
 
     def of_inputs(self, region: Region | None) -> Region | None:
-        """Write a region in masks of inputs of the program, as far as its masks are made of these."""
+        """Express a region by masks of inputs of the program, as far as its masks are computed from these."""
         of_inputs = self._of_inputs
         return regions.translated(region, lambda m: regions.viewed(of_inputs(m._replace(views=()), NESTED), m.views))
 
@@ -209,7 +210,7 @@ class Coefficients:
         return self._w.array(plain) if plain else None
 
     def plain(self, region: Region) -> Region | None:
-        """Write the views of masks, and leave out masks that hold everywhere, and alternatives that hold nowhere."""
+        """Write the views of all masks; drop masks that hold everywhere, and alternatives that hold nowhere."""
         found: list[Alternative] = []
         for alternative in region:
             masks = list(map(self._w.plain, alternative))
@@ -219,12 +220,12 @@ class Coefficients:
 
 
 def _repeated(region: Region | None, x: Atom, shape: Shape) -> Region | None:
-    """Write a region that x, a scalar or an array of a shape, determines as one of arrays of the shape."""
+    """Broadcast the masks of a region to a shape if `x`, which they are computed from, is a scalar."""
     return region if x.aval.shape == shape else regions.moved(region, lambda mask: mask.repeated(shape, ()))
 
 
 def _read(region: Region | None, eqn: Equation) -> Region | None:
-    """Read a region of the operand of what moves elements, or of `reduce_or`, as the result does."""
+    """Read a region of the operand through an equation that moves elements, or reduces by `or`."""
     row, shape = index_row(eqn), eqn.outvars[0].aval.shape
     if row is None:
         return None

@@ -1,8 +1,8 @@
-"""Mask sinking into the programs of jit, checkpoint, cond and scan: the masks of their results become operands.
+"""Mask sinking into the bodies of jit, checkpoint, cond and scan: the masks of their results become operands.
 
-A mask that is an operand already is not passed again, nor is one that holds wherever an operand does that masks what
-is inside. What a program says of where its own inputs matter counts only as far as it goes back to these masks, or to
-operands that it chooses by: what it computes is not known outside.
+A mask that is an operand already is not passed again. What is known of implications between these masks and operands is
+used inside, so that coefficients are not masked twice. The region where a body reads an input counts at the call only
+as far as it is expressed by these masks, or by operands that the body selects by: other values exist only inside.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -28,10 +28,10 @@ BOOL = np.dtype(bool)
 
 
 class Within(NamedTuple):
-    """The result of sinking masks into a program.
+    """The result of sinking masks into a body.
 
-    program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, if it
-    has one. where: where each input matters.
+    program: new masks, inputs -> results; the old program if nothing changed. truths: the mask of each result, None
+    without one. where: the region where each input is read.
     """
 
     program: Jaxpr
@@ -41,10 +41,10 @@ class Within(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place where a program finds the mask of a result.
+    """The input of a body that is the mask of a result.
 
-    at: which input it is, `NEW` if it has none yet, `UNREAD` if nothing reads the result. inside: inputs that hold only
-    where the mask does. around: inputs that hold wherever it does.
+    at: its number, `NEW` if there is none yet; the place is `UNREAD` if nothing reads the result. inside: masks among
+    the inputs that imply this one. around: masks among the inputs that this one implies.
     """
 
     at: int
@@ -59,9 +59,10 @@ Places = Sequence[Place | None]  # one for each result; None if it is read every
 
 @core.remembered
 def _within(jaxpr: Jaxpr, places: tuple[Place | None, ...], finite: tuple[bool, ...]) -> Within:
-    """A program, given masks of its results. Remembered for as long as it lives.
+    """Sink the masks of its results into a body. Remembered for as long as it lives.
 
     Args:
+      places: where the mask of each result is.
       finite: for each input, whether it is known to be finite.
     """
     truths = tuple([_truth(jaxpr, i, place) for i, place in enumerate(places)])
@@ -86,7 +87,7 @@ def _truth(jaxpr: Jaxpr, i: int, place: Place | None) -> Var | None:
 
 
 def _implied(jaxpr: Jaxpr, truths: Sequence[Var | None], places: Places) -> Mapping[Atom, Sequence[Atom]]:
-    """Map inputs, and masks of results, to others of them that hold wherever they do."""
+    """Map masks, among inputs or of results, to other ones that hold wherever they do."""
     found: dict[Atom, list[Atom]] = {}
     for truth, place in zip(truths, places):
         if truth is not None and place is not None:
@@ -103,7 +104,7 @@ def _are_new(places: Places) -> list[bool]:
 def _place(
     sinking: Sinking, operands: Mapping[int, Atom], region: Region | None, shape: tuple[int, ...]
 ) -> Place | None:
-    """Find the operand, among those of some inputs, that is the mask of a result of this shape."""
+    """Find the mask of a result of this shape among operands, by input number; None if it is read everywhere."""
     if not region:
         return None if region is None else UNREAD
     array = sinking.coefficients.array(region)
@@ -123,7 +124,10 @@ def _is_mask(x: Atom, shape: tuple[int, ...]) -> bool:
 
 
 def _meaning(truths: Sequence[Var | None], out: Out, given: Mapping[Atom, Atom]) -> Callable[[Mask], Region | None]:
-    """Translate masks of a body, without their views, to the caller: of results, and of operands that are `given`."""
+    """Make the map from masks of a body, without views, to regions at the call; None for masks that are unknown there.
+
+    Known are `truths`, the masks of results, whose regions are `out`, and masks of inputs that are `given` operands.
+    """
     table = {t: region for t, region in zip(truths, out) if t is not None}
 
     def meaning(mask: Mask) -> Region | None:
@@ -136,7 +140,7 @@ def _meaning(truths: Sequence[Var | None], out: Out, given: Mapping[Atom, Atom])
 
 
 def _new(sinking: Sinking, places: Places, out: Out) -> list[Atom]:
-    """Write the masks that programs are given."""
+    """Write the masks that bodies take as new operands."""
     masks = [sinking.coefficients.array(region or NOWHERE) for is_new, region in zip(_are_new(places), out) if is_new]
     return [x for x in masks if x is not None]
 
@@ -153,7 +157,7 @@ def _call(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _cond(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """Sink masks into branches: an operand is read where a branch reads it and the branch is taken."""
+    """Sink masks into branches; an operand is read where a branch is taken that reads it."""
     index, *operands = eqn.invars
     branches = eqn.params["branches"]
     programs, of_branches = _alike(sinking, branches, operands, out)
@@ -182,7 +186,10 @@ def _by_branch(taken: Sequence[Mask], found: Sequence[Region | None], shape: tup
 
 
 def _alike(sinking: Sinking, programs: Sequence[Jaxpr], operands: Sequence[Atom], out: Out) -> tuple[Any, Any]:
-    """Programs of the same operands with masks inside, and all operands; where the old operands matter to each."""
+    """Sink masks into bodies that take the same operands.
+
+    Returns: the new bodies and their operands, None if nothing changed; where each body reads the old operands.
+    """
     given = dict(enumerate(operands))
     places = tuple([_place(sinking, given, region, v.aval.shape) for region, v in zip(out, programs[0].outvars)])
     finite = tuple(map(sinking.is_finite, operands))
@@ -202,7 +209,7 @@ def _where_of_call(within: Within, out: Out, given: Mapping[Atom, Atom]) -> list
 
 
 def _taking(within: Within, n: int) -> Jaxpr:
-    """A program that takes the masks, even if it does nothing with them."""
+    """Return the body with the `n` new mask inputs, unused ones if it did not change."""
     if within.changed:
         return within.program
     unused = [t.aval for t in within.truths if t is not None and t not in within.program.invars]
@@ -214,9 +221,10 @@ def _taking(within: Within, n: int) -> Jaxpr:
 
 
 def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
-    """The mask of a carry is one of every step, if the step before matters nowhere else.
+    """Sink masks into a scan. The mask of a carry holds in every step if it is a loop invariant (`_stays`).
 
-    That is tried with its own mask first, then with one of all results of its shape, as carries may feed each other.
+    The mask of the carry itself is tried first, then the union of those of all results of its shape, as carries may
+    feed each other.
     """
     jaxpr, n_consts, n_carry = [eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry")]
     carry = range(n_consts, n_consts + n_carry)
@@ -237,7 +245,7 @@ def _scan(sinking: Sinking, eqn: Equation, out: Out) -> Found:
 
 
 def _places_of_scan(sinking: Sinking, eqn: Equation, out: Out) -> tuple[Place | None, ...]:
-    """Find the masks of carries among the constants, and those of stacked results among what is read step by step."""
+    """Find the masks of carries among the constants, and those of stacked results among the scanned inputs."""
     n_consts, n_carry, inputs = eqn.params["n_consts"], eqn.params["n_carry"], dict(enumerate(eqn.invars))
     constant = {k: x for k, x in inputs.items() if k < n_consts}
     stacked = {k: x for k, x in inputs.items() if k >= n_consts + n_carry}
@@ -253,7 +261,7 @@ def _stays(within: Within, jaxpr: Jaxpr, n_consts: int, i: int, joint: Container
 
 
 def _alike_in_shape(jaxpr: Jaxpr, i: int) -> list[int]:
-    """The results of the shape of result i."""
+    """Return the results that have the shape of result i."""
     return [j for j, v in enumerate(jaxpr.outvars) if v.aval.shape == jaxpr.outvars[i].aval.shape]
 
 
@@ -269,7 +277,7 @@ def _joint(jaxpr: Jaxpr, n_carry: int, i: int, out: Out) -> Region | None:
 def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | None]:
     n_consts, n_carry, length = [eqn.params[name] for name in ("n_consts", "n_carry", "length")]
     n, inputs = n_consts + n_carry, eqn.params["jaxpr"].invars
-    # A mask that is the same in every step, and one of which every step has its own, all of them.
+    # Masks of carries and constants are the same in every step; those of stacked results and scanned inputs are not.
     of_all = _meaning(within.truths[:n_carry], out[:n_carry], dict(zip(inputs[:n_consts], eqn.invars)))
     of_each = _meaning(within.truths[n_carry:], out[n_carry:], dict(zip(inputs[n:], eqn.invars[n:])))
 
@@ -286,7 +294,7 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
 
         return of_step
 
-    # What a loop without steps returns is the carry that it was given, wherever a step would have read it.
+    # A loop without steps returns its initial carry, so that is read everywhere.
     first = [regions.translated(r, once) for r in within.where[:n]] if length else [None] * n
     return [
         *first,
@@ -295,7 +303,7 @@ def _where_of_scan(eqn: Equation, within: Within, out: Out) -> list[Region | Non
 
 
 def _scan_with(sinking: Sinking, eqn: Equation, within: Within, places: Places, out: Out) -> Equation:
-    """The loop with new operands: masks of the carry, which are constant, and of the stacked results."""
+    """Build the scan with new operands: masks of carries are constants, those of stacked results scanned inputs."""
     n_carry = eqn.params["n_carry"]
     new = _new(sinking, places, out)
     k, n = sum(_are_new(places[:n_carry])), len(new)

@@ -1,7 +1,7 @@
-"""Masks: the choice of a `select_n`, at the elements that a term reads.
+"""Masks: the predicate that a `select_n` selects a certain case, moved to other arrays by terms.
 
-Search terms: existential quantifier, image of an access. A mask that is moved is read by one more term; two of them are
-composed to one if operations are known for that. Left out: accesses with symbols and lookups, which data determine
+Search terms: existential quantifier, image of an access. Moving a mask adds a term that reads it (a view); two terms
+are composed to one if the composition has a plan. Left out: accesses with symbols and lookups, which data determine
 (`operand_regions.py`).
 """
 
@@ -25,7 +25,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class MaskView(NamedTuple):
-    """A boolean array of a shape: true where a term writes it that reads a true element of an array of shape `of`."""
+    """A boolean array of a shape: true where a term that reads a true element of an array of shape `of` writes."""
 
     term: Term
     of: Shape
@@ -33,9 +33,9 @@ class MaskView(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """A predicate: `which`, the index of a select_n among `cases`, equals `case`; then read by views, in order.
+    """The predicate that `which`, the index of a select_n among `cases`, equals `case`; read through views, in order.
 
-    `cases` is 0 if it is compared with a number and is no index.
+    `cases` is 0 if `which` is compared with a number and does not index cases.
     """
 
     which: Atom
@@ -45,13 +45,13 @@ class Mask(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        """The shape of the arrays that it is a mask of."""
+        """Return the shape of the arrays that it is a mask of."""
         return self.views[-1].shape if self.views else self.which.aval.shape
 
     def read(self, reader: Term, shape: Shape) -> "Mask | None":
-        """Make the mask of arrays of a shape that holds where a term writes these that reads where this one holds.
+        """Read the mask through a term: the result holds where the term writes and reads an element where this holds.
 
-        `NEVER` if nothing is read; None if no operations are known that write it.
+        Returns: a mask of arrays of a shape; `NEVER` if the term is 0; None if the view has no plan.
         """
         if self is NEVER:
             return self
@@ -65,27 +65,27 @@ class Mask(NamedTuple):
 
     @property
     def is_reduced(self) -> bool:
-        """Tell whether it takes a reduction to write its last view."""
+        """Tell whether its last view takes a reduction to write."""
         plan = plan_of(self.views[-1]) if self.views else None
         return plan is not None and _sums(plan)
 
     def along_whole_axes(self) -> "Mask":
-        """Make the mask that holds all along the axes that it does not depend on: a larger one, if it is of a part."""
+        """Enlarge a mask that holds only in a part of axes that it does not depend on, to hold all along these."""
         found = _along_whole_axes(self.views[-1]) if self.views else None
         return self if found is None else self._replace(views=(*self.views[:-1], found))
 
     def repeated(self, shape: Shape, dims: Sequence[int]) -> "Mask":
-        """Make the mask of arrays of a shape that does not depend on axes but `dims`, which are those of this one."""
+        """Broadcast the mask to a shape, in which its axes are `dims`."""
         out = variables(shape)
         return self.read(term(out, shape, [Read(0, tuple([out[d] for d in dims]))]), shape) or self
 
     def anywhere_along_first_axis(self) -> "Mask":
-        """Make the mask that holds where this one does at some index along the first axis."""
+        """Reduce the mask by `or` along the first axis."""
         each = variables(self.shape)
         return self.read(term(each[1:], self.shape, [Read(0, each)]), self.shape[1:]) or self
 
 
-NEVER = Mask(Literal(False), 1, 2)  # what holds nowhere
+NEVER = Mask(Literal(False), 1, 2)  # holds nowhere
 
 
 def mask_of(eqn: Equation, case: int) -> Mask:
@@ -101,14 +101,14 @@ _NOTHING = MaskView(term((), ()), (), ())
 
 
 def further(view: MaskView, producer: Term, of: Shape) -> MaskView | None:
-    """Make the view of an array of shape `of` that what is read was made of by a term; None if there is none."""
+    """Compose a view with the term that moved its array from one of shape `of`; None if that view has no plan."""
     found = _view(_composed(view.term, producer), of, view.shape)
     return None if found is _NOTHING else found
 
 
 @lru_cache(maxsize=4096)
 def plan_of(view: MaskView) -> Plan | None:
-    """Plan a view: a part, running sums, reductions, a place, but no masks; None if it is a reshape, or not known."""
+    """Plan a view as a slice, running sums, reductions, a pad; None if it is a reshape, needs masks, or has no plan."""
     plan = planned(view.term, (view.of,), view.shape)
     if plan is None or plan.is_masked or plan.steps.scatter is not None:
         return None
@@ -117,7 +117,7 @@ def plan_of(view: MaskView) -> Plan | None:
 
 @lru_cache(maxsize=4096)
 def is_of_each(view: MaskView) -> bool:
-    """Tell whether each element is one that is read, so that a view may be of other dtypes than booleans."""
+    """Tell whether each element of a view is copied from one that is read, so that integers can be viewed, too."""
     plan = plan_of(view)
     if plan is None:
         return True
@@ -126,7 +126,7 @@ def is_of_each(view: MaskView) -> bool:
 
 
 def _sums(plan: Plan) -> bool:
-    """Tell whether elements that are read are joined."""
+    """Tell whether a plan reduces elements that are read."""
     return bool(plan.steps.factors[0]) or not _variables(plan.factors[0]) <= _variables(plan.out)
 
 
@@ -136,7 +136,7 @@ def _variables(axes: Sequence[DigitAxis]) -> set[Variable]:
 
 @lru_cache(maxsize=4096)
 def is_change(view: MaskView) -> bool:
-    """Tell whether a view is another array than what it is a view of."""
+    """Tell whether a view is not the identity."""
     each = variables(view.shape)
     return view.of != view.shape or view.term is not solved(term(each, view.shape, [Read(0, each)]))
 
@@ -147,7 +147,7 @@ def _composed(reader: Term, producer: Term) -> Term | None:
 
 
 def _joint(reader: Term, views: Sequence[MaskView], shape: Shape) -> MaskView | None:
-    """Make the view that a term makes of the last of some views; None if there are none, or it is not known."""
+    """Compose a term with the last of some views; None if there are none, or the composition has no plan."""
     if not views or not reader.factors:
         return None
     return _view(_composed(reader, views[-1].term), views[-1].of, shape)
@@ -168,7 +168,7 @@ def _reshaping(of: Shape, shape: Shape) -> Term | None:
 
 @lru_cache(maxsize=4096)
 def _view(t: Term | None, of: Shape, shape: Shape) -> MaskView | None:
-    """Make the view by a term, `_NOTHING` by none; None if no operations are known that write it."""
+    """Return the view by a term, `_NOTHING` if the term is None; None if the view has no plan."""
     if t is None:
         return _NOTHING
     found = MaskView(t.unit, of, shape)
@@ -185,7 +185,7 @@ def _along_whole_axes(view: MaskView) -> MaskView | None:
 
 @lru_cache(maxsize=4096)
 def larger(t: Term, of: Shape, shape: Shape) -> Term | None:
-    """Make a term without brackets, of whole axes where indices are not understood; None if it depends on nothing."""
+    """Enlarge a term: drop its brackets, and widen indices that are no view to whole axes; None if no index is left."""
     unknown = [[axes_of((a,), (n,), t.sizes) is None for a, n in zip(access, each)]
                for access, each in ((t.out, shape), (t.factors[0].access, of))]  # fmt: skip
     found = _widened(term(t.out, t.sizes, t.factors), shape, unknown[0], of, unknown[1])
@@ -194,7 +194,7 @@ def larger(t: Term, of: Shape, shape: Shape) -> Term | None:
 
 
 def _widened(t: Term, shape: Shape, out: Sequence[bool], of: Shape, read: Sequence[bool]) -> Term:
-    """Write, and read, all along some axes: with a variable of its own for each."""
+    """Widen a term to write, and to read, all along some axes, with a new variable for each."""
     sizes = list(t.sizes)
 
     def along(access: Access, each: Shape, wide: Sequence[bool]) -> Iterator[Affine]:

@@ -1,8 +1,8 @@
-"""Masks as arrays: the equations that compute them, each written once.
+"""Write masks as boolean arrays, each equation once (value numbering).
 
-Whether brackets of affine indices hold somewhere along axes, as an existential quantifier over integers asks, is found
-by elimination: of equalities by `terms.solve`, of an inequality by its best value. Left out: results that are neither
-everywhere true nor false.
+A reduction by `or` of a mask that compares affine indices is an existential quantifier over integers. It is decided by
+elimination: of equalities by `terms.solve`, of an inequality by its best value. Left out: results that are neither
+everywhere true nor everywhere false.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ class MaskWriter(Writer):
         return self._truth(found) if isinstance(found, Mask) else filled(self, found, ShapedArray(mask.shape, BOOL))
 
     def plain(self, mask: Mask) -> Mask | bool:
-        """Write the views of a mask: the mask without views, or whether it holds, if that is known everywhere."""
+        """Write the views of a mask; return a mask without views, or a bool if it holds everywhere or nowhere."""
         if mask not in self._plain:
             found = self._without_views(mask)
             known = number(self, found.which)
@@ -87,14 +87,14 @@ class MaskWriter(Writer):
         return Mask(x, case, cases)
 
     def _truth(self, mask: Mask) -> Atom:
-        """Write a mask as a boolean array, without its views."""
+        """Write the predicate of a mask as a boolean array, without its views."""
         which, case = mask.which, mask.case
         if which.aval.dtype == BOOL:
             return which if case else self.write(not_p, which)
         return self.write(e.eq_p, which, literal(case, which.aval))
 
     def origin(self, mask: Mask) -> Mask:
-        """Make the mask of what an array of masks was repeated or moved from."""
+        """Rewrite a mask to read the array that its predicate was broadcast or moved from."""
         while (eqn := self.definition(mask.which)) is not None and (made := movement(eqn)) is not None:
             before: Mask | None = mask._replace(which=eqn.invars[0], views=()).read(made, mask.which.aval.shape)
             for view in mask.views:
@@ -107,7 +107,7 @@ class MaskWriter(Writer):
     # ---- views -------------------------------------------------------------------------------------------------
 
     def _viewed(self, x: Atom, view: MaskView) -> Atom:
-        """Write a view of an array, or of the array that this one is a view of."""
+        """Write a view of an array, or if this was broadcast or moved, a view of the array that it comes from."""
         while (eqn := self.definition(x)) is not None and (made := movement(eqn)) is not None:
             before = further(view, made, eqn.invars[0].aval.shape)
             if before is None:
@@ -126,35 +126,35 @@ class MaskWriter(Writer):
         return placed(self, x, plan.out, plan.sizes, whole_box(view.shape), literal(False, x.aval))
 
     def _anywhere(self, x: Atom, axes: tuple[int, ...]) -> Atom:
-        """Reduce a mask by `or` along axes; brackets of positions may say that it holds everywhere, or nowhere."""
+        """Reduce a mask by `or` along axes; to a constant if the affine indices that it compares decide it."""
         holds = holds_somewhere(x, axes, self.definition) if axes else None
         if holds is None:
             return self.write(reduce_or_p, x, axes=axes) if axes else x
         return filled(self, holds, x.aval.update(shape=without(x.aval.shape, axes)))
 
     def counts(self, x: Atom) -> Atom:
-        """Write a mask as numbers, to be added."""
+        """Convert a mask to integers, which can be added up."""
         return self.write(e.convert_element_type_p, x, dtype=COUNTS, weak_type=False)
 
     def are_counted(self, x: Atom) -> Atom:
-        """Write the mask of what was counted."""
+        """Convert counts to the mask where they are positive."""
         return self.write(e.gt_p, x, literal(0, x.aval))
 
 
 def movement(eqn: Equation) -> Term | None:
-    """Look the term of an operation up that moves elements, each to one place or more; None if it is none."""
+    """Return the term of an equation that broadcasts or moves elements; None for others."""
     row = index_row(eqn) if eqn.primitive in _MOVEMENTS else None
     return row.results[0][0] if row is not None and row.results[0] else None
 
 
-# ---- masks of positions ----------------------------------------------------------------------------------------
+# ---- masks of affine indices -----------------------------------------------------------------------------------
 
 
 def holds_somewhere(x: Atom, axes: Sequence[int], definition: Definition) -> bool | None:
-    """Tell whether a mask holds somewhere along axes, at all places of the other axes or at none; None if unknown.
+    """Tell whether a mask holds somewhere along axes: True or False for all indices of other axes; None if unknown.
 
     Args:
-      definition: the equation that computes a variable, None for inputs and literals.
+      definition: returns the equation that computes a variable, None for inputs and literals.
     """
     brackets, shape = brackets_where(x, definition), x.aval.shape
     if brackets is None:
@@ -169,7 +169,7 @@ def holds_somewhere(x: Atom, axes: Sequence[int], definition: Definition) -> boo
 
 
 def _at_best(brackets: tuple[Bracket, ...], v: Variable, size: int) -> tuple[Bracket, ...]:
-    """Put in the place of a variable the value at which the only bracket that it is in, an inequality, holds first."""
+    """Substitute for a variable the value at which the only bracket that has it, an inequality, is largest."""
     read = [b for b in brackets if any(index.coefficient(v) for index in indices_of(b))]
     if len(read) != 1 or not isinstance(read[0], NotNegative):
         return brackets
@@ -178,7 +178,7 @@ def _at_best(brackets: tuple[Bracket, ...], v: Variable, size: int) -> tuple[Bra
 
 
 def _is_everywhere(t: Term, shape: Sequence[int]) -> bool:
-    """Tell whether a term without factors is added to every element of a result of this shape."""
+    """Tell whether a term without factors writes every element of a result of this shape."""
     found = [a.variable for a in t.out]
     one = [a == Affine() and n == 1 for a, n in zip(t.out, shape)]
     all_along = [v is not None and t.sizes[v] == n for v, n in zip(found, shape)]
@@ -186,6 +186,6 @@ def _is_everywhere(t: Term, shape: Sequence[int]) -> bool:
     return not t.brackets and len(set(distinct)) == len(distinct) and all(a or b for a, b in zip(one, all_along))
 
 
-# What masks are made of is known of residuals, too.
+# Masks of masks are computed again instead of being residuals, so that it stays known what they imply.
 for _primitive in (and_p, or_p, not_p, reduce_or_p):
     residual_provenance.spreading[_primitive] = False

@@ -1,8 +1,9 @@
-"""Regions of operands: where an operand is read, from where results are, by the index row of the primitive.
+"""Regions of operands: where an operand is read, given where the results are read, by the index row of the primitive.
 
-Search terms: backward data flow, preimage of an access, demand analysis. An element of a result is made of those of an
-operand that its row names, whatever is made of them: the accesses of result and operand change places, and a mask of
-the result is read through that. A case of a choice is a mask of its own. What a row cannot say is in `undone`.
+Search terms: backward data flow, preimage of an access, demand analysis. An index row says which elements of an operand
+each element of a result depends on, whatever the function: swapping the accesses of result and operand gives a term
+through which a mask of the result becomes one of the operand. Each case of a select adds a mask of its own. Positions
+that data determine have rules in `undone`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from tapeless.tracer.rules import Table
 from tapeless.tracer.terms.affine import Access
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, indices_of, is_case, term, variables_of
 
-# Terms of one operand: of a row that has more, as of the number around a padded array, nothing is said.
+# Limit on the accesses of one operand: with more, as the padding number of a pad has, it counts as read everywhere.
 READINGS = 6
 
 undone: Table[Callable[[MaskWriter, Equation, int, Atom], Atom]] = Table(
@@ -35,8 +36,8 @@ undone: Table[Callable[[MaskWriter, Equation, int, Atom], Atom]] = Table(
 
 
 def region_of_operand(w: MaskWriter, eqn: Equation, out: Sequence[Region | None], k: int) -> Region | None:
-    """Compute the region where operand k of an equation is read, given those of its results; None is everywhere."""
-    if None in out and not any(out) and eqn.primitive is not select_n_p:  # most are so: no other row has choices
+    """Compute the region where operand k of an equation is read, given the regions of its results; None: everywhere."""
+    if None in out and not any(out) and eqn.primitive is not select_n_p:  # the usual case; only a select adds masks
         return None
     row = index_row(eqn)
     if row is None:
@@ -61,10 +62,10 @@ def _of_result(
 
 
 class _Reading(NamedTuple):
-    """An access of an operand, as a term that reads elements of the result and writes those that they are made of.
+    """An access of an operand, as a term that reads the result and writes the operand elements that it depends on.
 
-    choices: for each bracket that is a case of a choice, the operand that chooses, case, cases, and where it is read.
-    by_data: symbols or lookups say where. is_at_place: it reads and writes at the same indices.
+    choices: for each bracket that is a case of a select, the operand that selects, the case, the number of cases, and a
+    term that reads that operand. by_data: symbols or lookups determine positions. is_at_place: the term is an identity.
     """
 
     reader: Term
@@ -75,7 +76,7 @@ class _Reading(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _readings(terms: Sum, k: int, is_core: bool) -> tuple[_Reading | None, ...]:
-    """List the accesses of an operand; None for one along axes that are all read whole."""
+    """List the distinct accesses of an operand; None for one that reads whole axes only."""
     found = [_reading(t, f, is_core) for t in terms if 0 not in t.sizes for f in t.factors if f.operand == k]
     return tuple(dict.fromkeys(found))
 
@@ -97,7 +98,7 @@ def _reading(t: Term, f: Read, is_core: bool) -> _Reading | None:
 
 
 def _through(w: MaskWriter, eqn: Equation, n: int, region: Region | None, k: int, reading: _Reading) -> Region | None:
-    """Move a region of result n to operand k, by one access of this."""
+    """Move a region of result n to operand k by one access, and intersect it with the masks of selected cases."""
     shape = eqn.invars[k].aval.shape
     if region is not None and not (reading.is_at_place and shape == eqn.outvars[n].aval.shape):
         region = regions.moved(region, lambda mask: _moved(w, eqn, mask, k, reading))
@@ -115,15 +116,15 @@ def _moved(w: MaskWriter, eqn: Equation, mask: Mask, k: int, reading: _Reading) 
     found = mask.read(reading.reader, shape)
     if found is not None:
         return found
-    # A larger mask is taken if it is for nothing, as is one of the examples of a batch.
+    # A larger mask is used if it takes no reduction, such as a mask of the examples of a batch.
     wide = larger(reading.reader, mask.shape, shape)
     found = wide and w.origin(mask).read(wide, shape)
     return None if found is None or found.is_reduced else found
 
 
-# ---- where data say what is read -------------------------------------------------------------------------------
-# A window at computed positions has a symbol or a lookup in its term, for which operations are known of single elements
-# alone. Here it is the operation with the same parameters that reads where this one writes, or writes where it reads.
+# ---- positions that data determine -----------------------------------------------------------------------------
+# The term of a window at computed positions has a symbol or a lookup, which a mask cannot be read through. These rules
+# move masks by the opposite operation at the same positions: reads where the primitive writes, writes where it reads.
 
 
 def _dynamic_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
@@ -137,7 +138,7 @@ def _dynamic_update_slice(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> A
 
 
 def _gather(w: MaskWriter, eqn: Equation, k: int, mask: Atom) -> Atom:
-    """Count the masks of what is read of an element."""
+    """Scatter-add the mask as counts: an element is read if any window that has it is."""
     how = {name: value for name, value in eqn.params.items() if name not in ("slice_sizes", "fill_value")}
     how["dimension_numbers"] = i.ScatterDimensionNumbers(*how["dimension_numbers"])
     ones = w.counts(mask)

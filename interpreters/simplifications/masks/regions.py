@@ -1,7 +1,7 @@
 """Regions where a value is read, symbolically: a disjunction of conjunctions of masks.
 
-Masks are moved through the operations that lie between a choice and a value as terms (`mask.py`), which are written as
-arrays once a coefficient asks for one, and not before.
+Masks are moved symbolically, as terms (`mask.py`), through the operations between a select and a value; arrays are
+written only when a coefficient is masked.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +10,8 @@ from itertools import chain, combinations
 
 from tapeless.interpreters.simplifications.masks.mask import NEVER, Mask, MaskView
 
-ALTERNATIVES = 4  # more of them are joined into what they have in common
-TOGETHER = 6  # masks of one alternative; others are left out: a larger region is as right
+ALTERNATIVES = 4  # limit; more are replaced by the masks that all have in common
+TOGETHER = 6  # limit on the masks of one alternative; dropping others is safe, as it enlarges the region
 
 # Tuples without duplicates, so that programs come out the same every time.
 Alternative = tuple[Mask, ...]
@@ -56,14 +56,14 @@ def moved(region: Region | None, move: Callable[[Mask], Mask | None]) -> Region 
 
 
 def translated(region: Region | None, meaning: Callable[[Mask], Region | None]) -> Region | None:
-    """Write what each mask of a region means in the place of the mask, None for everywhere."""
+    """Substitute a region for each mask of a region; `meaning` returns None for everywhere."""
     if not region:
         return region
     return reduce(either, [reduce(both, map(meaning, a), None) for a in region])
 
 
 def viewed(region: Region | None, views: Sequence[MaskView]) -> Region | None:
-    """Read every mask of a region by some views, one after another."""
+    """Read every mask of a region through views, one after another."""
     for view in views:
         region = moved(region, lambda mask, view=view: mask.read(view.term, view.shape))
     return region
@@ -74,7 +74,7 @@ def _distinct(masks: Iterable[Mask]) -> Alternative:
 
 
 def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
-    """A region of few alternatives, none of which is part of another."""
+    """Build an irredundant region of at most `ALTERNATIVES`, a superset if there are more; None is everywhere."""
     found = _irredundant(alternatives)
     if found is None or len(found) <= ALTERNATIVES:
         return found
@@ -83,7 +83,7 @@ def _bounded(alternatives: Sequence[Alternative]) -> Region | None:
 
 
 def _irredundant(alternatives: Sequence[Alternative]) -> Region | None:
-    """A region of alternatives none of which is part of another."""
+    """Build a region without alternatives that others contain; None, everywhere, if one has no masks."""
     found: list[Alternative] = []
     for a in alternatives:
         if not any(set(b) <= set(a) for b in found):
@@ -93,7 +93,7 @@ def _irredundant(alternatives: Sequence[Alternative]) -> Region | None:
 
 
 def _joined(found: list[Alternative]) -> list[Alternative]:
-    """Merge two alternatives that differ only in whether a mask holds."""
+    """Merge alternatives that differ only in whether a mask holds."""
     for a, b in combinations(found, 2):
         one, other = [m for m in a if m not in b], [m for m in b if m not in a]
         if len(one) == len(other) == 1 and _opposite(one[0], other[0]):
