@@ -1,1 +1,1 @@
-"""Reading parts of arrays: slices moved to the operands of what they read."""
+"""Slice pushdown: slices are moved to the operands of the equations whose results they read."""

@@ -1,8 +1,8 @@
-"""Parts of results: which views of its operands an equation takes for a view of its result, as its index row says.
+"""Parts of results: how an equation computes a view of its result from views of its operands, by its index row.
 
-Search terms: image of an access, tiling of producers, dead elements. What only moves elements is read through: a part
-of a concatenation is of the operand that wrote it. Functions of elements, sums and products are computed of parts as
-they were of all; other functions along the axes that they treat index by index, a batch.
+Search terms: image of an access, tiling of producers, dead elements. A view of an equation that only moves elements
+reads the operands directly: a part of a concatenation is a part of one of them. Elementwise functions, sums and
+products are applied to parts as they were to the whole; other functions to parts along their batch axes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ from tapeless.tracer.terms.solve import composed, solved
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
-VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they do nothing but read
+VIEWS = frozenset((s.slice_p, s.reshape_p, s.transpose_p, dynamic_slice_p))  # they only read one operand
 FREE = VIEWS | {s.broadcast_in_dim_p, s.iota_p, s.concatenate_p, s.pad_p, s.rev_p, dynamic_update_slice_p}
 _OVER = frozenset((s.pad_p, dynamic_update_slice_p))  # the first term of their rows is written over the others
 _FENCES = frozenset((c.name_p, c.move_p, c.materialize_p, c.optimization_barrier_p))
@@ -55,19 +55,19 @@ _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 class ResultPart(NamedTuple):
-    """A part of a result: the views of operands that it takes, by their numbers, and how it is made of them."""
+    """How to compute a part of a result: the views of operands, by their numbers, and the function that joins them."""
 
     views: Mapping[int, View]
-    write: Callable[..., Atom] | None = None  # write(writer, *parts); None if it is the only one
-    computed: int = 0  # elements, if there are more than in the part
+    write: Callable[..., Atom] | None = None  # write(writer, *parts) -> the part; None if it is the only view itself
+    computed: int = 0  # number of elements that are computed, if more than the part has
 
     def written(self, w: Writer, parts: Sequence[Atom]) -> Atom:
-        """Write the part, given those of the operands."""
+        """Write the part from the views of the operands."""
         return parts[0] if self.write is None else self.write(w, *parts)
 
 
 def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
-    """Find the part of the one result of an equation that is a view of it; None if it is not computed in parts."""
+    """Find how to compute a view of the only result of an equation; None if it is not computed in parts."""
     if eqn.primitive in _FENCES or not view.size:
         return None
     row = index_row(eqn)
@@ -90,17 +90,17 @@ def part_of(eqn: Equation, view: View, starts: Starts) -> ResultPart | None:
 
 
 def _moved(eqn: Equation, view: View, terms: Sequence[Term]) -> ResultPart | None:
-    """The operands that were written where the view reads, each in its place."""
+    """Read the operands of an equation that moves elements where they are written into the view, each in its place."""
     is_over = eqn.primitive in _OVER
     found = [with_view(t, view) for t in (terms[:1] if is_over else terms)]
     pieces = [p for own in found for p in own or ()]
     if None in found:
         return None
-    if not pieces:  # the number around, or the array that is updated
+    if not pieces:  # the padding number, or the array that is updated
         return _spread(1, _SCALAR, (), view.shape) if eqn.primitive is s.pad_p else ResultPart({0: view})
     if len(pieces) == 1 and pieces[0].is_in_place:
         (f,), (part, order) = pieces[0].factors, pieces[0].view()
-        is_all = f.access != () and len(order) == len([n for n in view.shape if n != 1])  # a scalar may be a number
+        is_all = f.access != () and len(order) == len([n for n in view.shape if n != 1])  # a scalar may be a literal
         return (
             ResultPart({f.operand: View(f.access, view.shape)})
             if is_all
@@ -116,7 +116,7 @@ def _spread(operand: int, part: View, order: Order, shape: Shape) -> ResultPart:
 
 
 def _over(eqn: Equation, view: View, piece: PartTerm) -> ResultPart | None:
-    """A piece over a number, or over a part of an array."""
+    """Write one piece into padding, or over the view of an updated array; None if it does not fill its box there."""
     part = piece.view()[0]
     if eqn.primitive is s.pad_p:
         return ResultPart({0: part, 1: _SCALAR}, lambda w, x, number: piece.put(w, x, whole_box(view.shape), number))
@@ -130,7 +130,7 @@ def _over(eqn: Equation, view: View, piece: PartTerm) -> ResultPart | None:
 
 
 def _joined(pieces: Sequence[PartTerm], shape: Shape) -> ResultPart | None:
-    """Pieces side by side."""
+    """Concatenate pieces that fill their boxes side by side along one axis; None for other pieces."""
     boxes = [written_box(p.place or ()) for p in pieces]
     apart = [d for d, n in enumerate(shape) if any(box[d] != (0, n) for box in boxes)] or [0]
     if len(apart) > 1 or not all(fills_box(p.place or (), p.sizes) for p in pieces):
@@ -147,7 +147,7 @@ def _joined(pieces: Sequence[PartTerm], shape: Shape) -> ResultPart | None:
 
 
 def _elementwise(eqn: Equation, view: View, row: IndexRow) -> ResultPart | None:
-    """The function of the same views; what has parameters for axes is none."""
+    """Apply an elementwise function to the same view of each operand; None for others, or with params for axes."""
     if row.combination is not Combination.POINTWISE and any(isinstance(p, tuple) for p in eqn.params.values()):
         return None
     if not is_elementwise(row.results[0]):
@@ -171,7 +171,7 @@ def _reduced(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
 
 
 def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
-    """Variables of the view that both operands have are the batch."""
+    """Contract views of both operands; the variables of the view that both have are its batch axes."""
     found = with_view(terms[0], view)
     if not found or 0 in found[0].sizes:
         return None
@@ -189,7 +189,7 @@ def _contracted(eqn: Equation, view: View, terms: Sum) -> ResultPart | None:
 
 
 def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
-    """The terms that write into the view, over the parts of operands that they read."""
+    """Restrict the terms of an `ein` to the view, and each operand to the box around all that they read of it."""
     reader = term(variables(view.shape), view.shape, [Read(0, view.access)])
     composed_terms = [after for t in terms if (after := composed(reader, 0, t)) is not None]
     aval, precision = eqn.outvars[0].aval.update(shape=view.shape), eqn.params["precision"]
@@ -211,7 +211,7 @@ def _summed(eqn: Equation, view: View, terms: Sum) -> ResultPart:
 
 
 def _hulls(terms: Sum, operand: int, shape: Shape) -> list[tuple[int, int]]:
-    """Find where the part of an operand that terms read begins, and its size, along each axis."""
+    """Return the start and the size, along each axis, of the box around all that terms read of an operand."""
     reads = [(t, access) for t in terms for k, access in _reads(t) if k == operand]
     found = list[tuple[int, int]]()
     for d, n in enumerate(shape):
@@ -222,7 +222,7 @@ def _hulls(terms: Sum, operand: int, shape: Shape) -> list[tuple[int, int]]:
 
 
 def _from_starts(t: Term, starts: Sequence[Sequence[int]]) -> Term:
-    """Read operands that begin at these starts."""
+    """Rewrite a term to read operands that were cut off before these starts."""
     factors = [f._replace(access=_moved_by(f.access, [-n for n in starts[f.operand]])) for f in t.factors]
     brackets = [
         replace(b, access=_moved_by(b.access, [-n for n in starts[b.operand]])) if isinstance(b, Lookup) else b
@@ -239,9 +239,9 @@ def _moved_by(access: Access, by: Sequence[int]) -> Access:
 
 
 def _iota(eqn: Equation, view: View) -> ResultPart | None:
-    """Multiples of another iota: what a function of indices is no row says."""
+    """Write a view of an iota as an affine function of its indices, which no index row has; None if it overflows."""
     index, dtype = view.access[eqn.params["dimension"]], eqn.params["dtype"]
-    multiples = Affine(0, index.variables)  # which are written before the constant is added
+    multiples = Affine(0, index.variables)  # `index_array` computes these before it adds the constant
     ends = [*index.bounds(view.shape), *multiples.bounds(view.shape), index.constant]
     if index.symbols or not dtypes.holds_integers(dtype, min(ends), max(ends)):
         return None
@@ -254,7 +254,7 @@ def _iota(eqn: Equation, view: View) -> ResultPart | None:
 
 
 class _Hull(NamedTuple):
-    """All that a view reads along an axis, and what is between: `size` indices, by steps, from a start on."""
+    """The indices `start + step k` along an axis, for k below `size`, that contain all that a view reads there."""
 
     start: Affine
     step: int
@@ -271,7 +271,7 @@ def _hull(a: Affine, sizes: Sequence[int]) -> _Hull:
 
 
 def _batched(eqn: Equation, view: View, terms: Sum, starts: Starts) -> ResultPart | None:
-    """The same function of parts along the axes of a batch, and of all along others."""
+    """Apply the function to parts along its batch axes, then read the view of the result; None if none is smaller."""
     shape = eqn.outvars[0].aval.shape
     known = [t for t in map(solved, terms) if t is not None]
     batch = [d for d, n in enumerate(shape) if known and all(_is_batch(t, d, n) for t in known)]
@@ -298,7 +298,7 @@ def _batched(eqn: Equation, view: View, terms: Sum, starts: Starts) -> ResultPar
 
 
 def _is_batch(t: Term, d: int, n: int) -> bool:
-    """Tell whether an axis of a result goes with axes of operands, of which no index is anything else."""
+    """Tell whether axis `d` of a result is a batch axis: its variable is alone in every index that it occurs in."""
     v, others = t.out[d].variable, (*t.out[:d], *t.out[d + 1 :], *[b.index for b in t.brackets])
     if v is None or t.sizes[v] != n or any(a.coefficient(v) for a in others):
         return False
@@ -311,13 +311,13 @@ def _reads(t: Term) -> list[tuple[int, tuple[Affine, ...]]]:
 
 
 def _within(shape: Shape, hulls: Sequence[_Hull | None]) -> View:
-    """The view of hulls along some axes, and all along the others."""
+    """Return the view of an array that reads these hulls along some axes, and all of the others."""
     every = [_Hull(Affine(), 1, n) if hull is None else hull for n, hull in zip(shape, hulls, strict=True)]
     return View(tuple([hull.along(d) for d, hull in enumerate(every)]), tuple([hull.size for hull in every]))
 
 
 def _shape(eqn: Equation, views: Mapping[int, View]) -> Shape | None:
-    """Infer the shape of the function of parts; None if its parameters say that they are no parts."""
+    """Infer the shape of an equation on views of its operands; None if its params do not permit these shapes."""
     avals = tuple([x.aval.update(shape=views[k].shape) for k, x in enumerate(eqn.invars)])
     try:
         return eqn.primitive.type(avals, eqn.params)[0].shape

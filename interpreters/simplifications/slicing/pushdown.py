@@ -1,12 +1,12 @@
-"""Dead code at element granularity: of a value that is read in parts only, only the parts are computed.
+"""Slice pushdown: a value of which only parts are read is computed in these parts only (dead code in elements).
 
 Equations are visited backwards, so that all readers of a value are known when the equation that computes it is
-reached. A view of its result then becomes views of its operands, if the views together are at most half of the result,
-or nothing is computed in the first place. Where a view goes no further it is read. Each equation is visited once, and
-`MOST` are written for it at most.
+reached. Its views then become views of its operands, if together they have at most half of its elements, or if the
+equation only moves elements. A view that cannot be pushed further is read from the whole value. Each equation is
+visited once, and replaced by at most `MOST`.
 
-Branches of a conditional, and the program of a checkpoint, are given views of an operand in its place, if they read
-nothing else of it, and it is computed for them alone: so what computes it is reached.
+If the branches of a conditional, or the body of a checkpoint, read only views of an operand that nothing else reads,
+these views become the operands. So the equation that computes the operand is reached, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,17 +27,17 @@ LEAST = 8  # elements that must be saved
 
 
 _CUTS = frozenset((slice_p, dynamic_slice_p))
-_IN_PARTS = frozenset((cond_p, checkpoint_p))  # their programs can be given parts of operands, the last ones
+_IN_PARTS = frozenset((cond_p, checkpoint_p))  # their bodies can take parts of operands; these are the last ones
 Views = tuple[View, ...]
 
 
 def narrowed(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass: a program that computes no elements that nobody reads."""
+    """Rewrite a program to compute only the elements that are read; the same object if nothing can be saved."""
     return _Narrowing(jaxpr).run() if _promising(jaxpr) else jaxpr
 
 
 def _promising(jaxpr: Jaxpr) -> bool:
-    """Tell whether a part is read of a computed value: the quick test before the pass."""
+    """Tell whether a slice, or a body, reads only a part of a computed value: a quick test before the pass."""
     if jaxpr.primitives.isdisjoint(_CUTS | _IN_PARTS):
         return False
     inputs = set(jaxpr.invars)
@@ -49,7 +49,7 @@ def _promising(jaxpr: Jaxpr) -> bool:
 
 
 def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
-    """Find values that are computed whole: for a reader is, or what reads them in parts reads as much together."""
+    """Return the values that are computed whole: a reader needs all elements, or all views together nearly as many."""
     found, read = set[Atom](jaxpr.outvars), dict[Atom, int]()
     for eqn in reversed(jaxpr.eqns):
         out, x = [next(iter(vs), None) for vs in (eqn.outvars, eqn.invars)]
@@ -64,22 +64,24 @@ def _read_whole(jaxpr: Jaxpr) -> set[Atom]:
 
 
 class _Narrowing:
+    """One backward visit of a program that replaces values by the views of them that are read."""
+
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._jaxpr = jaxpr
         self._w = Writer(jaxpr)
         self._place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
         self._whole = _read_whole(jaxpr)
-        self._readings: dict[Var, dict[Var, View]] = {}  # views that are wanted as variables
+        self._readings: dict[Var, dict[Var, View]] = {}  # for each value, the variables that stand for its views
         self._kept: dict[Equation, int] = {}
         self._same: dict[Atom, Atom] = {}
-        self._made: dict[Atom, Equation] = {}  # and how often each value is read: where an equation asks for them
+        self._made: dict[Atom, Equation] = {}  # filled by `_is_made_in`, as is `_uses`, the number of reads
         self._uses: dict[Var, int] = {}
-        self._in_parts: set[Atom] = set()  # inputs that can be given in parts
+        self._in_parts: set[Atom] = set()  # inputs that views of them can replace
         self._starts = Starts()
         self._changed = False
 
     def run(self) -> Jaxpr:
-        """The program that computes no elements that nobody reads."""
+        """Return the program that computes only the elements that are read; the same object if nothing changed."""
         self._whole.update(self._jaxpr.invars)
         self._visit_all()
         for v in self._jaxpr.invars:
@@ -87,13 +89,17 @@ class _Narrowing:
         return self._written(self._jaxpr) if self._changed else self._jaxpr
 
     def read_of_inputs(self) -> tuple[Views | None, ...]:
-        """Find the parts of its inputs that the program reads; None for an input of which that is not known, or all."""
+        """Return the views of each input that the program reads; None if they are unknown, or as good as all of it."""
         self._in_parts.update(self._jaxpr.invars)
         self._visit_all()
         return tuple([self._parts_of_input(v) for v in self._jaxpr.invars])
 
     def given(self, parts: Sequence[Views | None]) -> Jaxpr | None:
-        """The program with these parts of inputs as inputs; None if a linear result would not be linear any more."""
+        """Return the program that takes views of inputs as inputs; None if a linear result would lose its mark.
+
+        Args:
+          parts: the views that replace each input; None for an input that stays.
+        """
         self._in_parts.update([v for v, wanted in zip(self._jaxpr.invars, parts) if wanted is not None])
         self._visit_all()
         invars: list[Var] = []
@@ -137,7 +143,7 @@ class _Narrowing:
             self._keep(eqn)
 
     def _keep(self, eqn: Equation) -> None:
-        """Compute all of a result, or of several."""
+        """Keep an equation: its results are computed whole, and views of them are read."""
         place = self._place[eqn]
         for v in eqn.outvars:
             self._read(v, place)
@@ -146,7 +152,7 @@ class _Narrowing:
         self._whole.update(now.invars)
 
     def _pushed(self, eqn: Equation) -> bool:
-        """Read views of a result from its operands, or compute them of parts of these, if that is worth it."""
+        """Compute the views of a result from views of its operands, if that saves enough; tell whether it does."""
         readings, size, is_view = self._readings[eqn.outvars[0]], eqn.outvars[0].aval.size, eqn.primitive in VIEWS
         limit = size - LEAST if eqn.primitive in FREE else min(size // 2, size - LEAST)
         fits = len(readings) <= MOST and sum(view.size for view in readings.values()) <= limit
@@ -165,7 +171,7 @@ class _Narrowing:
         return True
 
     def _part_of(self, eqn: Equation, view: View) -> ResultPart | None:
-        """Find the part of a result that is a view of it, if operations are known for the views of operands."""
+        """Find how to compute a view of a result from views of operands that `read` can write; None if it fails."""
         part = part_of(eqn, view, self._starts)
         views = [] if part is None else part.views.items()
         return part if all(own is view or is_readable(own, eqn.invars[k].aval.shape) for k, own in views) else None
@@ -180,7 +186,7 @@ class _Narrowing:
         return found if known and _is_worth(v, found) else None
 
     def _given_parts(self, eqn: Equation) -> Equation:
-        """An equation whose programs are given the parts of operands that they read, where these can be computed."""
+        """Pass to the bodies of an equation only the views of operands that they read, where these can be computed."""
         programs = dict.fromkeys(subjaxprs(eqn.params))
         first = len(eqn.invars) - len(next(iter(programs)).invars)
         of_each = zip(*map(_inputs_in_parts, programs), strict=True)
@@ -198,12 +204,12 @@ class _Narrowing:
         return eqn.replace(invars=[*eqn.invars[:first], *invars], params=params)
 
     def _wanted(self, x: Atom, of_each: Sequence[Views | None]) -> Views | None:
-        """All parts of an operand that some program reads; None if it is handed on whole."""
+        """Return all views of an operand that some body reads; None if it is passed whole."""
         found = tuple(dict.fromkeys([view for views in of_each for view in views or ()]))
         return found if found and None not in of_each and _is_worth(x, found) and self._is_made_in(x, found) else None
 
     def _is_made_in(self, x: Atom, parts: Sequence[View]) -> bool:
-        """Tell whether a value is read once, and is computed in these parts if they are wanted."""
+        """Tell whether a value has one reader, and can be computed in these parts only."""
         if not self._uses:
             self._uses = uses(self._jaxpr)
             self._made = {v: eqn for eqn in self._jaxpr.eqns for v in eqn.outvars}
@@ -219,6 +225,7 @@ class _Narrowing:
         return len(views) == len(found) and self._is_made_in(eqn.invars[0], views)
 
     def _part(self, x: Atom, view: View) -> Atom:
+        """Return the variable that stands for a view of a value, or the value itself for the whole view."""
         if not isinstance(x, Var) or view == whole(x.aval.shape):
             self._whole.add(x)
             return x
@@ -230,14 +237,14 @@ class _Narrowing:
         return found
 
     def _read(self, v: Var, place: int) -> None:
-        """Read the views of a value that is computed whole."""
+        """Write, at position `place` of the program, the reads of all views of a value that is computed whole."""
         for into, view in self._readings.pop(v, {}).items():
             if into is not v:
                 self._write(place, lambda view=view: read(self._w, v, view, self._starts.atoms), into)
 
     def _write(self, place: int, write: Callable[[], Atom], into: Var) -> None:
         n, made = len(self._w.eqns), write()
-        made = typed(self._w, made, into.aval)  # weak as one operand is, where the result is as all are
+        made = typed(self._w, made, into.aval)  # the operand that is read may have another weak type than the result
         self._same[into] = made
         self._w.sparser |= into.linear and not made.linear
         self._kept.update(dict.fromkeys(self._w.eqns[n:], place))
@@ -247,7 +254,7 @@ class _Narrowing:
         while v in self._same:
             chain.append(v)
             v = self._same[v]
-        self._same.update(dict.fromkeys(chain, v))  # the next to ask has one step to go
+        self._same.update(dict.fromkeys(chain, v))  # path compression
         return v
 
     def _renamed(self, eqn: Equation) -> Equation:
@@ -261,11 +268,11 @@ def _is_worth(x: Atom, parts: Views) -> bool:
 
 @core.remembered
 def _inputs_in_parts(jaxpr: Jaxpr) -> tuple[Views | None, ...]:
-    """Find the parts of its inputs that a program reads. Remembered for as long as it lives."""
+    """Return the views of each input that a body reads, as `read_of_inputs`. Remembered for as long as it lives."""
     return _Narrowing(jaxpr).read_of_inputs()
 
 
 @core.remembered
 def _given(jaxpr: Jaxpr, parts: tuple[Views | None, ...]) -> Jaxpr | None:
-    """A program with these parts of inputs as inputs, if it can be. Remembered for as long as `jaxpr` lives."""
+    """Return a body that takes views of inputs, as `given`. Remembered for as long as `jaxpr` lives."""
     return _Narrowing(jaxpr).given(parts)

@@ -1,8 +1,7 @@
 """Views: which elements of a value are read, and composition with the terms of the equation that computes the value.
 
-Search terms: polyhedral access relation, image of an access, strided view. A view of a result that is read at affine
-indices, composed with a term `out[O(v)] = x[A(v)]` of an index row, is what is read of the operand x, and where it
-stands in the view.
+Search terms: polyhedral access relation, image of an access, strided view. Composing a view of a result with a term
+`out[O(v)] = x[A(v)]` of an index row yields the elements that are read of the operand x, and their places in the view.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from tapeless.tracer.terms.term import Read, Term, looked_up, term, variables_of
 
 
 class View(NamedTuple):
-    """Elements x[access(v)] of a value for all v in a box of this shape. Symbols are numbers of starts of windows."""
+    """Elements x[access(v)] of a value for all v in a box of this shape. Symbols number window starts in `Starts`."""
 
     access: Access
     shape: Shape
@@ -34,11 +33,14 @@ class View(NamedTuple):
 
     @property
     def has_windows(self) -> bool:
-        """Tell whether it is of windows at unknown places."""
+        """Tell whether the view has symbols: it reads windows with unknown starts."""
         return any(a.symbols for a in self.access)
 
     def in_order(self) -> "tuple[View, Order]":
-        """Order the axes as those of the value, without those that nothing moves along, and list which they are."""
+        """Drop the axes of the view that no index reads, and order the others as the value has them.
+
+        Returns: the view, and the old number of each axis.
+        """
         order = tuple(dict.fromkeys([v for a in self.access for v in variables_of(a)]))
         names = {v: d for d, v in enumerate(order)}
         shape = tuple([self.shape[v] for v in order])
@@ -46,7 +48,7 @@ class View(NamedTuple):
 
 
 class PartTerm(NamedTuple):
-    """A term of a view of this shape: its elements `out` are made of these reads, for all variables below `sizes`."""
+    """A term that computes a view of this shape: elements `out` from these reads, for all variables below `sizes`."""
 
     out: Access
     sizes: Sequence[int]
@@ -54,23 +56,23 @@ class PartTerm(NamedTuple):
     shape: Shape
 
     def view(self, k: int = 0) -> tuple[View, Order]:
-        """Find the view that factor number k reads, with an axis for each variable in it; these variables in order."""
+        """Return the view that factor number `k` reads, with an axis for each variable in it, and these in order."""
         return View(self.factors[k].access, tuple(self.sizes)).in_order()
 
     @property
     def is_in_place(self) -> bool:
-        """Tell whether element v of the view is made of what is read for v, and for other variables that come after."""
+        """Tell whether variables of the view come first and are its indices: element v depends on the reads for v."""
         return self.out == variables(self.shape)
 
     @property
     def place(self) -> tuple[DigitAxis, ...] | None:
-        """Find where a term of one factor writes; None if that is no place in the view for every variable."""
+        """Return the digits of `out` along each axis of the view; None if a variable longer than 1 has no digit."""
         axes = axes_of(self.out, self.shape, self.sizes)
         written = sorted([d.variable for a in axes or () for d in a.digits])
         return axes if written == [v for v, n in enumerate(self.sizes) if n != 1] else None
 
     def put(self, w: Writer, x: Atom, box: Box, around: Atom | None = None) -> Atom:
-        """Write the part that the only factor reads in its place in a box, with a number around."""
+        """Write `x`, the view that the only factor reads, into its place in a box, padded with the number `around`."""
         axes = self.place or ()
         digits = tuple([d.variable for a in axes for d in a.digits])
         return placed(w, arranged(w, x, self.view()[1], digits, self.sizes), axes, self.sizes, box, around)
@@ -80,7 +82,7 @@ class PartTerm(NamedTuple):
 def with_view(t: Term, view: View) -> Sequence[PartTerm] | None:
     """Compose a view with a term of the value.
 
-    Returns: one term, or none if it writes nothing that is read; None if that is not found.
+    Returns: one term, or an empty sequence if the term writes nothing that is read; None if brackets remain.
     """
     found = composed(term(variables(view.shape), view.shape, [Read(0, view.access)]), 0, t)
     if found is None:
@@ -100,18 +102,18 @@ def with_view(t: Term, view: View) -> Sequence[PartTerm] | None:
 
 
 def whole(shape: Shape) -> View:
-    """All of a value, as it is."""
+    """Return the view of all of a value."""
     return View(tuple([Affine() if n == 1 else v for n, v in zip(shape, variables(shape))]), shape)
 
 
 class Starts:
-    """Starts of windows at unknown places, by the numbers that symbols of views have."""
+    """The unknown window starts of one program, numbered: symbols of views are these numbers."""
 
     def __init__(self) -> None:
         self.atoms: list[Atom] = []
 
     def known(self, eqn: Equation, t: Term) -> Term:
-        """Number the symbols of a term of an equation; put those in their place that are known."""
+        """Renumber the symbols of a term of an equation as starts; literal starts become constants."""
         if not looked_up(t):
             return t
 
@@ -139,7 +141,12 @@ def is_readable(view: View, shape: Shape) -> bool:
 
 
 def read(w: Writer, x: Atom, view: View, starts: Sequence[Atom]) -> Atom:
-    """Write the operations that read a view of a value: first of windows, whose starts have these numbers."""
+    """Write the operations that read a view of a value: first a dynamic slice, if it has windows.
+
+    Args:
+      starts: the window starts, by their numbers.
+    Raises: ValueError unless `is_readable` holds.
+    """
     shape = x.aval.shape
     axes = _axes(view, shape)
     if axes is None:
@@ -154,21 +161,21 @@ def read(w: Writer, x: Atom, view: View, starts: Sequence[Atom]) -> Atom:
 
 
 def spread(w: Writer, x: Atom, order: Order, shape: Shape) -> Atom:
-    """Write a value with axes in this order as one of a shape, repeated along other axes of it."""
+    """Broadcast a value to a shape; its axes are the axes `order` of that."""
     return arranged(w, x, order, tuple(range(len(shape))), shape)
 
 
 def _axes(view: View, shape: Shape) -> tuple[DigitAxis, ...] | None:
-    """The axes of a view in the windows of a value; None if it is none."""
+    """Return the digits of a view along each axis of the windows of a value; None if no operations read it."""
     windows = [_window(a, n) for a, n in zip(view.access, shape)]
     inside = tuple([Affine(a.constant, a.variables) for a in view.access])
     return None if None in windows else axes_of(inside, tuple(windows), view.shape)  # type: ignore[arg-type]
 
 
 def _window(a: Affine, n: int) -> int | None:
-    """The size of the window that an index is in; None if its start is more than a number of the program.
+    """Return the size of the window that an index reads in; None if its start is more than one symbol.
 
-    As long as that it is clamped alike.
+    A window of this size is clamped as the start itself is.
     """
     if not a.symbols:
         return n
