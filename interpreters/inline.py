@@ -1,12 +1,13 @@
-"""Inlining: a function that a program calls once is written in the place of its call.
+"""Inlining: the call of a function that is called once is replaced by the equations of the function.
 
-What reads a part of its result, or is given an array of which it reads a part, is then in one program with what makes
-the array; and residuals are those of one program, not lists that every call passes on from the calls inside of it. A
-function that is called twice stays one, also if one of the calls is inside of another function: so no equation is
-copied. This is for whole programs: those that are about to be compiled, or unzipped. Of programs that a function in
-Python calls in turn, as it is linearized, only those before are known (`InliningInTurn`): of what they have in common
-there are at most two copies. XLA inlines all calls, so what is compiled does not change; linear jaxprs show fewer calls
-(docs/decisions/0013). Left out: functions with effects, and those whose inputs are not of the types of the operands.
+An equation that reads a part of an array is then in the same program as the one that computes the array, and residuals
+are those of one program, not lists that each call passes on from the calls inside of it. A function that is called
+twice is not inlined, also if one of the calls is inside of another function: so no equation is copied.
+Calls are counted in whole programs, which are about to be compiled or unzipped. While a Python function is linearized,
+its programs arrive one by one (`InliningInTurn`), and those to come are not known: a function that two of them call may
+be there twice, inlined in one and called by the others. XLA inlines all calls, so compiled code does not change; linear
+jaxprs show fewer calls (docs/decisions/0013). Left out: functions with effects, and calls whose operands or results
+differ in type or linearity from the inputs or results of the function.
 """
 
 import operator
@@ -21,25 +22,25 @@ from tapeless.tracer.primitives.call import jit_p
 
 
 def inlined(jaxpr: Jaxpr) -> Jaxpr:
-    """Write functions that are called once in the places of their calls. Remembered for as long as `jaxpr` lives."""
+    """Inline functions that are called once, in bodies, too. Remembered for as long as `jaxpr` lives."""
     if not jaxpr.carrying:
         return jaxpr
     return InliningInTurn().params({"jaxpr": jaxpr})["jaxpr"]
 
 
 def fully_inlined(jaxpr: Jaxpr) -> Jaxpr:
-    """Write functions in the places of all of their calls, in programs inside, too."""
+    """Inline all calls, in bodies, too, however often a function is called."""
     return _Inlining(frozenset(_calls((jaxpr,))), {}).rewritten(jaxpr) if jaxpr.carrying else jaxpr
 
 
 def is_inlined(jaxpr: Jaxpr) -> bool:
-    """Tell whether no call could be replaced by the function that it calls."""
+    """Tell whether `fully_inlined` would inline no call of a program; calls in its bodies are not counted."""
     inlining, whole = _Inlining(frozenset(jaxpr.programs), {}), _Frame(None, iter(()), {}, True)
     return all(inlining.entered(whole, eqn) is None for eqn in jaxpr.carrying)
 
 
 class InliningInTurn:
-    """Write functions that are called once in the places of their calls, in programs that are met one by one."""
+    """Inlining of functions that are called once, in programs that arrive one by one."""
 
     __slots__ = ("_done", "_met")
 
@@ -48,7 +49,7 @@ class InliningInTurn:
         self._done: dict[Jaxpr, Jaxpr] = {}
 
     def params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Rewrite the programs that an equation carries; the same objects if these programs were met before."""
+        """Inline in the programs that params hold; the same objects for programs that arrived before."""
         new = tuple([program for program in subjaxprs(params) if program not in self._done])
         if new:
             calls = _calls(new)
@@ -60,7 +61,7 @@ class InliningInTurn:
 
 
 def _calls(jaxprs: tuple[Jaxpr, ...]) -> Mapping[Jaxpr, int]:
-    """Count the equations that carry each program, of which one carries these. Remembered while the first lives."""
+    """Count the equations that carry each program, if one carries `jaxprs`. Remembered while the first lives."""
     cache = _counts.setdefault(jaxprs[0], {})
     if jaxprs not in cache:
         found, todo = Counter(jaxprs), list(dict.fromkeys(jaxprs))
@@ -75,7 +76,10 @@ def _calls(jaxprs: tuple[Jaxpr, ...]) -> Mapping[Jaxpr, int]:
 def _rewritten(
     jaxprs: tuple[Jaxpr, ...], met: frozenset[Jaxpr], done: frozenset[tuple[Jaxpr, Jaxpr]]
 ) -> dict[Jaxpr, Jaxpr]:
-    """Rewrite programs, and those inside that stay; of those that were `met` some are `done`. Remembered, too."""
+    """Inline in `jaxprs` and in the bodies that remain; return the new program of each. Remembered as counts are.
+
+    Programs that were `met` before are not inlined; `done` pairs some of them with their rewritten programs.
+    """
     cache = _remembered.setdefault(jaxprs[0], {})
     key = (jaxprs, met, done)
     if key not in cache:
@@ -88,9 +92,10 @@ def _rewritten(
 
 
 class _Frame(NamedTuple):
-    """A function that is being written: its call, the equations to come, and what its variables are now.
+    """A function that is being inlined: its call, the equations still to write, and the new atom of each old variable.
 
-    linear: are its linear variables linear in the whole? A transposed function is called with ordinary values.
+    call: None for the outermost program. linear: are its linear variables linear at the call? A transposed function is
+    called with values that are not.
     """
 
     call: Equation | None
@@ -99,19 +104,19 @@ class _Frame(NamedTuple):
     linear: bool
 
     def now(self, atoms: Sequence[Atom]) -> list[Atom]:
-        """Look operands or results up."""
+        """Translate old atoms to new ones."""
         return [self.env.get(v, v) for v in atoms]
 
 
 class _Inlining:
-    """Programs without calls of those that occur `once`; `done` are those that were rewritten."""
+    """The rewriting of programs that inlines calls of the functions in `once`; `done` has the new program of each."""
 
     def __init__(self, once: frozenset[Jaxpr], done: dict[Jaxpr, Jaxpr]) -> None:
         self._once = once
         self.done = done
 
     def rewritten(self, jaxpr: Jaxpr) -> Jaxpr:
-        """A program with functions in the places of their calls, in programs inside too; the same if there are none."""
+        """Inline calls in a program and in its bodies; the same object if there are none."""
         if jaxpr not in self.done:
             whole = _Frame(None, iter(jaxpr.eqns), {}, True)
             eqns = list(self._flat(whole))
@@ -120,7 +125,7 @@ class _Inlining:
         return self.done[jaxpr]
 
     def _flat(self, whole: _Frame) -> Iterator[Equation]:
-        """Equations of a program and of those that it calls, one inside of the other to any depth."""
+        """Yield the equations of a program, those of inlined functions in the place of their calls, at any depth."""
         frames = [whole]
         while frames:
             frame = frames[-1]
@@ -136,7 +141,7 @@ class _Inlining:
                 yield self._written(frame, eqn)
 
     def entered(self, frame: _Frame, eqn: Equation) -> _Frame | None:
-        """The function that is called, to be written in the place of this equation; None if it stays a call."""
+        """Return the frame of the function that an equation calls if it is inlined; None if the equation stays."""
         if eqn.primitive is not jit_p or eqn.params["jaxpr"] not in self._once or effects(eqn):
             return None
         body, operands = eqn.params["jaxpr"], frame.now(eqn.invars)
@@ -149,7 +154,7 @@ class _Inlining:
         return _Frame(eqn, iter(body.eqns), dict(zip(body.invars, operands)), same)
 
     def _written(self, frame: _Frame, eqn: Equation) -> Equation:
-        """An equation, in a function of variables of its own: programs made of one another share theirs."""
+        """Rename an equation and rewrite its bodies; inlined results get new variables, as programs can share them."""
         params = map_carried(self.rewritten, eqn)
         outs = eqn.outvars
         if frame.call is not None:

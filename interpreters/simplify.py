@@ -1,16 +1,17 @@
-"""Simplification of programs by rewriting: the same results by less work, of linear jaxprs before transposition.
+"""Simplification of programs by rewriting: equal results by less work, mainly in linear jaxprs before transposition.
 
-Transposition preserves work, so every guarantee about gradients is bought here, on the linear jaxpr. Passes over a
-program, one after another until none finds anything:
-- rules, each of which knows a shorter way to compute an equation, by what its operands are: most are rows of the table
-  in `simplifications/rewrites.py`;
-- loop-invariant code motion (`licm.py`): a linear loop computes what depends on constants alone before its first step;
-- dead operands (`dead_operands.py`): programs inside equations are not given what they do not read;
+Transposition preserves work, so the cost of gradients is decided here, on the linear jaxpr. The passes over a program
+run in turn until none changes anything:
+- rules that replace one equation, depending on what computes its operands: most are rows of the table in
+  `simplifications/rewrites.py`;
+- loop-invariant code motion (`licm.py`): equations of a linear loop that depend on constants alone go before it;
+- dead operands (`dead_operands.py`): drop the operands of equations that their bodies do not read;
 - select of an update (`select_of_update.py`): a select between an array and its update becomes an update of selects;
-- mask sinking (`masks/`) in linear jaxprs: what a select discards is not multiplied by residuals that may be infinite;
+- mask sinking (`masks/`) in linear jaxprs: elements that a select discards are not multiplied by residuals, which may
+  be infinite;
 - slice pushdown (`slicing/`): a value of which only parts are read is computed in these parts only;
 - fusion (`fusion/`): sums and products are written into the sums that read them, where that is less work.
-No pass adds work, counted in elements computed, but for selects of residuals, which mask sinking adds; each takes time
+No pass adds work, counted in elements computed, except that mask sinking adds selects of residuals; each takes time
 linear in the length of the program.
 Source: after Bernstein et al. 2020, sections 5 and 6.
 """
@@ -41,31 +42,31 @@ if TYPE_CHECKING:
 else:
     simplifications = LateModule("tapeless.interpreters.simplifications")
 
-ROUNDS = 4  # what one pass leaves for another to do is done by then, or is not worth it
+ROUNDS = 4  # limit on runs of all passes; gains from further rounds are rare
 
 
 def simplified(jaxpr: Jaxpr) -> Jaxpr:
-    """A program of the same inputs and results that does no more arithmetic, the same object if there is nothing to do.
+    """Rewrite a whole program, and the bodies of its equations, to an equal one without more work.
 
-    Programs inside are simplified too. Remembered for as long as `jaxpr` lives.
+    Returns: the same object if no pass changes anything. Remembered for as long as `jaxpr` lives.
     """
     return _remembered(jaxpr, whole=True)
 
 
 def simplified_body(jaxpr: Jaxpr) -> Jaxpr:
-    """Simplify a program that an equation carries.
+    """Simplify the body of an equation.
 
-    The linear inputs of a whole program are finite, being tangents or cotangents that somebody gives; of those of a
-    body, which its equation computes, nothing is known.
+    The linear inputs of a whole program are assumed to be finite, for users give these tangents or cotangents; those of
+    a body are computed, so they may be infinite or nan.
     """
     return _remembered(jaxpr, whole=not any(jaxpr.linear_in))
 
 
 class Simplification(NamedTuple):
-    """A shorter way to compute an equation.
+    """The rule that replaces equations of a primitive by something cheaper.
 
-    apply: (writer, *operands, **params) -> an equal atom, one for each result if there are several, or None.
-    looks_at: unless an operand is a literal, or a result of one of these primitives, there is none. None: any may do.
+    apply: (writer, *operands, **params) -> an equal atom, or a sequence of them for several results; None if it fails.
+    looks_at: `apply` fails unless an operand is a literal or is computed by one of these; None if there is no such set.
     """
 
     apply: Callable[..., Atom | Sequence[Atom] | None]
@@ -81,27 +82,27 @@ _NO_RULE = Simplification(lambda w, *operands, **params: None, frozenset())
 
 
 class Writer:
-    """A rewriter: it writes a program anew, equation by equation; rules look up the definitions of their operands."""
+    """A rewriter: builds a new program from `jaxpr`, equation by equation, and tells rules what computes an operand."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.jaxpr: Final = jaxpr
         linear = any(jaxpr.linear_in)
         self._mixed = linear and not all(v.linear for v in jaxpr.outvars)
-        self.linear: bool = linear and not self._mixed  # is all that is computed linear, or for what is linear?
+        self.linear: bool = linear and not self._mixed  # do only linear results depend on what is written?
         self.changed: bool = False
-        self.sparser: bool = False  # was something linear found to be zero?
+        self.sparser: bool = False  # was a linear value replaced by one that is not linear, a zero?
         self.eqns: list[Equation] = []
         self._made: dict[Var, Equation] = {}
         self._same: dict[Var, Atom] = {}
-        self.place: Source | None = None  # the line that equations to come are from
+        self.place: Source | None = None  # source line of the equations that are written next
 
     def rewritten(self) -> Jaxpr:
-        """The whole program, by the rules."""
+        """Rewrite the whole program by the rules."""
         self.visit_all()
         return self.finish()
 
     def visit_all(self) -> None:
-        """Write all equations of the old program."""
+        """Write all equations of the old program, by the rules."""
         wanted = {p: None if p.carries_programs else rules.get(p, _NO_RULE).looks_at for p in self.jaxpr.primitives}
         for eqn in self.jaxpr.eqns:
             if self._is_idle(eqn, wanted[eqn.primitive]) and not (self.sparser and _is_of_zeros(eqn)):
@@ -110,7 +111,7 @@ class Writer:
                 self.visit(eqn)
 
     def visit(self, eqn: Equation) -> None:
-        """Write an equation of the old program: by a rule, or as it was."""
+        """Write an equation of the old program: its replacement by a rule, or itself with its bodies simplified."""
         now = self.renamed(eqn)
         if self.sparser and _is_of_zeros(now):
             self.place, self.changed = eqn.source, True
@@ -131,7 +132,7 @@ class Writer:
         self.keep(now)
 
     def _is_idle(self, eqn: Equation, wanted: frozenset[Primitive] | None) -> bool:
-        """Tell whether there is nothing to say of an equation, which most are: a look at its operands, for speed."""
+        """Tell whether no rule can replace an equation, by its operands alone: a quick test, as that holds for most."""
         if wanted is None:
             return False
         same, made = self._same, self._made
@@ -155,13 +156,13 @@ class Writer:
         return self._same.get(v, v) if type(v) is Var else v
 
     def keep(self, eqn: Equation) -> None:
-        """Write an equation as it is."""
+        """Append an equation to the new program as it is."""
         self.eqns.append(eqn)
         for v in eqn.outvars:
             self._made[v] = eqn
 
     def replace(self, eqn: Equation, outs: Atom | Sequence[Atom]) -> bool:
-        """Substitute `outs` for the results of an old equation, unless types differ."""
+        """Substitute `outs` for the results of an old equation; False, and nothing is done, if types differ."""
         atoms = (outs,) if isinstance(outs, (Var, Literal)) else outs
         if any(v.aval is not found.aval for v, found in zip(eqn.outvars, atoms, strict=True)):
             return False
@@ -170,12 +171,12 @@ class Writer:
         return True
 
     def substitute(self, v: Var, found: Atom) -> None:
-        """Let an atom of the same type stand for a variable of the old program."""
+        """Substitute an atom of the same type for a variable of the old program."""
         self._same[v], self.changed = found, True
         self.sparser |= v.linear and not found.linear
 
     def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> Atom:
-        """Apply a primitive with one result, by its rule if it knows better."""
+        """Append the application of a primitive with one result, unless its rule replaces it; return the result."""
         rule = rules.get(primitive)
         found = rule.apply(self, *operands, **params) if rule else None
         (aval,) = primitive.type(tuple([v.aval for v in operands]), params)
@@ -186,7 +187,7 @@ class Writer:
         return out
 
     def inlined(self, program: Jaxpr, operands: Sequence[Atom]) -> list[Atom]:
-        """Write the equations of a program in the place of a call, by the rules, and return its results."""
+        """Inline a call: write the equations of its program by the rules, and return the results."""
         now: dict[Atom, Atom] = dict(zip(program.invars, operands, strict=True))
         for eqn in program.eqns:
             here = eqn.replace(invars=[now.get(v, v) for v in eqn.invars])
@@ -196,12 +197,12 @@ class Writer:
         return [now.get(v, v) for v in program.outvars]
 
     def made_by(self, v: Atom, primitive: Primitive) -> Equation | None:
-        """The equation that computes a variable, if it is one of this primitive."""
+        """Return the equation that computes `v` if it applies this primitive, else None."""
         eqn = self._made.get(v)  # type: ignore[arg-type]  # which no literal is in
         return eqn if eqn is not None and eqn.primitive is primitive else None
 
     def definition(self, v: Atom) -> Equation | None:
-        """The equation that computes a variable; None for an input or a literal."""
+        """Return the equation that computes `v`; None for an input or a literal."""
         return self._made.get(v)  # type: ignore[arg-type]
 
     def finish(self) -> Jaxpr:
@@ -214,28 +215,28 @@ class Writer:
 
 
 def literal(value: Any, aval: ShapedArray) -> Literal:
-    """A number as a scalar of a type's dtype and weakness."""
+    """Return a number as a scalar literal with the dtype and weak type of `aval`."""
     scalar = aval.update(shape=())
     return Literal(scalar.dtype.type(value) if scalar.weak_type else exact(value, scalar.dtype), scalar)
 
 
 def filled(w: Writer, value: Any, aval: ShapedArray) -> Atom:
-    """A value of this type whose elements are all one number."""
+    """Write a value of type `aval` whose elements all equal `value`."""
     scalar = literal(value, aval)
     return w.write(broadcast_in_dim_p, scalar, shape=aval.shape, dims=()) if aval.shape else scalar
 
 
 def typed(w: Writer, x: Atom, aval: ShapedArray) -> Atom:
-    """A value in the dtype and weakness of a type."""
+    """Convert `x` to the dtype and weak type of `aval`."""
     if x.aval.dtype == aval.dtype and x.aval.weak_type == aval.weak_type:
         return x
     return w.write(convert_element_type_p, x, dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def _with_linear_zeros(after: Jaxpr, before: Jaxpr, lost: Sequence[bool]) -> Jaxpr | None:
-    """Let results that are no longer linear, as they are zero, be zeros made of no element of a linear input.
+    """Restore the linear mark of the `lost` results, which are zero: write each as an empty sum over a linear input.
 
-    None if no linear input is of their dtype, or one of them may be no zero.
+    None if no linear input has the dtype of such a result, or if one is not known to be zero.
     """
     eqns, outvars = list(after.eqns), list(after.outvars)
     for k, (v, is_lost) in enumerate(zip(before.outvars, lost, strict=True)):
@@ -248,7 +249,7 @@ def _with_linear_zeros(after: Jaxpr, before: Jaxpr, lost: Sequence[bool]) -> Jax
 
 
 def _is_zero(program: Jaxpr, v: Atom) -> bool:
-    """Tell whether a result is a number 0, or one that was broadcast."""
+    """Tell whether a result is the literal 0 or a broadcast of it."""
     made = {out: eqn for eqn in program.eqns for out in eqn.outvars}
     if isinstance(v, Var) and v in made and made[v].primitive is broadcast_in_dim_p:
         v = made[v].invars[0]
@@ -256,7 +257,7 @@ def _is_zero(program: Jaxpr, v: Atom) -> bool:
 
 
 def _linear_zero(eqns: list[Equation], x: Var, aval: ShapedArray) -> Var:
-    """Write zeros of a type as the sum of no element of x, which is linear, and computes nothing."""
+    """Append equations for zeros of type `aval` as the empty sum over `x[:0]`, which is linear in `x` and no work."""
 
     def written(primitive: Primitive, *operands: Atom, **params: Any) -> Var:
         (found,) = primitive.type(tuple([v.aval for v in operands]), params)
@@ -277,12 +278,12 @@ def _is_alike(one: Jaxpr, other: Jaxpr) -> bool:
 
 
 def reinfer_linearity(before: Jaxpr, after: Jaxpr) -> Jaxpr:
-    """Re-infer linearity after linear values became zero, and propagate the zeros.
+    """Re-infer the linear marks of `after`, in which linear values became zero, and propagate the zeros.
 
-    A linear result stays one, as its reader takes it to be.
-    Returns: `after`, or `before` if a result would be linear in another sense, or nothing else is new.
+    Linear results keep their mark, since callers rely on it.
+    Returns: the new program, or `before` if the mark of a result would change, or if restoring it undid the rewrite.
     """
-    if after.carrying or any(map(_is_of_zeros, after.eqns)):  # programs inside may be linear in less, too
+    if after.carrying or any(map(_is_of_zeros, after.eqns)):  # bodies may have fewer linear values, too
         w = Writer(after)
         w.sparser = True
         w.visit_all()
@@ -303,7 +304,10 @@ def uses(jaxpr: Jaxpr) -> dict[Var, int]:
 
 
 def in_order(jaxpr: Jaxpr, eqns: Sequence[Equation], outvars: Sequence[Atom]) -> Jaxpr:
-    """Build the program of these equations in topological order, near to the given one, without dead code."""
+    """Build the program of these equations in a topological order close to the given one, without dead code.
+
+    Raises: InternalError if they form a cycle.
+    """
     made = {v: eqn for eqn in eqns for v in eqn.outvars}
     begun: set[Equation] = set()
     done: set[Equation] = set()
@@ -336,7 +340,7 @@ def _remembered(jaxpr: Jaxpr, whole: bool) -> Jaxpr:
 
 
 def _simplify(jaxpr: Jaxpr, whole: bool = True) -> Jaxpr:
-    """Apply the rules and the passes in turn, until none finds anything or `ROUNDS` are over."""
+    """Run the rules and the passes in turn until none changes anything, at most `ROUNDS` times; check the result."""
     found = jaxpr
     for after in after_passes(jaxpr, whole):
         found = after.program
@@ -344,14 +348,14 @@ def _simplify(jaxpr: Jaxpr, whole: bool = True) -> Jaxpr:
 
 
 class AfterPass(NamedTuple):
-    """A program as a pass left it that changed it; `name` is that of the pass, its module's in `simplifications`."""
+    """A program after a pass that changed it; `name` is the pass's, as `name_of` returns it."""
 
     name: str
     program: Jaxpr
 
 
 def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
-    """Yield a program after each pass that changes it, the rewrites of single equations first."""
+    """Yield the program after each pass that changes it; the rules run first, then the passes of `simplifications`."""
     every = [_rewritten, *(simplifications.programs if whole else simplifications.bodies)]
     found, idle = jaxpr, 0
     for run in islice(cycle(every), ROUNDS * len(every)):
@@ -359,14 +363,14 @@ def after_passes(jaxpr: Jaxpr, whole: bool = True) -> Iterator[AfterPass]:
         if after is found:
             idle += 1
         else:
-            found, idle = after, 1 if run is _rewritten else 0  # rules leave nothing to the rules
+            found, idle = after, 1 if run is _rewritten else 0  # a second run of the rules would change nothing
             yield AfterPass(name_of(run), found)
         if idle == len(every):
             return
 
 
 def name_of(run: Callable[[Jaxpr], Jaxpr]) -> str:
-    """Return the name of a pass: `rewrites`, or its module's in `simplifications`."""
+    """Return the name of a pass: `rewrites`, or the name of its module in `simplifications`."""
     return "rewrites" if run is _rewritten else run.__module__.partition(".simplifications.")[2]
 
 
@@ -375,7 +379,7 @@ def _rewritten(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _is_of_zeros(eqn: Equation) -> bool:
-    """Tell whether an equation that was linear has no linear operand any more."""
+    """Tell whether a linear equation has lost all its linear operands, which became zeros."""
     return eqn.linear and bool(eqn.invars) and not any(v.linear for v in eqn.invars)
 
 

@@ -1,11 +1,11 @@
-"""Constants that are functions of their indices, written as equations: identities, triangles, bands, ranges.
+"""Recognise constants that are functions of their indices (identities, triangles, bands, ranges); write equations.
 
-Search terms: structured matrices, Toeplitz band, affine map. NumPy arrays that a program closes over arrive as inputs
-with values. One whose elements are an affine function of their indices, or 1 where such a function is within bounds and
-0 elsewhere, becomes iotas and comparisons, as `tnp.arange` and `tnp.eye` are: what simplifies those simplifies it.
-Every element is compared, bit by bit; what does not fit is told by a few. Left out: other numbers than integers,
-matrices in more than two axes (repeated ones are fine), arrays on devices, and axes of fewer than `LEAST` elements:
-these often fit by chance, and a program with others would have to be compiled anew.
+Search terms: structured matrices, Toeplitz band, affine map. NumPy arrays that a program closes over are constants of
+its `ClosedJaxpr`. If the elements are an affine function of their indices, or 1 where such a function is within bounds
+and 0 elsewhere, the array becomes iotas and comparisons, as `tnp.arange` and `tnp.eye` are, so that the same rules
+simplify it. All elements are compared, bit by bit; most other arrays are rejected after a few. Left out: numbers that
+are not integers, bands in more than two axes (repeated ones are fine), arrays on devices, and axes of fewer than
+`LEAST` elements: these often fit by chance, and the program would have to be compiled again for other values.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,16 +24,16 @@ from tapeless.tracer.terms.affine import Affine
 from tapeless.tracer.terms.term import Bracket, IsZero, NotNegative, with_indices
 from tapeless.tracer.types import ShapedArray
 
-LEAST = 3  # elements of an axis
+LEAST = 3  # elements of an axis for a structure to be searched
 _BLOCK = 1 << 16  # elements that are compared at once
 
 
-# Variable d is the index along axis d; of brackets, the numbers are 1 where all hold, else 0.
+# Elements as a function of their indices, variable d along axis d; a tuple of brackets is 1 where all hold, else 0.
 Structure = Affine | tuple[Bracket, ...]
 
 
 def with_structure(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Write constants that have a structure as equations; the same program if there are none."""
+    """Replace constants that have a structure by equations; the same object if there are none."""
     constants = [(v, x) for v, x in zip(closed.jaxpr.invars, closed.consts) if _is_looked_at(v.aval, x)]
     found = {v: s for v, x in constants if (s := structure(x)) is not None}
     if not found:
@@ -53,7 +53,7 @@ def _is_looked_at(aval: ShapedArray, x: Any) -> bool:
 
 
 def _written(w: Writer, s: Structure, aval: ShapedArray) -> Atom:
-    """Write what has this structure, of type `aval`."""
+    """Write the array of type `aval` that has this structure."""
     axes = range(aval.ndim)
     if isinstance(s, Affine):
         return w.write(e.convert_element_type_p, index_array(w, s, axes, aval.shape), dtype=aval.dtype, weak_type=False)
@@ -68,7 +68,7 @@ def _written(w: Writer, s: Structure, aval: ShapedArray) -> Atom:
 
 
 def structure(x: Any) -> Structure | None:
-    """Find the structure of an array, if it has one."""
+    """Find the structure of a NumPy array; None if it has none."""
     axes = [d for d in range(x.ndim) if not _is_repeated(x, d)] if x.size else []
     if not x.size or min([x.shape[d] for d in axes], default=x.size) < LEAST:
         return None
@@ -87,7 +87,10 @@ def _is_repeated(x: Any, axis: int) -> bool:
 
 
 def _affine(x: Any) -> Affine | None:
-    """Find the affine function that the elements next to the first one tell."""
+    """Return the affine function of the indices that all elements equal, or None.
+
+    Its coefficients are read from the first element and its neighbours, then checked on all elements.
+    """
     near = [x[(0,) * x.ndim], *[x[tuple([int(k == d) for k in range(x.ndim)])] for d in range(x.ndim)]]
     if not all(float(value).is_integer() for value in near):
         return None
@@ -102,7 +105,10 @@ def _affine(x: Any) -> Affine | None:
 
 
 def _band(x: Any) -> tuple[Bracket, ...] | None:
-    """Find the brackets of the diagonals of ones, or antidiagonals; of a line, of its range of ones."""
+    """Return the brackets that hold at the ones of a band of diagonals or antidiagonals, or of a range in a vector.
+
+    None if the ones are elsewhere, or an element is neither 0 nor 1.
+    """
     if not x.ndim:
         return _within(x, x.reshape(1), Affine())
     if x.ndim == 1:
@@ -114,7 +120,10 @@ def _band(x: Any) -> tuple[Bracket, ...] | None:
 
 
 def _within(x: Any, line: Any, index: Affine) -> tuple[Bracket, ...] | None:
-    """Find between which values of an index are ones, elsewhere zeros; `line` has an element for each value."""
+    """Return the brackets that hold between the least and the greatest value of `index` where `x` is 1.
+
+    `line` has an element of `x` for each value of `index`. None if `x` is not exactly 1 there and 0 elsewhere.
+    """
     ones = np.flatnonzero(line != 0)
     if not len(ones):
         found = (NotNegative(Affine(-1)),)
@@ -136,7 +145,7 @@ def _at(a: Affine, i: Sequence[Any]) -> Any:
 
 
 def _is(x: Any, value: Callable[[Sequence[Any]], Any]) -> bool:
-    """Tell whether an array is a function of its indices, bit by bit, in blocks of rows."""
+    """Tell whether an array equals `value` of its indices, bit by bit; compared in blocks of rows."""
     rows = x if x.ndim else x.reshape(1)
     step = max(_BLOCK * len(rows) // x.size, 1)
     for start in range(0, len(rows), step):

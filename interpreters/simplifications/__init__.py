@@ -39,5 +39,5 @@ def _passes(sink: Pass) -> tuple[Pass, ...]:
 
 # Passes over a whole program, in order: pass(jaxpr) -> a program, the same object if there is nothing to do.
 programs: Final = _passes(mask_analysis.sink_masks)
-# The same passes over a program that an equation carries: they do what those over whole programs do, or less.
+# The same passes over the body of an equation, where linear inputs may be infinite.
 bodies: Final = _passes(mask_analysis.sink_masks_in_body)

@@ -1,8 +1,8 @@
-"""Common subexpression elimination: equal equations of known values become one. Value numbering.
+"""Common subexpression elimination: merge equal equations of known values. Value numbering.
 
-What linear equations read is saved once then, whoever wrote it. It is no pass: XLA does the same to what it compiles.
-Left out: linear equations, primitives without an index row (programs and callbacks among them), and fences, which are
-there to be two.
+A residual that equal equations compute is then saved once. It is not a pass of the simplifier, for XLA does the same
+to compiled programs. Left out: linear equations, primitives without an index row (among them callbacks and those that
+carry bodies), and fences, which must stay separate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ FENCES = frozenset((name_p, move_p, materialize_p, optimization_barrier_p))
 
 
 def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
-    """Merge the known equations that compute the same; the same object if there are none."""
+    """Merge known equations of equal primitive, operands and params; the same object if there are none."""
     w, found = Writer(jaxpr), dict[Any, Equation]()
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
@@ -37,12 +37,12 @@ def without_common_subexpressions(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _spends_a_key(eqn: Equation) -> bool:
-    """Tell whether an equation and its like would be two uses of a key, which are looked for."""
+    """Tell whether an equation uses a random key while reuse is being checked: merging would hide a second use."""
     return eqn.primitive is random_unwrap_p and config.debug_key_reuse
 
 
 def key_of(primitive: Primitive, operands: Sequence[Atom], params: Mapping[str, Any]) -> Any:
-    """Make a key that equations share which compute the same."""
+    """Return a hashable key that is equal for equations of equal primitive, operands and params."""
     named = [(name, _bits(value)) for name, value in sorted(params.items())]
     return primitive, tuple(named), tuple(map(_operand, operands))
 
@@ -54,5 +54,5 @@ def _operand(x: Atom) -> Any:
 
 
 def _bits(value: Any) -> Any:
-    """Tell 0.0 from -0.0, 1 from True."""
+    """Return a key for a param that differs for 0.0 and -0.0, and for 1 and True."""
     return (type(value), repr(value)) if isinstance(value, (float, int, complex, np.generic)) else value

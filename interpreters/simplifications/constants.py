@@ -1,4 +1,4 @@
-"""Constants in programs: the number that fills a value, and counts as numbers to multiply by."""
+"""Constant values in programs: the number that fills an array, and the factor that replaces a repeated addition."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def number(w: Writer, x: Atom) -> Any:
-    """The number that all elements of a value are, as a scalar of NumPy's; None if that is not known."""
+    """Return the number that all elements of a value equal, as a NumPy scalar; None if none is known."""
     eqn = w.made_by(x, broadcast_in_dim_p)
     found = x if eqn is None else eqn.invars[0]
     return np.asarray(found.value) if type(found) is Literal and not found.aval.shape else None
@@ -25,17 +25,17 @@ def is_zero(w: Writer, x: Atom) -> bool:
 
 
 def spread(w: Writer, x: Atom, aval: ShapedArray) -> Atom | None:
-    """A value as it is in a result of this type, perhaps a scalar everywhere; None if the types are others."""
+    """Return `x`, or the broadcast of a scalar `x`, in the shape of `aval`; None if their weak types differ."""
     if x.aval.weak_type != aval.weak_type:
         return None
     return x if x.aval.shape == aval.shape else w.write(broadcast_in_dim_p, x, shape=aval.shape, dims=())
 
 
 def count(w: Writer, n: int, aval: ShapedArray) -> Literal | None:
-    """The number that a value of this type is multiplied by in the place of adding it up n times, negative or not.
+    """Return the literal by which a value of this type is multiplied instead of being added up `n` times.
 
-    Integers wrap around, as their sums do. None if a float is not exactly n, or is complex and may be infinite: as
-    complex numbers, 2 (inf + i) is inf + nan i.
+    `n` may be negative. Integers wrap around, as their sums do. None for booleans, if a float dtype does not hold n
+    exactly, and for complex values outside linear programs: they may be infinite, and 2 (inf + i) is inf + nan i.
     """
     dtype = aval.dtype
     if dtypes.is_integer(dtype):

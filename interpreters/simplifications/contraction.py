@@ -1,4 +1,4 @@
-"""Contractions that sum nothing. Functions of the rewrites."""
+"""Contractions without a contracted axis, as elementwise products. Rows of rewrites.py name these functions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def contracts(x: Atom, y: Atom, numbers: Any) -> bool:
-    """Tell whether operands are neither scalars nor multiplied element by element."""
+    """Tell whether a contraction is no elementwise product: no operand is a scalar, and not all axes are batch axes."""
     elementwise = len(numbers[1][0]) == x.aval.ndim == y.aval.ndim
     return bool(x.aval.shape) and bool(y.aval.shape) and not elementwise
 
@@ -26,7 +26,7 @@ def summed(numbers: Any) -> Sequence[int]:
 
 
 def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
-    """The product of a scalar and an array, or of two arrays element by element; of booleans that is "and"."""
+    """Write a contraction that sums nothing as an elementwise product, "and" for booleans; None if dtypes differ."""
     if aval.dtype != x.aval.dtype:
         return None
     if x.aval.shape and y.aval.shape:
@@ -35,14 +35,14 @@ def elementwise_product(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers:
 
 
 def outer_with_number(w: Writer, aval: ShapedArray, x: Atom, y: Atom, numbers: Any) -> Atom | None:
-    """The product of every element of one array with every one of another, which is one number everywhere."""
+    """Write an outer product as an elementwise one if all elements of a factor are one number; else None."""
     if number(w, x) is None and number(w, y) is None:
         return None
     return elementwise_product(w, aval, x, y, numbers)
 
 
 def spread_factors(w: Writer, x: Atom, y: Atom, dimension_numbers: Any, shape: tuple[int, ...]) -> tuple[Atom, Atom]:
-    """The factors of a contraction that sums nothing, spread over its result of this shape."""
+    """Broadcast both factors of a contraction that sums nothing to `shape`, that of its result."""
     _, (bx, by) = dimension_numbers
     return _spread(w, x, bx, len(bx), shape), _spread(w, y, by, x.aval.ndim, shape)
 

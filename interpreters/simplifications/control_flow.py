@@ -1,7 +1,7 @@
-"""Conversion of cheap conditionals to selects (if-conversion): branches that choose scalars, or scale one linear value.
+"""Conversion of cheap conditionals to selects (if-conversion): branches that return scalars, or scale one linear value.
 
-The branch that is not taken is never computed: what is chosen among are literals and operands. A choice that is known
-is no choice.
+The select is among literals and operands of the conditional only, so no equation of a branch that is not taken runs. A
+conditional with a literal predicate is inlined; literal operands are propagated into the branches.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 
 
 class Scaled(NamedTuple):
-    """A result of a branch: `coefficient` times operand number `of`; of no operand, the coefficient itself."""
+    """A result of a branch: `coefficient` times operand number `of`, or `coefficient` itself if `of` is None."""
 
     coefficient: Atom | float
     of: int | None
@@ -45,7 +45,7 @@ def _cond(w: Writer, index: Atom, *operands: Atom, branches: tuple[Jaxpr, ...]) 
 
 
 def _given(branch: Jaxpr, operands: Sequence[Atom]) -> Jaxpr:
-    """A branch, in which nothing is linear, with the operands that are literals in the place of its inputs."""
+    """Substitute literal operands for the inputs of a branch without linear values; the other inputs are left."""
     literals = {v: x for v, x in zip(branch.invars, operands) if type(x) is Literal}
 
     def now(v: Any) -> Any:
@@ -64,7 +64,7 @@ def _written(w: Writer, index: Atom, operands: Sequence[Atom], branches: tuple[J
 
 
 def _scaled(branch: Jaxpr, operands: Sequence[Atom]) -> list[Scaled | None]:
-    """The results of a branch, where they are no more than scaled operands."""
+    """Match each result of a branch with a scaled operand, a literal or an operand; None for other results."""
     given = dict(zip(branch.invars, operands, strict=True))
     made = {eqn.outvars[0]: eqn for eqn in branch.eqns if len(eqn.outvars) == 1}
     return [_one(v, given, made, branch.invars) for v in branch.outvars]
@@ -90,7 +90,10 @@ def _one(v: Atom, given: dict[Var, Atom], made: dict[Var, Equation], invars: Seq
 
 
 def _chosen(w: Writer, index: Atom, aval: Any, cases: Sequence[Scaled | None], operands: Sequence[Atom]) -> Atom | None:
-    """A choice among results of branches, which are scaled by one operand or are zero."""
+    """Write one result of a conditional as a select among its `cases`, one for each branch; None if that fails.
+
+    The cases that scale an operand must scale the same one, the others then be 0, and all dtypes must agree.
+    """
     found = [case for case in cases if case is not None]
     scaled = {case.of for case in found if case.of is not None}
     rest = [case.coefficient for case in found if case.of is None]

@@ -1,7 +1,7 @@
-"""Dead operand elimination: programs inside equations are not given what they do not read.
+"""Dead operand elimination (dead argument elimination): drop operands of calls, branches and scans that no body reads.
 
-An unread operand would be computed, be a residual in reverse mode, and get a cotangent that is 0, which is nan times an
-infinite residual.
+An unread operand would be computed, and be a residual in reverse mode; its cotangent is 0, and 0 times an infinite
+residual is nan.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tapeless.tracer.rules import Rules
 
 
 def remove_dead_operands(jaxpr: Jaxpr) -> Jaxpr:
-    """Remove the operands of jit, checkpoint, cond and scan that their programs do not read."""
+    """Remove the operands of jit, checkpoint, cond and scan that their bodies do not read; the same object if none."""
     calls = {eqn for eqn in jaxpr.carrying if eqn.primitive in rules}
     if not calls:
         return jaxpr
@@ -36,7 +36,7 @@ def _trimmed(w: Writer, eqn: Equation) -> Equation:
     now = rules[eqn.primitive](w, eqn)
     if now is eqn or list(linear_results(now)) == [v.linear for v in eqn.outvars]:
         return now
-    return eqn  # a result would be linear in nothing any more
+    return eqn  # a result would lose its linear mark
 
 
 rules: Final = Rules(
@@ -47,7 +47,7 @@ rules: Final = Rules(
 
 
 def _call(w: Writer, eqn: Equation) -> Equation:
-    """Drop the operands of a call, or of branches, that no program reads."""
+    """Drop the operands of a call that its body does not read, or of a conditional that no branch reads."""
     programs = list(subjaxprs(eqn.params))
     first = len(eqn.invars) - len(programs[0].invars)  # after the index of the branch
     kept = sorted({i for program in programs for i in _read(program)})
@@ -58,7 +58,7 @@ def _call(w: Writer, eqn: Equation) -> Equation:
 
 
 def _scan(w: Writer, eqn: Equation) -> Equation:
-    """Drop unread consts and xs of a scan. An unread carry is also a result: its initial value becomes zero."""
+    """Drop unread consts and xs of a scan. An unread carry stays, as it is also a result: it starts as zero instead."""
     jaxpr, n_consts, n_carry, length = (eqn.params[name] for name in ("jaxpr", "n_consts", "n_carry", "length"))
     read, carried = _read(jaxpr), range(n_consts, n_consts + n_carry)
     begun = [_begun(w, v) if length and i in carried and i not in read else v for i, v in enumerate(eqn.invars)]
@@ -79,7 +79,7 @@ def _of(jaxpr: Jaxpr, kept: Sequence[int]) -> Jaxpr:
 
 @core.remembered
 def _read(jaxpr: Jaxpr) -> tuple[int, ...]:
-    """Positions of the inputs that a program reads. Remembered for as long as it lives."""
+    """Return the positions of the inputs that a body reads. Remembered for as long as it lives."""
     used = passes.used_variables(jaxpr)
     return tuple([i for i, v in enumerate(jaxpr.invars) if v in used])
 

@@ -1,4 +1,4 @@
-"""Elementwise operations: numbers are computed, and broadcasts kept until they are needed."""
+"""Constant folding of elementwise operations, and sinking of broadcasts below them. Rows of rewrites.py name these."""
 
 from typing import Any, Final
 
@@ -19,7 +19,11 @@ operations: Final = tuple(p for p in vars(e).values() if isinstance(p, Primitive
 def before_broadcasts(
     primitive: Primitive, w: Writer, operands: tuple[Atom, ...], params: dict[str, Any]
 ) -> Atom | None:
-    """Operands that are all broadcast alike are combined before; one that is a scalar everywhere stays a scalar."""
+    """Apply an elementwise primitive before the broadcasts of its operands; None if nothing can be gained.
+
+    Operands that are all broadcast alike are combined first, and the result is broadcast. Else broadcast scalars become
+    scalar operands.
+    """
     made = [w.made_by(x, broadcast_in_dim_p) for x in operands]
     if not any(made):
         return None
@@ -41,13 +45,13 @@ def before_broadcasts(
 
 
 def product(w: Writer, aval: ShapedArray, m: Literal, n: Literal) -> Atom:
-    """The product of two numbers, in their dtype."""
+    """Multiply two literals in their dtype, to a literal of type `aval`."""
     with np.errstate(all="ignore"):
         return literal(np.multiply(m.value, n.value), aval)
 
 
 def negative(w: Writer, aval: ShapedArray, n: Literal) -> Atom | None:
-    """A number times -1, in its dtype."""
+    """Negate a literal; None if its dtype is none of NumPy's own numeric dtypes."""
     if aval.dtype.kind not in "fciu":
         return None
     with np.errstate(all="ignore"):
@@ -70,7 +74,7 @@ def is_boolean(x: Atom) -> bool:
 
 
 def in_dtype(w: Writer, aval: ShapedArray, n: Literal) -> Literal | None:
-    """A number in another dtype, if it is one of that."""
+    """Convert a literal to the dtype of `aval`; None if that is not exact, or either dtype is complex."""
     value = np.asarray(n.value)
     if "c" in (value.dtype.kind, aval.dtype.kind):
         return None
@@ -92,24 +96,24 @@ def only_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | N
 
 
 def no_case(w: Writer, aval: ShapedArray, cases: tuple[Atom, ...]) -> Atom | None:
-    """Zeros, if all cases are."""
+    """Return zeros if all cases of a select are zeros, of either sign; else None."""
     return filled(w, 0, aval) if all(is_zero(w, x) for x in cases) else None
 
 
 def products_of_cases(w: Writer, aval: ShapedArray, p: Atom, x: tuple[Atom, ...], n: Literal) -> Atom | None:
-    """The choice of numbers that are multiplied by another."""
+    """Select by `p` among the products of the cases and `n`; None unless each case is one number."""
     return _computed_cases(w, aval, p, np.multiply, x, (n,) * len(x))
 
 
 def sums_of_cases(w: Writer, aval: ShapedArray, p: Atom, x: tuple[Atom, ...], y: tuple[Atom, ...]) -> Atom | None:
-    """The choice of sums of two numbers, of two choices by one value."""
+    """Select by `p` among the sums of the cases of two selects; None unless each case is one number."""
     return _computed_cases(w, aval, p, np.add, x, y)
 
 
 def _computed_cases(
     w: Writer, aval: ShapedArray, p: Atom, compute: Any, x: tuple[Atom, ...], y: tuple[Atom, ...]
 ) -> Atom | None:
-    """Compute two numbers in each case now, in their dtype, if all are numbers."""
+    """Select among the results of `compute`, folded for each pair of cases; None unless each case is one number."""
     pairs = [(number(w, a), number(w, b)) for a, b in zip(x, y)]
     if any(a is None or b is None for a, b in pairs):
         return None
@@ -118,6 +122,6 @@ def _computed_cases(
     return w.write(e.select_n_p, p, *[filled(w, c.value, aval) for c in found])
 
 
-# What is cheap to do again to values that are mostly repetition.
+# Results of these on repetitive operands are computed again instead of being residuals: they are cheap.
 for _primitive in (e.neg_p, e.add_p, e.sub_p, e.mul_p, e.convert_element_type_p, e.select_n_p, e.eq_p):
     residual_provenance.spreading[_primitive] = False

@@ -1,4 +1,4 @@
-"""Affine functions of indices, and comparisons of them, written as arrays: iotas, their multiples and sums."""
+"""Write affine functions of indices as integer arrays (iotas, multiples, sums), and brackets as boolean masks."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -14,28 +14,28 @@ from tapeless.tracer.terms.affine import Affine, Symbol, Variable
 from tapeless.tracer.terms.term import Bracket, IsZero
 from tapeless.tracer.types import ShapedArray
 
-INDEX = np.dtype(np.int32)  # of these arrays
-WIDE = np.dtype(np.int64)  # of those that have larger elements
-SymbolValue = Callable[[Symbol], Atom]  # an integer scalar
+INDEX = np.dtype(np.int32)  # dtype of index arrays
+WIDE = np.dtype(np.int64)  # dtype of index arrays with elements that INDEX does not hold
+SymbolValue = Callable[[Symbol], Atom]  # symbol -> the integer scalar that is its value
 
 
 def where(
     w: Writer, bracket: Bracket, order: Sequence[Variable], shape: Sequence[int], value: SymbolValue | None = None
 ) -> Atom:
-    """Write a mask that is true where a bracket holds, with an axis for each variable in order.
+    """Write a mask of this `shape` that is true where a bracket holds; its axes are the variables in `order`.
 
     Args:
-      value: that of a symbol, if the bracket has any.
+      value: returns the value of a symbol; None if the bracket has no symbols.
     """
     left = bracket.index.part(lambda c: c > 0) + max(bracket.index.constant, 0)
-    sides = left, left - bracket.index  # without symbols, no number is negative
+    sides = left, left - bracket.index  # without symbols, both sides are nonnegative everywhere
     dtype = max([index_dtype(a, order, shape) for a in sides], key=lambda dtype: dtype.itemsize)
     one, other = [index_array(w, a, order, shape, dtype, value) for a in sides]
     return w.write(e.eq_p if isinstance(bracket, IsZero) else e.ge_p, one, other)
 
 
 def index_dtype(a: Affine, order: Sequence[Variable], shape: Sequence[int]) -> np.dtype[Any]:
-    """Choose the dtype that holds all elements of `index_array`, and of its addends."""
+    """Return the dtype that holds all elements of `index_array`, and those of its addends."""
     largest = abs(a.constant) + sum(abs(k) * max(shape[order.index(v)], 1) for v, k in a.variables)
     largest += sum(abs(k) * max(abs(s.low), abs(s.high)) for s, k in a.symbols)
     return INDEX if largest < 2**31 else WIDE
@@ -49,7 +49,11 @@ def index_array(
     dtype: np.dtype[Any] = INDEX,
     value: SymbolValue | None = None,
 ) -> Atom:
-    """Write an affine function of variables, and of symbols that have a `value`, with an axis for each variable."""
+    """Write an affine function as an array of this `shape`, whose axes are the variables in `order`.
+
+    Args:
+      value: returns the value of a symbol; None if `a` has no symbols.
+    """
     aval, parts = ShapedArray(tuple(shape), dtype), list[Atom]()
     for v, k in a.variables:
         i = w.write(iota_p, dtype=dtype, shape=aval.shape, dimension=order.index(v))

@@ -1,4 +1,4 @@
-"""Windows at places that are known. Functions of the rewrites."""
+"""Dynamic slices with known starts. Rows of rewrites.py name these functions."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def known_slice(w: Writer, aval: ShapedArray, x: Atom, starts: Sequence[Atom]) -> Atom | None:
-    """A slice, if it is known where the window begins."""
+    """Rewrite a dynamic slice as a slice at clamped starts; None if a start is no literal and could move the window."""
     rooms = [n - size for n, size in zip(x.aval.shape, aval.shape)]
     if any(room and type(start) is not Literal for start, room in zip(starts, rooms)):
         return None

@@ -1,9 +1,8 @@
-"""Loop-invariant code motion: what a loop computes of constants alone is computed before it.
+"""Loop-invariant code motion (hoisting) for linear scans: equations that depend on constants alone go before the loop.
 
-The pass moves linear equations, and what of known values these read. A part that is read of their results then has a
-cotangent that is a part, too: of `x[::-1][i]` in a loop the reverse loop would else add a whole array at every step.
-Of a primal loop the same moves as far as residuals need it (residual_placement.py); what else is invariant there XLA
-moves.
+The pass moves linear equations, and the primal ones that these depend on. If the loop reads only a part of a moved
+result, its cotangent per step is a part, too: for `x[::-1][i]` the reverse loop would otherwise add a whole array at
+every step. In primal loops, residual_placement.py moves the equations that residuals need, and XLA moves the others.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +15,7 @@ from tapeless.tracer.primitives.control_flow import scan_p
 
 
 def hoisted(jaxpr: Jaxpr) -> Jaxpr:
-    """The pass."""
+    """Move invariant linear equations of each linear scan before it; the same object if there are none."""
     loops = {eqn for eqn in jaxpr.carrying if eqn.primitive is scan_p and eqn.linear}
     if not loops:
         return jaxpr
@@ -29,7 +28,10 @@ def hoisted(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def invariant(body: Jaxpr, n_consts: int, may_move: Callable[[Equation], bool]) -> Sequence[Equation]:
-    """Equations of a body that read nothing but its first inputs, its constants, and what of these may move."""
+    """List the equations of a body that depend only on its first `n_consts` inputs and that `may_move` accepts.
+
+    The equations that they depend on are accepted, too, and none has effects.
+    """
     fixed: set[Atom] = set(body.invars[:n_consts])
     moved: list[Equation] = []
     for eqn in body.eqns:
@@ -41,7 +43,10 @@ def invariant(body: Jaxpr, n_consts: int, may_move: Callable[[Equation], bool]) 
 
 
 def without(body: Jaxpr, moved: Collection[Equation]) -> tuple[Jaxpr, list[Var]]:
-    """A body without equations, whose results that it reads are further inputs, before its own; and these."""
+    """Remove equations from a body: those of their results that it still reads become inputs before its own.
+
+    Returns: the body, and the variables of its new inputs.
+    """
     gone = set(moved)
     left = body.replace(eqns=[eqn for eqn in body.eqns if eqn not in gone])
     read = passes.used_variables(left)
@@ -50,7 +55,7 @@ def without(body: Jaxpr, moved: Collection[Equation]) -> tuple[Jaxpr, list[Var]]
 
 
 def _lighter(w: Writer, eqn: Equation) -> Equation:
-    """A loop without its invariant equations, which are written before it; their results are further constants."""
+    """Write the invariant linear equations of a scan before it; their results become constants of the returned scan."""
     jaxpr, n = eqn.params["jaxpr"], eqn.params["n_consts"]
     moved = _of_linear(jaxpr, n)
     if not moved:
@@ -67,14 +72,17 @@ def _lighter(w: Writer, eqn: Equation) -> Equation:
 
 @core.remembered
 def _of_linear(jaxpr: Jaxpr, n_consts: int) -> Sequence[Equation]:
-    """The linear equations that move, those that make nothing that is larger, and what they read. Remembered."""
+    """List the invariant equations to move: linear ones whose results are no larger than an operand.
+
+    The primal equations that these depend on are included. Remembered for as long as `jaxpr` lives.
+    """
     moved = invariant(jaxpr, n_consts, lambda eqn: not _has_linear_operand(eqn) or not _grows(eqn))
     needed: set[Atom] = {v for eqn in moved if _has_linear_operand(eqn) for v in (*eqn.invars, *eqn.outvars)}
     return needed_for(moved, needed)
 
 
 def needed_for(eqns: Sequence[Equation], wanted: Collection[Atom]) -> list[Equation]:
-    """Select the equations that `wanted` depends on."""
+    """Select the equations that the `wanted` variables depend on, in order."""
     needed = set(wanted)
     found: list[Equation] = []
     for eqn in reversed(eqns):

@@ -1,13 +1,13 @@
-"""Compile rewrites `pattern -> replacement if condition` of one equation to a matcher. Term rewriting.
+"""Term rewriting: compile the rewrites `pattern -> replacement if condition` of a primitive to one matcher.
 
 The notation is that of the printer, as Python: `transpose[p](transpose[q](x)) -> transpose[picked(q, p)](x)`.
-- `x` is any operand, `ẋ` a linear one, `m` and `n` are literals, `*x` all operands that are left. Params stand in
-  brackets, in the order of the typing rule, and are left out where none matters.
-- A number stands for a value that has it everywhere, `0` for a zero of either sign, `0.0` and `-0.0` for the one.
-  Of `+` and `*` either operand may be what is written first.
-- A replacement is an operand, a number, an application of a primitive, or `f(...)` with a function `f(writer, aval,
-  ...)` of the result's type, which gives None where it finds that nothing can be done. Conditions and params are
-  Python. Elementwise, an operand is spread over the shape of the result.
+- `x` matches any operand, `ẋ` a linear one, `m` and `n` match scalar literals, `*x` the remaining operands. Params
+  stand in brackets, in the order of the typing rule, and are left out where none matters.
+- A number matches a value that has it everywhere; `0` matches a zero of either sign, `0.0` and `-0.0` only that one.
+  The operands of `+` and `*` are matched in either order.
+- A replacement is an operand, a number, an application of a primitive, or a call `f(...)`, which becomes `f(writer,
+  aval, ...)` with the type of the result; if it returns None, the next row is tried. Conditions and params are
+  Python. For an elementwise primitive, a replacement that is an operand is broadcast to the shape of the result.
 A matcher is Python source that is generated when it is first needed, as `dataclasses` does it; `source` shows it.
 Source: tinygrad's `upat_compile`. Left out: patterns of more than one result, and sharing tests among rewrites.
 """
@@ -42,7 +42,7 @@ class Licence(Enum):
 
 
 class Rewrite(NamedTuple):
-    """One row: `pattern -> replacement if condition`, why it holds, and where."""
+    """One row: `pattern -> replacement if condition`, the reason why it holds, and the licence under which it holds."""
 
     text: str
     reason: str
@@ -54,25 +54,25 @@ class Rewrite(NamedTuple):
 
     @property
     def pattern(self) -> ast.expr:
-        """The left side of the row, parsed."""
+        """Parse the left side of the row."""
         return _parsed(self.text.split(" -> ")[0])
 
     @property
     def replacement(self) -> ast.expr:
-        """The right side of the row, parsed, without its condition."""
+        """Parse the right side of the row without its condition."""
         return _parsed(self.text.split(" -> ")[1].partition(" if ")[0])
 
     @property
     def condition(self) -> str:
-        """The condition of the row; empty for always."""
+        """Return the source text of the condition of the row; empty if it has none."""
         return self.text.partition(" if ")[2]
 
 
 class Rewrites:
-    """The rewrites of one primitive, as a rule of `simplify`; compiled when it is first asked.
+    """The rewrites of one primitive as a rule of `simplify`; compiled at its first call.
 
-    names: functions of conditions, params and replacements. after: of an elementwise primitive, (primitive, writer,
-    operands, params) -> the replacement, or None, where no row matches.
+    names: the functions that conditions, params and replacements call. after: the fallback of an elementwise primitive
+    if no row matches, (primitive, writer, operands, params) -> the replacement, or None.
     """
 
     def __init__(
@@ -91,7 +91,10 @@ class Rewrites:
         return match(w, *operands, **params)
 
     def looks_at(self) -> frozenset[Primitive] | None:
-        """The primitives of which one must have made an operand that is no literal, else none matches. None: any."""
+        """Return the primitives one of which must compute an operand, or an operand be a literal, for a row to match.
+
+        None if a row may match whatever computes the operands.
+        """
         found: set[Primitive] = {broadcast_in_dim_p}
         for row in self.rows:
             parts = operands_of(row.pattern)
@@ -101,11 +104,11 @@ class Rewrites:
         return frozenset(found)
 
     def only(self, row: Rewrite) -> "Rewrites":
-        """One row alone."""
+        """Return a rule of one of these rows alone, without the fallback."""
         return Rewrites(self.primitive, [row], self._names, self._after and _nothing)
 
     def source(self) -> str:
-        """The matcher."""
+        """Generate the Python source of the matcher."""
         numbers = sorted({k for row in self.rows for k in _numbers(self.primitive, row)})
         lines = [f"k{i} = number(w, operands[{i}])" for i in numbers]
         for row in self.rows:
@@ -133,7 +136,7 @@ class Rewrites:
 
 
 def _nothing(*_: Any) -> None:
-    """Match nothing: the fallback of a row that stands alone."""
+    """Return None: the fallback of `only`, which keeps the rule elementwise."""
 
 
 # ---- notation ------------------------------------------------------------------------------------------------
@@ -152,7 +155,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _constant(node: ast.expr) -> str | None:
-    """A number as it is written, sign and all."""
+    """Return the source text of a pattern that is a number, with its sign; None for other patterns."""
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
     return ast.unparse(node) if isinstance(inner, ast.Constant) else None
 
@@ -162,7 +165,7 @@ def is_application(node: ast.expr) -> bool:
 
 
 def _name(node: ast.expr) -> str:
-    """The primitive, or function, of an application."""
+    """Return the name of the primitive or function that a pattern applies."""
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)]
     if isinstance(node, ast.UnaryOp):
@@ -190,7 +193,7 @@ def operands_of(node: ast.expr) -> list[ast.expr]:
 
 
 def params_of(node: ast.expr) -> dict[str, str]:
-    """The params that are written in brackets, by name; none if there are no brackets."""
+    """Return the source text of each param in brackets, by its name; empty without brackets."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
         return {}
     inner = node.func.slice
@@ -204,7 +207,7 @@ def params_of(node: ast.expr) -> dict[str, str]:
 
 
 def _orders(primitive: Primitive, row: Rewrite) -> list[Sequence[int]]:
-    """The orders in which operands are matched; empty for one by one."""
+    """Return the permutations of the operands to try; an empty one if the last name takes all remaining operands."""
     parts = operands_of(row.pattern)
     if any(isinstance(x, ast.Starred) for x in parts):
         return [()]
@@ -214,13 +217,13 @@ def _orders(primitive: Primitive, row: Rewrite) -> list[Sequence[int]]:
 
 
 def _numbers(primitive: Primitive, row: Rewrite) -> Collection[int]:
-    """Positions of operands that may have to be a certain number."""
+    """Return the positions of operands that a row compares with a number."""
     parts = operands_of(row.pattern)
     return {order[i] for order in _orders(primitive, row) if order for i, x in enumerate(parts) if _constant(x)}
 
 
 def _nested(steps: Sequence[str]) -> Iterator[str]:
-    """Statements, each after an `if` under it."""
+    """Indent statements so that each `if` contains all that follow it."""
     depth = 0
     for step in steps:
         yield "    " * depth + step
@@ -248,7 +251,7 @@ def _steps(primitive: Primitive, row: Rewrite, order: Sequence[int], elementwise
 
 
 def _match(node: ast.expr, at: str, known: str, bound: set[str]) -> list[str]:
-    """Statements that bind names to an operand, and ask whether it is what a pattern says."""
+    """Generate the statements that test whether the operand `at`, whose number is `known`, matches; they bind names."""
     if isinstance(node, ast.Starred):
         return [f"{ast.unparse(node.value)} = {at.replace(']', ':]')}"]
     if isinstance(node, ast.Name):
@@ -295,7 +298,7 @@ def _match_params(node: ast.expr, params: str, bound: set[str]) -> list[str]:
 
 
 def _written(node: ast.expr) -> str:
-    """An expression for what a replacement is."""
+    """Generate the expression that writes a replacement."""
     value = _constant(node)
     if value is not None:
         return f"filled(w, {value}, aval)"

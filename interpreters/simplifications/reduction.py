@@ -1,4 +1,4 @@
-"""Sums of what is repeated, and of sums. Functions of the rewrites."""
+"""Sums of broadcasts, and sums of sums. Rows of rewrites.py name these functions."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,11 @@ Ints = tuple[int, ...]
 
 
 def sum_of_repeated(w: Writer, aval: ShapedArray, x: Atom, shape: Ints, dims: Ints, axes: Ints) -> Atom | None:
-    """n times what is repeated n times, summed along its own axes and repeated along the others."""
+    """Rewrite the sum along `axes` of the broadcast of `x` as a multiple of `x`, broadcast along the remaining axes.
+
+    `x` is summed along its own axes among `axes`. None if one of these is repeated from length 1, if `x` is repeated 0
+    times, or if the dtype does not hold the multiple.
+    """
     own = tuple([k for k, d in enumerate(dims) if d in axes])
     if any(x.aval.shape[k] != shape[dims[k]] for k in own):
         return None
@@ -32,6 +36,6 @@ def sum_of_repeated(w: Writer, aval: ShapedArray, x: Atom, shape: Ints, dims: In
 
 
 def together(axes: Sequence[int], inner: Ints, x: Atom) -> Ints:
-    """All axes of x that are summed by a sum along `axes` of one along `inner`."""
+    """Return all axes of `x` that are summed when its sum along `inner` is summed along `axes`."""
     kept = without(range(x.aval.ndim), inner)
     return tuple(sorted([*inner, *[kept[a] for a in axes]]))

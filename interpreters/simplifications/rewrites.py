@@ -1,8 +1,10 @@
-"""The table of rewrites: for each primitive, what an application of it is replaced by, in the order they are tried.
+"""The table of rewrites of single equations: for each primitive, the rows that are tried in this order.
 
-Signs of zeros count: x + 0.0 is x for all x but -0.0, so only -0.0 is neutral; in linear programs both are, for there
-a zero has no sign to speak of. There a factor that the program shows to be zero makes zero of any tangent, too.
-docs/rewrites.md shows every row with an example. matchers.py has the notation, and compiles it.
+Search terms: peephole optimisation, algebraic simplification, constant folding.
+Signs of zeros count: x + 0.0 is x for all x but -0.0, so only -0.0 is neutral. In linear programs both zeros are, since
+the sign of a zero tangent has no meaning, and a factor that is known to be 0 makes the product 0 for any tangent.
+docs/rewrites.md shows every row with an example. matchers.py defines the notation and compiles it. The functions that
+rows name are in contraction.py, elementwise.py, indexing.py, reduction.py, shape.py and fusion/affine_indexing.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -148,7 +150,7 @@ REWRITES: Mapping[Primitive, Sequence[Rewrite]] = {
         ),
     ],
 }
-# Of every elementwise primitive, after its own: what `elementwise.before_broadcasts` does.
+# For the documentation: `elementwise.before_broadcasts`, which is tried after the rows of each elementwise primitive.
 BROADCASTS = Rewrite(
     "f(broadcast_in_dim[s, d](x), ..) -> broadcast_in_dim[s, d](f(x, ..))",
     "what is repeated alike is combined before; a scalar that is repeated stays a scalar",
@@ -156,14 +158,14 @@ BROADCASTS = Rewrite(
 
 
 def _names() -> dict[str, Any]:
-    """The functions that rows name."""
+    """Return the functions that rows may call, by name."""
     modules = affine_indexing, contraction, elementwise, indexing, reduction, shape
     own = [f for module in modules for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
     return {f.__name__: f for f in [*own, argsort, without]}
 
 
 def _fill() -> None:
-    """Register the rewrites of every primitive; a copy is memory of its own, and stays."""
+    """Register rules for the primitives with rows and the elementwise ones, except copy: its result is a new buffer."""
     names = _names()
     of_elements = [p for p in elementwise.operations if p is not e.copy_p]
     for primitive in dict.fromkeys([*REWRITES, *of_elements]):

@@ -1,8 +1,9 @@
 """Select of an update: a select between an array and its update becomes an update by a select.
 
-`where(p, b.at[i].set(v), b)`, with one p for all of b, is `b.at[i].set(where(p, v, b[i]))`.
+`where(p, b.at[i].set(v), b)` with a scalar p is `b.at[i].set(where(p, v, b[i]))`.
 
-The choice looks at every element, the write at one: in a loop that makes the difference between n and n² steps.
+The first select reads every element, the second one only those that are written: in a loop over n elements that is n
+instead of n² work.
 """
 
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from tapeless.tracer.primitives.elementwise import select_n_p
 from tapeless.tracer.primitives.shape import broadcast_in_dim_p
 from tapeless.tracer.source import Source
 
-# The places of the operands that are the updates.
+# Which operand holds the updates.
 _UPDATES = {
     i.dynamic_update_slice_p: 1,
     i.scatter_p: 2,
@@ -24,7 +25,7 @@ _UPDATES = {
     i.scatter_min_p: 2,
     i.scatter_max_p: 2,
 }
-# What leaves an element as it is, zeros with their sign; for others that is the element itself.
+# The updates that leave every element unchanged, and the sign of a zero; for other primitives, the element itself.
 _NEUTRAL = {i.scatter_add_p: -0.0, i.scatter_mul_p: 1}
 
 
@@ -54,7 +55,7 @@ class _ConditionalUpdate(NamedTuple):
 
 
 def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _ConditionalUpdate | None:
-    """Match a select between an array and updates of it."""
+    """Match a select by a scalar predicate between an array and updates of it; None if it is no such select."""
     predicate = _scalar(w, eqn.invars[0])
     if predicate is None or len(eqn.invars) != 3:
         return None
@@ -66,14 +67,14 @@ def _choice(w: Writer, counts: dict[Any, int], eqn: Equation) -> _ConditionalUpd
 
 
 def _scalar(w: Writer, v: Atom) -> Atom | None:
-    """Return the scalar boolean that v is, or is a broadcast of."""
+    """Return the scalar that `v` is, or is a broadcast of; None if it is neither."""
     made = w.made_by(v, broadcast_in_dim_p)
     x = v if made is None else made.invars[0]
     return None if x.aval.shape else x
 
 
 def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> list[Equation]:
-    """Collect the updates of `array`, one after another, if nothing else reads their results."""
+    """Collect the chain of updates from `array` to `written`, in order; empty if anything else reads their results."""
     found: list[Equation] = []
     while written is not array:
         eqn = w.definition(written)
@@ -85,7 +86,7 @@ def _writes(w: Writer, counts: dict[Any, int], written: Atom, array: Atom) -> li
 
 
 def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Atom:
-    """Write the updates again, each with a select of its update."""
+    """Write the chain of updates again, each with a select of what it writes; return the last result."""
     array = choice.array
     for write in choice.writes:
         k = _UPDATES[write.primitive]
@@ -100,7 +101,7 @@ def _written(w: Writer, choice: _ConditionalUpdate, place: Source | None) -> Ato
 
 
 def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
-    """Make the update that changes nothing: the elements that are there, or the neutral element of the scatter."""
+    """Write the updates that change nothing: the elements now stored there, or the neutral element of the scatter."""
     updates = write.invars[_UPDATES[write.primitive]].aval
     if write.primitive in _NEUTRAL:
         return filled(w, _NEUTRAL[write.primitive], updates)
@@ -117,7 +118,7 @@ def _instead(w: Writer, write: Equation, array: Atom) -> Atom:
 
 
 def _is_write(eqn: Equation) -> bool:
-    """Tell whether an equation writes windows that do not overlap, fewer elements than the array has."""
+    """Tell whether an equation writes fewer elements than its array has, in windows that do not overlap."""
     if eqn.primitive not in _UPDATES:
         return False
     updates = eqn.invars[_UPDATES[eqn.primitive]].aval

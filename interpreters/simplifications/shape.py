@@ -1,4 +1,4 @@
-"""Operations that move elements: what two in a row are together. Functions of the rewrites."""
+"""Composition of shape operations: params of the operation that equals two in a row. Rows of rewrites.py name these."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,12 +12,12 @@ Ints = tuple[int, ...]
 
 
 def shape(x: Atom) -> Ints:
-    """Lengths of the axes of an operand."""
+    """Return the shape of an operand."""
     return x.aval.shape
 
 
 def picked(items: Sequence[int], places: Iterable[int]) -> Ints:
-    """`items` at `places`."""
+    """Return the `items` at `places`."""
     return tuple([items[i] for i in places])
 
 
@@ -47,7 +47,7 @@ def once(some: Iterable[int], others: Iterable[int]) -> Ints:
 
 
 def stretches(inner: Ints, shape: Ints, dims: Ints) -> bool:
-    """Tell whether a broadcast repeats an axis of length 1 of its operand."""
+    """Tell whether the broadcast of shape `inner` to `shape` along `dims` repeats an axis of length 1."""
     return any(n != shape[d] for n, d in zip(inner, dims))
 
 
@@ -57,7 +57,7 @@ def same_but_ones(shape: Ints, other: Ints) -> bool:
 
 
 def of_long(dims: Ints, shape: Ints) -> Ints:
-    """The dims of those axes that are not of length 1."""
+    """Return the `dims` of the axes of `shape` that are longer than 1."""
     return tuple([d for d, n in zip(dims, shape) if n != 1])
 
 
@@ -68,7 +68,7 @@ def after_ones(shape: Ints, new: Ints) -> dict[int, int] | None:
 
 
 def regrouped(dims: Ints, shape: Ints, new: Ints) -> Ints:
-    """Apply `after_ones` to `dims`, none of length 1; () for other reshapes."""
+    """Map `dims`, axes longer than 1, through a reshape that only adds or drops axes of length 1; () for others."""
     moved = after_ones(shape, new)
     return () if moved is None else tuple([moved[d] for d in dims])
 
@@ -77,22 +77,22 @@ def regrouped(dims: Ints, shape: Ints, new: Ints) -> Ints:
 
 
 def sizes(starts: Ints, limits: Ints, strides: Ints) -> Ints:
-    """The shape of a slice."""
+    """Compute the shape of a slice."""
     return tuple([-(-(b - a) // n) for a, b, n in zip(starts, limits, strides)])
 
 
 def starts_in(starts: Ints, outer: Ints, strides: Ints) -> Ints:
-    """Compose the starts of two slices: `starts` count in the result of the slice with `outer` and `strides`."""
+    """Compose two slices: return where `starts` are in the operand of a slice that starts at `outer` by `strides`."""
     return tuple([a + i * n for a, i, n in zip(outer, starts, strides)])
 
 
 def limits_in(starts: Ints, strides: Ints, shape: Ints) -> Ints:
-    """After which element a slice of this shape ends."""
+    """Compute the limits of the slice of this shape from `starts`."""
     return tuple([a + n * (size - 1) + 1 for a, n, size in zip(starts, strides, shape)])
 
 
 def times(items: Ints, others: Ints) -> Ints:
-    """Products, one by one."""
+    """Multiply two tuples element by element."""
     return tuple([i * j for i, j in zip(items, others)])
 
 
@@ -115,12 +115,12 @@ def are_around(config: Config, inner: Config) -> bool:
 
 
 def added(config: Config, inner: Config) -> Config:
-    """Add what an outer pad has around to an inner one."""
+    """Compose two pads: add the edges of the outer one to those of the inner one."""
     return tuple([(a + lo, b + hi, gap) for (a, b, _), (lo, hi, gap) in zip(config, inner)])
 
 
 def same_number(u: Atom, v: Atom) -> bool:
-    """Tell whether two scalars are one value, or literals of the same bits."""
+    """Tell whether two scalars are one variable, or literals of the same bits."""
     if type(u) is not Literal or type(v) is not Literal:
         return u is v
     return np.asarray(u.value, u.aval.dtype).tobytes() == np.asarray(v.value, v.aval.dtype).tobytes()
