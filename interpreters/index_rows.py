@@ -1,8 +1,9 @@
-"""Index rows: which elements of its operands each element of a result is made of, and how they are combined.
+"""Index rows: which elements of the operands each element of a result depends on, and how they are combined.
 
-A primitive has a row(params, avals) in interpreters/rows/<family>.py, or a reason why it has none. All four ways to
-combine have accesses, which suffice to read parts, to batch, and to find where an operand matters; only terms multiply
-out. Source: the interfaces of MLIR's `linalg` operations; maps and reductions of array languages, as in Futhark.
+A primitive has a row(params, avals) in interpreters/rows/<family>.py, or a reason why it has none. The rows of all four
+combinations have accesses, which suffice to compute parts, to batch, and to find where an operand is read; only TERMS
+can be composed and multiplied out.
+Source: the interfaces of MLIR's `linalg` operations; maps and reductions of array languages, as in Futhark.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,12 +24,12 @@ Shape = tuple[int, ...]
 class Combination(Enum):
     """The way in which the reads of a row are combined into the result.
 
-    TERMS: the result is the sum of its terms; of booleans, whether one of them holds.
-    POINTWISE: an element is a function of what the factors of the only term read for it.
-    MONOID: an element is what an operation makes of all that its terms, of one factor each, write to it. Where none
-      does it is the neutral element.
-    CORE: an element is any function of what its terms, of one factor each, read for it, and of where it is along axes
-      that no operand is read along. The others are a batch.
+    TERMS: the result is the sum of its terms; for booleans, the disjunction.
+    POINTWISE: an element is a function of the elements that the factors of the only term read for it.
+    MONOID: an element is the reduction, by an operation, of all that the terms, of one factor each, write to it; the
+      neutral element if they write nothing.
+    CORE: an element is any function of all that the terms, of one factor each, read for it, and of its index along the
+      axes that no operand is read along. The other axes are a batch.
     """
 
     TERMS = "terms"
@@ -38,11 +39,11 @@ class Combination(Enum):
 
 
 class IndexRow(NamedTuple):
-    """Terms for each result, whose operands are those of the equation, and how they are combined."""
+    """The terms of each result, over the operands of the equation, and how they are combined."""
 
     combination: Combination
     results: tuple[Sum, ...]
-    operation: str | None = None  # of a monoid: the primitive that joins two elements, or `last` of those written
+    operation: str | None = None  # of a monoid: the primitive that combines two elements, or `last` for the last write
 
 
 rows: Table[Callable[[Params, Sequence[ShapedArray]], IndexRow]] = Table(
@@ -58,7 +59,7 @@ reasons: Table[str] = Table(
 
 
 class Box:
-    """The variables of a term while it is being written."""
+    """The variables of a term that is being built, by their sizes."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -93,21 +94,21 @@ def terms(*sums: Iterable[Term]) -> IndexRow:
 
 
 def monoid(operation: str, *found: Term) -> IndexRow:
-    """Make the row of one result, made by an operation of all that is written to an element."""
+    """Make the row of one result, the reduction by an operation of all that the terms write to an element."""
     return IndexRow(Combination.MONOID, (tuple(found),), operation)
 
 
 def pointwise(params: Params, avals: Sequence[ShapedArray], results: int = 1) -> IndexRow:
-    """Make the row of a function of elements at the same place, and of scalars."""
+    """Make the row of an elementwise function of arrays of one shape and scalars."""
     return IndexRow(Combination.POINTWISE, ((elements(avals, range(len(avals))),),) * results)
 
 
 def core(operands: Sequence[tuple[Shape, Mapping[int, int]]], *results: Shape) -> IndexRow:
-    """Make the row of a function of whole axes.
+    """Make the row of a function that reads whole axes of its operands, except for batch axes.
 
     Args:
-      operands: shapes, and which axes of operands go with which axes of each result; the others are read whole.
-      results: shapes.
+      operands: the shape of each, and its batch axes as a map to the axes of the results.
+      results: the shape of each.
     """
     return IndexRow(Combination.CORE, tuple([_core(operands, shape) for shape in results]))
 
@@ -123,7 +124,7 @@ def _core(operands: Sequence[tuple[Shape, Mapping[int, int]]], shape: Shape) -> 
 
 
 def core_of_matrices(primitive: Primitive) -> Callable[[Params, Sequence[ShapedArray]], IndexRow]:
-    """Make the row of a function of matrices, the last two axes, for each index of the axes before."""
+    """Make the row function of a primitive on matrices, in the last two axes, that is batched over the axes before."""
 
     def row(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
         results = primitive.type(tuple(avals), dict(params))
@@ -132,7 +133,7 @@ def core_of_matrices(primitive: Primitive) -> Callable[[Params, Sequence[ShapedA
     return row
 
 
-# ---- terms that many families have ---------------------------------------------------------------------------
+# ---- terms that many families share --------------------------------------------------------------------------
 
 
 def elements(
@@ -142,7 +143,7 @@ def elements(
     uses: Sequence[Use] = (),
     coefficient: Coefficient = 1,
 ) -> Term:
-    """Make the product of elements of some operands at the same place; scalars are repeated."""
+    """Make the term of an elementwise product of the operands `at`; scalars are broadcast."""
     box = Box()
     i = box.axes(joint_shape(avals))
     used = uses or [Use.PLAIN] * len(at)
@@ -151,27 +152,27 @@ def elements(
 
 
 def joint_shape(avals: Sequence[ShapedArray]) -> Shape:
-    """Find the shape of what is elementwise in operands of one shape and scalars."""
+    """Return the shape of an elementwise result of operands of one shape and scalars."""
     return max([x.shape for x in avals], key=len)
 
 
 def same(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Make the row of what hands each operand on as a result."""
+    """Make the row of an identity, whose results are its operands."""
     return terms(*[(elements([x], [0]).with_operands(lambda _, k=k: k),) for k, x in enumerate(avals)])
 
 
 def without_row(reason: str, *primitives: Primitive) -> None:
-    """State why primitives have no row."""
+    """Record the reason why primitives have no row."""
     for primitive in primitives:
         reasons[primitive] = reason
 
 
-# ---- questions about rows ---------------------------------------------------------------------------------------
+# ---- predicates of rows -----------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
 def is_elementwise(terms: Sum) -> bool:
-    """Tell whether each element is made of those at its place, and of scalars."""
+    """Tell whether each element depends only on operand elements at its own index, and on scalars."""
     return bool(terms) and all(_is_at_one_place(t) for t in terms)
 
 

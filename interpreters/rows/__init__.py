@@ -13,7 +13,7 @@ fill(__name__)
 
 
 def index_row(eqn: Equation) -> IndexRow | None:
-    """Look the row of an equation up; None if its primitive has none. Rows are remembered, as types are."""
+    """Look up the index row of an equation; None if its primitive has none. Rows are remembered, as types are."""
     if eqn.primitive not in rows:
         return None
     return _remembered(eqn.primitive, tuple(eqn.params.items()), tuple([v.aval for v in eqn.invars]))

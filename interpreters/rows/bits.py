@@ -1,4 +1,4 @@
-"""Index rows of operations on bits: of booleans `and` is a product, `or` a sum, `not` a bracket."""
+"""Index rows of operations on bits: for booleans, `and` is a product, `or` a sum, `not` a bracket."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def _or(params: Params, avals: Avals) -> IndexRow:
 
 
 def _bitcast_convert_type(params: Params, avals: Avals) -> IndexRow:
-    """Element by element, or with an axis for the parts of the wider ones."""
+    """Make the row of a bit cast: elementwise, or with an axis for the parts of the wider elements."""
     (x,) = avals
     old, new = dtypes.bits_of(x.dtype), dtypes.bits_of(params["dtype"])
     if old == new:

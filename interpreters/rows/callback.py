@@ -1,4 +1,4 @@
-"""Why calls of the host have no index row."""
+"""Why callbacks to the host have no index row."""
 
 from tapeless.interpreters.index_rows import without_row
 from tapeless.tracer.primitives import callback as p

@@ -1,4 +1,4 @@
-"""Index rows of what hands its operands on, and why a checkpoint has none."""
+"""Index rows of identities (names, moves, barriers), and why a checkpoint has none."""
 
 from tapeless.interpreters.index_rows import rows, same, without_row
 from tapeless.tracer.primitives import checkpoint as p

@@ -1,4 +1,4 @@
-"""Index rows of contractions: sums of products, windows in those of convolutions."""
+"""Index rows of contractions and convolutions: sums of products, over the window in a convolution."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _dot_general(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Batch axes first, then what is left of the left, then of the right."""
+    """Make the row of dot_general: the result has the batch axes, then the free axes of the left and the right."""
     ((cx, cy), (bx, by)), (x, y), box = params["dimension_numbers"], avals, Box()
     of_x, of_y = dict[int, Affine](), dict[int, Affine]()
     for d, e in zip((*bx, *cx), (*by, *cy)):
@@ -31,7 +31,10 @@ def _in_order(indices: dict[int, Affine]) -> tuple[Affine, ...]:
 
 
 def _conv_general_dilated(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Groups are digits: of batch or features of the left, and of features of the right and the result."""
+    """Make the row of a convolution.
+
+    The group is a digit of the batch or the features of the left, and of the features of the right and of the result.
+    """
     (x, y), p, (lhs, rhs, out) = avals, params, params["dimension_numbers"]
     batches, features = p["batch_group_count"], p["feature_group_count"]
     sizes = x.shape[lhs[0]] // batches, batches * features, y.shape[rhs[0]] // (batches * features), y.shape[rhs[1]]

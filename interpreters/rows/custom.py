@@ -1,4 +1,4 @@
-"""Why functions with derivatives of their own have no index row."""
+"""Why functions with custom derivative rules have no index row."""
 
 from tapeless.interpreters.index_rows import without_row
 from tapeless.tracer.primitives import custom as p

@@ -1,4 +1,4 @@
-"""Why functions with batching of their own have no index row."""
+"""Why functions with custom batching rules have no index row."""
 
 from tapeless.interpreters.index_rows import without_row
 from tapeless.tracer.primitives import custom_vmap as p

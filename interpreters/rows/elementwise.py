@@ -1,4 +1,4 @@
-"""Index rows of what is computed element by element: products and sums as terms, choices by brackets, functions."""
+"""Index rows of elementwise primitives: sums and products are terms, selects have brackets, others are pointwise."""
 
 from collections.abc import Sequence
 
@@ -21,14 +21,14 @@ rows[e.copy_p] = rows[e.stop_gradient_p] = same
 
 
 def _div(params: Params, avals: Avals) -> IndexRow:
-    """Integers are not multiplied by an inverse."""
+    """Make the row of a quotient: pointwise for integers, whose division is no product with an inverse."""
     if not dtypes.is_inexact(avals[0].dtype):
         return pointwise(params, avals)
     return terms([elements(avals, [0, 1], uses=[Use.PLAIN, Use.DIVIDED])])
 
 
 def _select_n(params: Params, avals: Avals) -> IndexRow:
-    """Make a term for each case; what is not chosen is not read."""
+    """Make the row of a select: a term for each case, with a bracket, so that only the selected case is read."""
     return terms([_case(avals, k) for k in range(1, len(avals))])
 
 
@@ -46,7 +46,7 @@ def _convert_element_type(params: Params, avals: Avals) -> IndexRow:
 
 
 def is_exact(old: dtypes.DType, new: dtypes.DType) -> bool:
-    """Tell whether every number of one dtype is one of another, so that sums and products may be of either."""
+    """Tell whether the dtype `new` holds every number of `old` exactly, so that a conversion is an identity."""
     if old == new or dtypes.is_bool(old):
         return True
     if dtypes.is_bool(new) or dtypes.is_key(old) or (dtypes.is_complex(old) and not dtypes.is_complex(new)):

@@ -1,4 +1,4 @@
-"""Index rows of functions made of the error function: element by element."""
+"""Index rows of functions related to the error function: pointwise."""
 
 from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.primitives import error_functions as f

@@ -1,4 +1,4 @@
-"""Index row of Fourier transforms: functions of the last axes, for each index of the axes before."""
+"""Index row of Fourier transforms: functions of the last axes, batched over the axes before."""
 
 from collections.abc import Sequence
 

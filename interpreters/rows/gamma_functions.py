@@ -1,4 +1,4 @@
-"""Index rows of the gamma function and its relatives: element by element."""
+"""Index rows of the gamma function and its relatives: pointwise."""
 
 from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.primitives import gamma_functions as g

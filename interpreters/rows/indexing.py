@@ -1,7 +1,8 @@
-"""Index rows of reading and writing at positions that are computed.
+"""Index rows of dynamic slices, gathers and scatters: reads and writes at computed positions.
 
-The clamped start of one window is a symbol; an array of positions is a lookup, which nothing answers to if it is
-outside. What is left of an operand around a window is a term for each side of each axis, the axes before being inside.
+A clamped start of a single window is a symbol. An array of positions is a lookup bracket, which holds for no index if
+the position is outside. The elements of an operand around an updated window are a term for each side of each axis, with
+the axes before it inside of the window.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ _MODES = i.GatherScatterMode
 
 
 def _starts(first: int, shape: Sequence[int], sizes: Sequence[int]) -> list[Affine]:
-    """Make the clamped starts, which are operands from number `first` on."""
+    """Make the symbols of the clamped starts, which are the operands from number `first` on."""
     return [symbol(first + d, 0, n - k) for d, (n, k) in enumerate(zip(shape, sizes))]
 
 
@@ -44,7 +45,7 @@ def _dynamic_update_slice(params: Params, avals: Avals) -> IndexRow:
 
 
 def _around(shape: Sequence[int], starts: Sequence[Affine], sizes: Sequence[int]) -> Iterator[Sequence[Bracket]]:
-    """List the brackets of the parts of a box that are outside of a window, axis by axis."""
+    """Yield the brackets of each part of a box that is outside of a window: two parts for each axis."""
     inside: list[Bracket] = []
     for v, n, a, k in zip(Box().axes(shape), shape, starts, sizes):
         if k < n:
@@ -59,9 +60,10 @@ rows[i.dynamic_slice_p], rows[i.dynamic_update_slice_p] = _dynamic_slice, _dynam
 
 
 class _Windows:
-    """The windows of a gather or scatter: their elements, in the array of windows and in the operand.
+    """The windows of a gather or scatter: `access` in the array of windows, and `places` in the operand.
 
-    Its variables are those of the array of windows, then a start for each axis that positions are given of.
+    The variables are the axes of the array of windows, then a start for each axis that positions are given for.
+    `brackets` equate these with the positions.
     """
 
     def __init__(self, params: Params, x: ShapedArray, windows: Sequence[int], sizes: Sequence[int]) -> None:
@@ -69,7 +71,7 @@ class _Windows:
         self.access = self.box.axes(windows)
         self._batch = tuple([v for k, v in enumerate(self.access) if k not in d[0]])
         self._last = [x.shape[axis] - sizes[axis] for axis in d[2]]
-        self._clips = params["mode"] in (_MODES.CLIP, _MODES.PROMISE_IN_BOUNDS)  # what is inside is not moved
+        self._clips = params["mode"] in (_MODES.CLIP, _MODES.PROMISE_IN_BOUNDS)  # clipping changes nothing in bounds
         starts = [self.box.axis(n + 1) for n in self._last]
         self.brackets = [self._lookup(k, start, (0, self._last[k])) for k, start in enumerate(starts)]
         self.places = self._in_operand(x.ndim, d, starts)
@@ -87,7 +89,7 @@ class _Windows:
         return tuple(found)
 
     def filled(self, fill: Coefficient) -> Iterator[Term]:
-        """Write a number where a window is not inside, by the first position that is not; nowhere if they are moved."""
+        """Yield the terms that write `fill` for windows out of bounds, by the first such position; none if clipped."""
         for k, last in enumerate(self._last if not self._clips else ()):
             for beyond in (-1, last + 1):
                 position = Lookup(Affine(beyond), 1, (*self._batch, Affine(k)), (-1, last + 1))
@@ -105,7 +107,7 @@ def _gather(params: Params, avals: Avals) -> IndexRow:
 
 
 def _fill_value(params: Params, x: ShapedArray) -> Coefficient:
-    """Find what a gather reads outside of its operand."""
+    """Return the number that a gather fills in for windows out of bounds."""
     if params["mode"] is not _MODES.FILL_OR_DROP:
         return 0
     if params["fill_value"] is not None:
@@ -113,7 +115,7 @@ def _fill_value(params: Params, x: ShapedArray) -> Coefficient:
     if dtypes.is_inexact(x.dtype):
         return _NAN
     if dtypes.is_bool(x.dtype) or dtypes.is_key(x.dtype):
-        return 1 if dtypes.is_bool(x.dtype) else 2**32 - 1  # of both words
+        return 1 if dtypes.is_bool(x.dtype) else 2**32 - 1  # in both words of a key
     limits = dtypes.iinfo(x.dtype)
     return limits.min or limits.max
 

@@ -1,4 +1,4 @@
-"""Index rows of integrals of elementary functions: element by element."""
+"""Index rows of integrals of elementary functions: pointwise."""
 
 from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.primitives import integrals as i

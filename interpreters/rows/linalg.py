@@ -1,4 +1,4 @@
-"""Index rows of triangular matrices: functions of whole matrices, for each index of the axes before."""
+"""Index rows of Cholesky factorization and triangular solves: functions of whole matrices, batched over axes before."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _triangular_solve(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """One column, or one row, of the right side at a time."""
+    """Make the row: the columns of the right-hand side, or its rows, are solved independently."""
     a, b = avals
     batch = {d: d for d in range(a.ndim - 2)}
     free = b.ndim - 1 if params["left_side"] else b.ndim - 2

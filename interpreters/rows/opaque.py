@@ -1,1 +1,1 @@
-"""Functions that are not known have no index row: what they read of their arguments is not known, either."""
+"""Opaque functions have no index row: which elements of their arguments they read is unknown."""

@@ -1,4 +1,4 @@
-"""Index row of the platform: a number that is made of nothing."""
+"""Index row of the platform index: a scalar without operands."""
 
 from tapeless.interpreters.index_rows import core, rows
 from tapeless.tracer.primitives.platform import platform_index_p

@@ -1,4 +1,4 @@
-"""Index rows of random bits and keys, whose words are an axis that is read whole."""
+"""Index rows of random bits and keys: the words of a key are an axis that is read whole."""
 
 from tapeless.interpreters.index_rows import core, pointwise, rows
 from tapeless.tracer.primitives import random as r

@@ -1,4 +1,4 @@
-"""Index rows of reductions: sums are terms, other reductions monoids, in which a variable runs along the axes."""
+"""Index rows of reductions: sums are terms, other reductions monoids, with a variable for each reduced axis."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Index rows of operations that move elements: every one is a sum of terms of one factor."""
+"""Index rows of operations that move elements: each is a sum of terms of one factor."""
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -24,7 +24,7 @@ def _broadcast_in_dim(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
 
 
 def _iota(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """A function of the index along one axis."""
+    """Make the row of an iota: a function of the index along one axis, without operands."""
     return core((), params["shape"])
 
 
@@ -34,9 +34,10 @@ rows[s.broadcast_in_dim_p], rows[s.iota_p] = _broadcast_in_dim, _iota
 
 
 def _reshape(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Write the flat position in mixed radix: with a variable for each digit that both shapes have in common.
+    """Make the row of a reshape: the flat position in mixed radix, with a variable for each digit of both shapes.
 
-    Between strides that both have, where the strides of one do not divide those of the other, flat positions are equal.
+    Between strides that both shapes have, where their other strides do not divide one another, each shape has digits of
+    its own, and a bracket equates the flat positions.
     """
     before, after = avals[0].shape, params["shape"]
     if not avals[0].size:
@@ -56,12 +57,12 @@ def _reshape(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
 
 
 def _strides(shape: Shape) -> set[int]:
-    """List by how much the flat position grows along the axes, and the size of the array."""
+    """Return the strides of the axes in the flat position, and the size of the array."""
     return set(accumulate(reversed(shape), mul, initial=1))
 
 
 def _digits(box: Box, strides: Sequence[int]) -> dict[int, Affine]:
-    """Make a variable for each stride, as large as the next one allows."""
+    """Make a variable for each stride but the last; its size is the next stride divided by this one."""
     return {low: box.axis(high // low) for low, high in pairwise(strides)}
 
 
@@ -70,7 +71,7 @@ def _flat(digits: dict[int, Affine]) -> Affine:
 
 
 def _access(shape: Shape, digits: dict[int, Affine]) -> Access:
-    """Compute the indices along the axes of a shape, of each the digits between its stride and the next."""
+    """Compute the index along each axis of a shape from the digits between its stride and the next."""
     found, stride = list[Affine](), 1
     for n in reversed(shape):
         found.append(_flat({r // stride: v for r, v in digits.items() if stride <= r < stride * n}))
@@ -116,7 +117,7 @@ def _concatenate(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
 
 
 def _piece(shape: Shape, axis: int, n: int, operand: int, to: int, start: int) -> Term:
-    """Move n elements along an axis of an operand, from `start` on, written from `to` on."""
+    """Make the term that writes n elements along an axis, read from `start` on, from `to` on."""
     box = Box()
     i = box.axes([n if d == axis else size for d, size in enumerate(shape)])
     return box.term(_moved(i, axis, to), Read(operand, _moved(i, axis, start)))
@@ -132,7 +133,7 @@ rows[s.slice_p], rows[s.split_p], rows[s.concatenate_p] = _slice, _split, _conca
 
 
 class _Padded(NamedTuple):
-    """An axis of a padded array: elements first + step k, for k below n, are elements start + k of the operand."""
+    """An axis of a padded array: element first + step k is element start + k of the operand, for k below n."""
 
     size: int
     first: int
@@ -142,7 +143,7 @@ class _Padded(NamedTuple):
 
 
 def _pad(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Write the operand, and the padding value where an axis is the first to be outside of it."""
+    """Make the row of a pad: the operand, and the padding value by the first axis whose index is outside of it."""
     axes = [_padded(n, *config) for n, config in zip(avals[0].shape, params["padding_config"])]
     box = Box()
     k = box.axes([a.n for a in axes])
@@ -168,7 +169,7 @@ def _within(axes: Sequence[_Padded], k: Access) -> Access:
 
 
 def _outside(axis: _Padded) -> list[tuple[int, int, int, int]]:
-    """List where an axis is not the operand's, as (first, step, width, n): n runs of a width, a step apart."""
+    """List the padding on an axis as (first, step, width, n): n runs of this width, a step apart."""
     if not axis.n:
         return [(0, 0, axis.size, 1)]
     end = axis.first + (axis.n - 1) * axis.step + 1

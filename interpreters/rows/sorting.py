@@ -8,7 +8,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _sort(params: Params, avals: Sequence[ShapedArray]) -> IndexRow:
-    """Operands that are not compared move with those that are."""
+    """Make the row of a sort, which reads each operand whole along the axis, as all move with the keys."""
     along = {d: d for d in range(avals[0].ndim) if d != params["dimension"]}
     return core([(x.shape, along) for x in avals], *[x.shape for x in avals])
 

@@ -1,4 +1,4 @@
-"""Index rows of special functions: element by element."""
+"""Index rows of special functions: pointwise."""
 
 from tapeless.interpreters.index_rows import pointwise, rows
 from tapeless.tracer.primitives import special as s

@@ -1,4 +1,4 @@
-"""Index rows of eigenvalues and singular values: functions of whole matrices, for each index of the axes before."""
+"""Index rows of eigenvalues and singular values: functions of whole matrices, batched over the axes before."""
 
 from tapeless.interpreters.index_rows import core_of_matrices, rows
 from tapeless.tracer.primitives import spectral as s

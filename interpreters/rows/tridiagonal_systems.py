@@ -1,4 +1,4 @@
-"""Index rows of tridiagonal systems: one column of the right side at a time."""
+"""Index row of tridiagonal systems: the columns of the right-hand side are solved independently."""
 
 from collections.abc import Sequence
 

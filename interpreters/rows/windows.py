@@ -1,4 +1,4 @@
-"""Index rows of windows: of position o and place k in the window, element stride o + dilation k - padding."""
+"""Index rows of window reductions: window o reads at its offset k the element stride o + dilation k - padding."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,10 @@ Avals = Sequence[ShapedArray]
 
 
 def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, list[Bracket]]:
-    """Find the element at a place of an axis of n, `base` apart, and the brackets that say that there is one."""
+    """Return the index of the element at a place of an axis, and the brackets that hold if there is one.
+
+    The axis has `n` elements, `base` apart.
+    """
     if base == 1:
         return place, [NotNegative(place), NotNegative(n - 1 - place)]
     element = box.axis(n)
@@ -21,7 +24,7 @@ def window_index(box: Box, place: Affine, n: int, base: int) -> tuple[Affine, li
 
 
 def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Access, list[Bracket]]:
-    """Find the elements of an array that the windows of elements of the result have."""
+    """Return the access of an array in the windows of a result at `out`, and the brackets that hold inside of it."""
     found, brackets = list[Affine](), list[Bracket]()
     for n, o, k, stride, (low, _), base, dilation in zip(x.shape, out, *_by_axis(params, x)):
         element, more = window_index(box, stride * o + dilation * box.axis(k) - low, n, base)
@@ -31,7 +34,7 @@ def _places(box: Box, params: Params, x: ShapedArray, out: Access) -> tuple[Acce
 
 
 def _counts(params: Params, x: ShapedArray) -> list[int]:
-    """Count the positions that the window has along each axis."""
+    """Count the positions of the window along each axis."""
     return list(map(w.count, x.shape, *_by_axis(params, x)))
 
 
@@ -54,7 +57,7 @@ def _monoid(operation: str) -> Callable[[Params, Avals], IndexRow]:
 
 
 def _select_and_gather_add(params: Params, avals: Avals) -> IndexRow:
-    """A function of both operands in a window."""
+    """Make the index row: an element is a function of both operands in its window."""
     return IndexRow(Combination.CORE, (tuple([_windowed(params, avals, k) for k in (0, 1)]),))
 
 
