@@ -1,9 +1,9 @@
-"""Bodies of the index language: staged once for one element, then written as bulk operations for all of them.
+"""Bodies of the index language: staged once for one element, then vectorized to bulk operations on all elements.
 
 Search terms: array comprehension, vectorization, flattening. A body is a program of index variables, integers of rank
 0. Its reads and comparisons are `ein`, in which an index variable becomes a variable of the terms; any other primitive
-is batched by its rule. The program that results is called under the current trace: differentiating, batching and
-compiling never see a body, and simplifying composes the terms. Source: Bernstein et al. 2020, section 5.
+is batched by its vmap rule. The resulting program is called under the current trace: differentiation, batching and
+compilation never see a body, and the simplifier composes the terms. Source: Bernstein et al. 2020, section 5.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -32,7 +32,7 @@ INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 class Body(NamedTuple):
-    """A body as it was traced, for one element: its last inputs are indices, each below one of `sizes`."""
+    """A body as it was traced, for one element: its last inputs are the indices, each below its entry of `sizes`."""
 
     program: Jaxpr
     sizes: tuple[int, ...]
@@ -43,7 +43,7 @@ _recording: ContextVar[list[Body] | None] = ContextVar("recording", default=None
 
 @contextmanager
 def recorded_bodies() -> Generator[list[Body]]:
-    """Record the bodies that are traced meanwhile, inner ones first."""
+    """Record the bodies that are traced in a `with` block, inner ones first."""
     found = list[Body]()
     token = _recording.set(found)
     try:
@@ -55,12 +55,13 @@ def recorded_bodies() -> Generator[list[Body]]:
 def over(
     body: Callable[..., Sequence[Any]], sizes: Sequence[int], function: Any, then: Callable[[Sequence[Any]], Any] = list
 ) -> list[Any]:
-    """Evaluate a body for all indices of a box.
+    """Trace a body once, and evaluate it in bulk for all indices of a box.
 
     Args:
       body: indices, one for each size -> flat results.
-      function: what errors name.
+      function: the user's function, which errors name.
       then: results, with an axis for each index in front -> flat results; simplified along with the body.
+    Returns: the results of `then`.
     """
 
     names = parameter_names(function, len(sizes))
@@ -78,19 +79,19 @@ def over(
 
     written, more = trace_to_jaxpr(bulk, [aval_of(x) for x in consts], what=BODY, function=function)
     written = with_contractions(written)
-    if select_n_p not in written.primitives:  # a choice stands for derivatives that are not to be taken
+    if select_n_p not in written.primitives:  # a select keeps derivatives of its other cases out, so it stays
         written = simplified(written)
     given = [*more, *consts]
     return list(eval_jaxpr(written, given) if _is_staged(core.current_trace()) else jit(written, *given))
 
 
 def _is_staged(trace: core.Trace | None) -> bool:
-    """Tell whether a program is being written, in which the equations stand beside others that they compose with."""
+    """Tell whether a trace writes equations into a program, where they can be simplified with those around them."""
     return trace is not None and (isinstance(trace, StagingTrace) or _is_staged(trace.parent))
 
 
 def _batched(f: Callable[..., Sequence[Any]], sizes: Sequence[int]) -> list[Any]:
-    """Call f with all indices of a box, one axis of the results in front for each."""
+    """Call `f` once, batched over all indices of a box; the results have an axis for each index in front."""
     if not sizes:
         return list(f())
     n, *rest = sizes

@@ -1,8 +1,8 @@
-"""Brackets in the bodies of the index language: products with conditions become choices.
+"""Brackets in the bodies of the index language: rewrite products with conditions as selects.
 
-Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`, whose
-derivatives are as safe as those of any choice (`simplifications/masks/`), and which the simplifier reads as a bracket
-of indices if p compares these. Source: Bernstein et al. 2020, section 4.
+Search terms: Iverson bracket, predicate. Where p is false, `p * e` is 0 whatever e is: `select_n(p, 0, e)`. Mask
+sinking keeps its derivatives finite, as for any select (`simplifications/masks/`), and the simplifier turns it into a
+bracket if p compares indices. Source: Bernstein et al. 2020, section 4.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from tapeless.tracer.terms.term import Read, Use, term
 
 
 class _BracketedProduct(NamedTuple):
-    """A product with conditions: what it is where they hold, which is 1 if `value` is None."""
+    """A product with conditions: `value` where all hold (1 if it is None), 0 elsewhere."""
 
     conditions: tuple[Atom, ...]
     value: Atom | None
@@ -30,7 +30,10 @@ _MOVES = frozenset((e.neg_p, e.convert_element_type_p, broadcast_in_dim_p))
 
 
 def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
-    """Write products with booleans as choices, and quotients of these; whatever the order, all factors are chosen."""
+    """Rewrite products with booleans, and quotients of such products, as selects of the product of all other factors.
+
+    The order in which factors are multiplied does not matter.
+    """
     w, products = Writer(jaxpr), dict[Atom, _BracketedProduct]()
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
@@ -44,7 +47,7 @@ def with_brackets(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _product(w: Writer, products: dict[Atom, _BracketedProduct], eqn: Equation) -> _BracketedProduct | None:
-    """Find the conditions in what an equation computes; None if there are none."""
+    """Return the result of an equation as a product with conditions, or None; writes the product of the values."""
     primitive = eqn.primitive
     if primitive not in _CHOSEN | _MOVES:
         return None
@@ -73,7 +76,7 @@ def _multiplied(w: Writer, x: Atom | None, y: Atom | None) -> Atom | None:
 
 
 def _choice(w: Writer, product: _BracketedProduct, eqn: Equation) -> Atom:
-    """Write a product as a choice by each of its conditions."""
+    """Write a product with conditions as nested selects, one for each condition."""
     found = filled(w, 1, eqn.outvars[0].aval) if product.value is None else product.value
     for condition in product.conditions:
         related = _related(w, condition, found)
@@ -82,9 +85,10 @@ def _choice(w: Writer, product: _BracketedProduct, eqn: Equation) -> Atom:
 
 
 def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:
-    """Write the product of a number with the read of a relation, over the entries of that; None if it is no such.
+    """Multiply a scalar by a condition that an `ein` of brackets alone computes, as a factor of that `ein`; else None.
 
-    A function such as log, whose derivative may be infinite where the relation does not hold, is chosen there, too.
+    A sparse relation is read by such an `ein`. A function such as log, whose derivative may be infinite where the
+    relation does not hold, is selected by the condition, too.
     """
     read = w.made_by(condition, ein_p)
     if read is None or x.aval.shape or len(read.params["terms"]) != 1 or read.params["terms"][0].factors:
@@ -97,7 +101,7 @@ def _related(w: Writer, condition: Atom, x: Atom) -> Atom | None:
 
 
 def _is_polynomial(w: Writer, x: Atom) -> bool:
-    """Tell whether a value is made of sums and products of others alone: its derivative is finite where they are."""
+    """Tell whether a value is computed by sums and products alone: its derivative is finite where the inputs are."""
     todo, met = [x], set[Atom]()
     while todo:
         v = todo.pop()

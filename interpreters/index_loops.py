@@ -1,7 +1,7 @@
-"""Loops over an index: scan over the elements of arrays that a step reads at its index alone.
+"""Loops over an index: arrays that a step reads only at its own index become scanned inputs (xs) of the loop.
 
-Search terms: loop-carried read, scan over the leading axis. A step that reads of x only `x[k]` takes an element of x;
-so its derivative writes each element's cotangent once, instead of adding every one to an array as large as x.
+Search terms: loop-carried read, scan over the leading axis. A step k that reads only `x[k]` of x takes this element as
+an input; so its derivative writes the cotangent of each element once, instead of adding it to an array as large as x.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ from tapeless.tracer.types import ShapedArray
 
 
 def with_scanned_elements(jaxpr: Jaxpr, n_consts: int, n: int) -> tuple[Jaxpr, tuple[int, ...]]:
-    """Give a step, whose last input is its index below n, the elements of constants that it reads at its index alone.
+    """Rewrite a step, whose last input is its index below `n`, to take elements of constants instead of the constants.
 
-    Returns: the step, whose last inputs are these elements instead of the arrays; the numbers of the constants.
+    Only the constants, among the first `n_consts` inputs, that it reads at its index alone are replaced.
+    Returns: the step, whose last inputs are these elements; the positions of the constants that they replace.
     """
     found = tuple(_read_at_the_index(jaxpr, n_consts, n))
     if not found:
@@ -35,7 +36,7 @@ def with_scanned_elements(jaxpr: Jaxpr, n_consts: int, n: int) -> tuple[Jaxpr, t
 
 
 def _read_at_the_index(jaxpr: Jaxpr, n_consts: int, n: int) -> Iterator[int]:
-    """Find the constants of n rows that a step reads at its index, and nowhere else."""
+    """Yield the positions of the constants of `n` rows that a step reads only at its index."""
     readers = dict[Var, list[Equation]]()
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -52,7 +53,7 @@ def _element_type(aval: ShapedArray) -> ShapedArray:
 
 
 def _is_element(eqn: Equation, x: Var, k: Var) -> bool:
-    """Tell whether an equation computes x[k], of all indices k within x."""
+    """Tell whether an equation computes the row x[k], for an index k within x."""
     if eqn.primitive is not ein_p or list(eqn.invars) != [x, k] or eqn.outvars[0].aval is not _element_type(x.aval):
         return False
     n, *rest = x.aval.shape

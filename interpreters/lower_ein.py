@@ -1,4 +1,4 @@
-"""The pass that writes every `ein` as other operations: the last before a program is lowered, which knows no `ein`."""
+"""Lower every `ein` to other primitives: the last pass before a program is printed as StableHLO, which has no `ein`."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives.ein import ein_p, operands_of
 from tapeless.tracer.terms.term import Term
 
-_COUNTS = np.dtype(np.float32)  # of truth values: sums of these are 0 only if all are
+_COUNTS = np.dtype(np.float32)  # dtype in which booleans are added up: a sum is 0 only if all are false
 
 
 @core.remembered
 def without_ein(jaxpr: Jaxpr) -> Jaxpr:
-    """Write every `ein` of a program, and of the programs inside, as other operations.
+    """Lower every `ein` of a program, and of the bodies in it, to other primitives.
 
-    The same object if there is none. Remembered for as long as `jaxpr` lives.
+    Returns: the same object if there is no `ein`. Remembered for as long as `jaxpr` lives.
     """
     if not _has_ein(jaxpr):
         return jaxpr
@@ -34,7 +34,7 @@ def without_ein(jaxpr: Jaxpr) -> Jaxpr:
             w.keep(now.replace(params=map_carried(without_ein, eqn)))
         else:
             w.keep(now)
-    w.sparser = False  # a linear value that is found to be zero may stay one: what is lowered is not transposed
+    w.sparser = False  # linear marks need not be inferred again: a program is not transposed after lowering
     return w.finish()
 
 

@@ -1,8 +1,8 @@
-"""Passes of the index language, from program to program, and the normal forms that they attain, as predicates.
+"""Passes of the index language, each with the predicate of the normal form that it attains.
 
-Search terms: A-normal form, lambda lifting, struct of arrays, tensor SSA, normal form, confluence. Bodies are written
-in bulk as they are traced (`index_bodies.py`), which leaves little to the first passes; the others are steps of the
-simplifier, which runs what gains something of each. Programs inside of equations are rewritten, too.
+Search terms: A-normal form, lambda lifting, struct of arrays, tensor SSA, normal form, confluence. A pass maps a
+program to a program; bodies of equations are rewritten, too. `index_bodies.py` writes bodies as bulk operations while
+they are traced, which leaves little for the first passes. The simplifier runs steps of the later ones where they gain.
 Source: Bernstein et al. 2020, sections 5 and 6.
 """
 
@@ -25,17 +25,17 @@ from tapeless.tracer.types import ShapedArray
 
 
 class NormalForm(NamedTuple):
-    """A pass, and the predicate that holds of what it returns."""
+    """A pass, and the predicate that its results fulfil."""
 
     apply: Callable[[Jaxpr], Jaxpr]
     holds: Callable[[Jaxpr], bool]
 
 
-Change = Callable[[Writer, Equation], bool]  # writes what stands for an equation, and tells whether it did
+Change = Callable[[Writer, Equation], bool]  # writes a replacement of an equation, and tells whether there is one
 
 
 def _everywhere(change: Change) -> Callable[[Jaxpr], Jaxpr]:
-    """Make the pass that changes single equations, those of programs inside first."""
+    """Return the pass that applies `change` to each equation, first to those of bodies."""
 
     return lambda jaxpr: _changed(change, jaxpr)
 
@@ -51,7 +51,7 @@ def _changed(change: Change, jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """Change the programs inside of a program."""
+    """Apply `change` to the bodies of the equations of a program; the same object if none changes."""
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         params = map_carried(change, eqn)
@@ -61,12 +61,12 @@ def _with_programs(change: Callable[[Jaxpr], Jaxpr], jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _until_nothing_changes(apply: Callable[[Jaxpr], Jaxpr]) -> NormalForm:
-    """Make the normal form of a pass that leaves nothing to itself."""
+    """Return the normal form of an idempotent pass: it holds if the pass changes nothing."""
     return NormalForm(apply, lambda jaxpr: apply(jaxpr) is jaxpr)
 
 
 def _of_all(holds: Callable[[Jaxpr], bool]) -> Callable[[Jaxpr], bool]:
-    """Make the predicate that holds of a program and of all programs inside."""
+    """Return the predicate that `holds` is true of a program and of all bodies in it."""
 
     def of_all(jaxpr: Jaxpr) -> bool:
         todo = [jaxpr]
@@ -88,7 +88,7 @@ def _terms(eqn: Equation) -> Sum:
     return eqn.params["terms"] if eqn.primitive is ein_p else ()
 
 
-# ---- lets, pairs, and what is read of built arrays -----------------------------------------------------------
+# ---- lets, pairs, reads of built arrays ----------------------------------------------------------------------
 
 
 def _has_arrays_only(jaxpr: Jaxpr) -> bool:
@@ -97,7 +97,7 @@ def _has_arrays_only(jaxpr: Jaxpr) -> bool:
 
 
 def _moved(eqn: Equation | None) -> Term | None:
-    """Find the one element of another array that each element of a result is; None if it is computed, or filled."""
+    """Return the term by which a result only moves elements of one operand; None if it computes or fills any."""
     if eqn is None or (eqn.primitive not in MOVES and eqn.primitive is not ein_p):
         return None
     row, shape = index_row(eqn), eqn.outvars[0].aval.shape
@@ -110,14 +110,14 @@ def _moved(eqn: Equation | None) -> Term | None:
 
 
 def _pushed_out(w: Writer, eqn: Equation) -> bool:
-    """Read what was moved where it came from."""
+    """Compose the terms of an equation with the moves that compute its operands, to read the sources of these."""
     operands, terms = list(eqn.invars), _terms(eqn)
     found = tuple([_through_moves(w, t, operands) for t in terms])
     return found != terms and _replaced(w, eqn, found, operands)
 
 
 def _through_moves(w: Writer, t: Term, operands: list[Atom]) -> Term:
-    """Compose a term with the moves that its factors read; what these read are further operands."""
+    """Compose a term with all moves that its factors read; appends the sources of the moves to `operands`."""
     after: Term | None = t
     while after is not None:
         t, after = after, next(_shorter(w, after, operands), None)
@@ -125,12 +125,15 @@ def _through_moves(w: Writer, t: Term, operands: list[Atom]) -> Term:
 
 
 def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
-    """Find the term with a factor that reads a move composed with that, if no bracket is left of it."""
+    """Yield the term composed with the move that one factor reads, for each factor where that adds no bracket.
+
+    Appends the source of the move to `operands`.
+    """
     for k, f in enumerate(t.factors):
         eqn = w.definition(operands[f.operand])
         move = _moved(eqn)
         if eqn is None or move is None or isinstance(source := eqn.invars[move.factors[0].operand], Literal):
-            continue  # a number that is repeated is a constant
+            continue  # a broadcast number stays: it is a constant
         number = len(operands)
         found = composed(t, k, move.with_operands(lambda _, number=number: number))
         if found is not None and len(found.brackets) <= len(t.brackets):
@@ -142,7 +145,7 @@ def _shorter(w: Writer, t: Term, operands: list[Atom]) -> Iterator[Term]:
 
 
 def _raised(w: Writer, eqn: Equation) -> bool:
-    """Write an equation that has terms as `ein`: masks of positions become brackets."""
+    """Rewrite an equation that has terms as `ein`; masks that compare affine indices become brackets."""
     found = None if eqn.primitive is ein_p else as_ein(w, eqn)
     return found is not None and w.replace(eqn, found)
 
@@ -155,7 +158,7 @@ def _shared(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _solved(w: Writer, eqn: Equation) -> bool:
-    """Solve the brackets of each term."""
+    """Solve the brackets of each term of an `ein`."""
     avals, out = [x.aval for x in eqn.invars], eqn.outvars[0].aval if eqn.primitive is ein_p else None
     if out is None:
         return False
@@ -165,19 +168,19 @@ def _solved(w: Writer, eqn: Equation) -> bool:
 
 
 def _merged(w: Writer, eqn: Equation) -> bool:
-    """Add the terms that are alike."""
+    """Add up the terms of an `ein` that differ in their coefficients only, or are all cases of one select."""
     terms = merged(_terms(eqn))
     return terms != _terms(eqn) and _replaced(w, eqn, terms, eqn.invars)
 
 
 def _is_merged(eqn: Equation) -> bool:
-    """Tell whether no two terms are alike but for their coefficients, and none are all cases of a choice."""
+    """Tell whether no two terms differ in their coefficients only, and no terms are all cases of one select."""
     terms = _terms(eqn)
     return len({t.unit for t in terms}) == len(terms) and len(merged(terms)) == len(terms)
 
 
 def _fused(jaxpr: Jaxpr) -> Jaxpr:
-    """Write values into all of their readers, until nothing is gained any more: each time work or memory falls."""
+    """Fuse contractions, in bodies, too, until nothing is gained; each step lowers work or memory, so it ends."""
     jaxpr = _with_programs(_fused, jaxpr)
     while (after := _fused_once(jaxpr)) is not jaxpr:
         jaxpr = after
@@ -185,13 +188,13 @@ def _fused(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _fused_once(jaxpr: Jaxpr) -> Jaxpr:
-    """Fuse, unless that is more work as operations are counted: the pass counts those of the best order of products."""
+    """Run `fuse_contractions`; return `jaxpr` if `work` rises: the pass itself counts the best order of products."""
     after = fuse_contractions(jaxpr)
     return after if work(after) <= work(jaxpr) else jaxpr
 
 
 def _replaced(w: Writer, eqn: Equation, terms: Sum, operands: Sequence[Atom]) -> bool:
-    """Substitute the `ein` of these terms, over some of these operands."""
+    """Substitute an `ein` of these terms for an equation, over those of the operands that they read; zeros if none."""
     if not terms:
         return w.replace(eqn, filled(w, 0, eqn.outvars[0].aval))
     first = {x: k for k, x in reversed(list(enumerate(operands)))}
