@@ -1,12 +1,12 @@
 """Cost model: count the scalar operations (work) of a program.
 
-An operation that is not linear costs 1 for each scalar of its result, a linear addition or scaling too, disposing of a
-linear scalar costs 1, and everything else, moving and sharing values, is free. A primitive that does more than one
-thing to a scalar costs what its scalar operations do: a contraction its multiplications and additions. A mask is a
-coefficient: choosing between linear values is scaling them by 0 or 1 and adding.
-Knowingly simple: what several readers leave of a value is counted as if they read different parts of it; indices are
-taken to be as different as they can be; adding to zeros that an array holds is adding; a complex number is one scalar;
-of branches the dearest counts, of a `while` one step.
+A nonlinear operation, a linear addition and a scaling cost 1 for each scalar of the result; dropping a linear scalar
+costs 1; everything else, moving and sharing values, is free. A primitive that does more than one operation for a scalar
+costs all of them: a contraction its multiplications and additions. A mask is a coefficient: a select among linear
+values scales them by 0 or 1 and adds.
+Knowingly simple: readers of parts of a value are assumed to read different parts; indices are assumed to be distinct as
+far as possible; adding to zeros that an array holds counts; a complex number is one scalar; the most expensive branch
+counts, and one step of a `while`.
 Source: Radul et al. 2023, section 7.
 """
 
@@ -57,7 +57,7 @@ from tapeless.tracer.types import ShapedArray
 
 @dataclass(frozen=True)
 class Cost:
-    """Scalar operations of a program, by kind; scalars that it moves; its size in nodes and references."""
+    """Scalar operations of a program, by kind; scalars and bytes that it moves; its size (`program_size`)."""
 
     nonlinear: int = 0
     adds: int = 0
@@ -69,14 +69,14 @@ class Cost:
 
     @property
     def work(self) -> int:
-        """All operations; moving is free."""
+        """Count all operations; moves are free."""
         return self.nonlinear + self.adds + self.multiplies + self.drops
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(plus, _numbers(self), _numbers(other)))
 
     def times(self, n: int) -> "Cost":
-        """Multiply the operations by the steps of a loop; the program's size stays."""
+        """Multiply all counts but the size by the number of steps of a loop."""
         repeated = {f.name: n * getattr(self, f.name) for f in fields(Cost)}
         return Cost(**{**repeated, "size": self.size})
 
@@ -90,18 +90,18 @@ _numbers = attrgetter(*[f.name for f in fields(Cost)])
 
 @core.remembered
 def cost(jaxpr: Jaxpr) -> Cost:
-    """The cost of running a program once. Remembered for as long as it lives."""
+    """Count the cost of running a program once. Remembered for as long as it lives."""
     parts = [equation_cost(eqn) for eqn in jaxpr.eqns]
     return replace(reduce(plus, parts, Cost(drops=_dropped(jaxpr))), size=program_size(jaxpr))
 
 
 def work(jaxpr: Jaxpr) -> int:
-    """Scalar operations of a program."""
+    """Count the scalar operations of a program."""
     return cost(jaxpr).work
 
 
 def program_size(jaxpr: Jaxpr) -> int:
-    """Equations and references to variables and literals, in the programs that it carries too, each counted once."""
+    """Count equations and references to variables and literals, also in bodies; a body that is shared counts once."""
     return sum(map(_own_size, _programs(jaxpr, {})))
 
 
@@ -119,7 +119,7 @@ def _own_size(jaxpr: Jaxpr) -> int:
 
 
 def _dropped(jaxpr: Jaxpr) -> int:
-    """Count the dropped scalars: unread scalars of linear values, and nonlinear values without a reader."""
+    """Count the dropped scalars: unread scalars of linear values, and all of nonlinear values without a reader."""
     variables = [*jaxpr.invars, *[v for eqn in jaxpr.eqns for v in eqn.outvars]]
     left: dict[Any, int] = {v: v.aval.size for v in variables}
     for eqn in jaxpr.eqns:
@@ -146,10 +146,10 @@ Row = Callable[[Equation], Arithmetic]
 
 
 class Price(NamedTuple):
-    """Operations that a primitive costs.
+    """The operations of a primitive.
 
-    linear: applied to linear values; None: it cannot be. nonlinear: applied to others; None: 1 for each scalar of its
-    results. moves: it computes nothing, and only moves or names its operands.
+    linear: if it is applied to linear values; None: it cannot be. nonlinear: otherwise; None: 1 for each scalar of the
+    results. moves: it only moves or names its operands.
     """
 
     linear: Row | None = None
@@ -175,7 +175,7 @@ carrying: Table[Callable[[Equation], Cost]] = Table(
 
 
 def equation_cost(eqn: Equation) -> Cost:
-    """Count the operations of one equation, of the programs that it carries too; dropped results are not counted."""
+    """Count the operations of one equation and of its bodies, without dropped results."""
     programs = list(subjaxprs(eqn.params))
     if programs:
         row = carrying.get(eqn.primitive)
@@ -226,7 +226,7 @@ def _result(eqn: Equation) -> int:
     return eqn.outvars[0].aval.size
 
 
-# ---- what moves ----------------------------------------------------------------------------------------------
+# ---- moves ---------------------------------------------------------------------------------------------------
 
 
 def _move(*primitives: Primitive) -> None:
@@ -247,7 +247,7 @@ for _primitive in (strict_form.lit, strict_form.lzero, strict_form.dup, strict_f
 
 
 def _kept(eqn: Equation, k: int) -> int:
-    """Count the elements that a pad reads: those of operand `k` that negative padding does not cut off."""
+    """Count the elements of operand `k` that a pad reads: of the array, those not cut off; of the filler, 1 if used."""
     if k:
         return min(_operand(eqn, k), _result(eqn) - _kept(eqn, 0))
     config = zip(eqn.invars[0].aval.shape, eqn.params["padding_config"])
@@ -275,7 +275,7 @@ reads[s.pad_p] = _kept
 reads[i.dynamic_update_slice_p] = lambda eqn, k: _not_written(eqn, k, 1)
 reads[i.scatter_p] = lambda eqn, k: _not_written(eqn, k, 2)
 
-# ---- what computes, element by element -------------------------------------------------------------------------
+# ---- elementwise arithmetic ------------------------------------------------------------------------------------
 
 
 def _choice(eqn: Equation) -> Arithmetic:
@@ -294,7 +294,7 @@ prices[e.select_n_p] = Price(_choice)
 for _primitive in (e.neg_p, e.mul_p, e.div_p, e.conj_p, e.imag_p):
     prices[_primitive] = Price(lambda eqn: Arithmetic(0, _result(eqn)))
 
-# ---- what sums -----------------------------------------------------------------------------------------------
+# ---- sums ----------------------------------------------------------------------------------------------------
 
 
 def _computes(primitive: Primitive, row: Row) -> None:
@@ -303,7 +303,7 @@ def _computes(primitive: Primitive, row: Row) -> None:
 
 
 def _steps(eqn: Equation) -> int:
-    """Along the axis of a cumulative operation every element but the first."""
+    """Count the steps of a cumulative operation: all elements along its axis but the first."""
     shape = eqn.outvars[0].aval.shape
     return _result(eqn) - _result(eqn) // max(shape[eqn.params["axis"]], 1)
 
@@ -313,7 +313,7 @@ def _reduced(eqn: Equation) -> int:
 
 
 def _scattered(eqn: Equation) -> Arithmetic:
-    """Additions to a linear operand; of the first updates in zeros there are none."""
+    """Count the additions of a scatter; if linear updates go into zeros, the first of each element is none."""
     operand, updates = eqn.invars[0], eqn.invars[2]
     added = updates.aval.size if operand.linear or not eqn.linear else max(updates.aval.size - operand.aval.size, 0)
     return Arithmetic(added if updates.linear or not eqn.linear else 0)
@@ -338,9 +338,9 @@ for _primitive in (r.cumprod_p, r.cummax_p, r.cummin_p, r.cumlogsumexp_p):
 
 
 class Hits(NamedTuple):
-    """Counts of how a window meets an axis.
+    """Counts of the overlaps of a moving window and an axis.
 
-    pairs: of a position and an element of the window that is on the axis. positions, elements, window: positions,
+    pairs: of a position and a window element that is on an element of the axis. positions, elements, window: positions,
     elements of the axis and elements of the window that are in some pair.
     """
 
@@ -396,7 +396,7 @@ def _conv_hits(eqn: Equation) -> Hits:
 
 
 def _features(aval: ShapedArray, spec: tuple[int, ...]) -> int:
-    """Scalars at one place."""
+    """Count the scalars at one spatial position: batch times features."""
     return aval.shape[spec[0]] * aval.shape[spec[1]]
 
 
@@ -414,7 +414,7 @@ def _conv_reads(eqn: Equation, k: int) -> int:
 
 
 def _ein(eqn: Equation) -> Arithmetic:
-    """Count all products of terms, whether brackets hold or not; of the first that are written nothing is added."""
+    """Count all products of terms, whether brackets hold or not; the first product of an element is not added."""
     terms, products = eqn.params["terms"], [products_of(t) for t in eqn.params["terms"]]
     multiplies = sum([n * multiplied_by(t) for t, n in zip(terms, products)])
     written = [_written(t) for t in terms]
@@ -423,7 +423,7 @@ def _ein(eqn: Equation) -> Arithmetic:
 
 
 def _written(t: Term) -> int:
-    """Bound the elements that a term writes: no more than its products, nor than the places along each axis."""
+    """Bound the elements that a term writes, by its products and by the range of its indices along each axis."""
     if 0 in t.sizes:
         return 0
     ends = [a.bounds(t.sizes) for a in t.out]
@@ -433,7 +433,7 @@ def _written(t: Term) -> int:
 
 
 def multiplied_by(t: Term, factors: int | None = None) -> int:
-    """Count what the first factor of a term is multiplied by: other factors, and the number; conjugates count, too."""
+    """Count the multiplications of one product: by other factors and the coefficient; conjugates count, too."""
     n = len(t.factors) if factors is None else factors
     return max(n - 1, 0) + (t.coefficient != 1 and n > 0) + sum(f.use is Use.CONJUGATED for f in t.factors)
 
@@ -451,7 +451,7 @@ def _substitution(eqn: Equation) -> Arithmetic:
 
 
 def _tridiagonal(eqn: Equation) -> Arithmetic:
-    """Count the forward and backward substitution of each column, two additions and three products a scalar."""
+    """Count the forward and backward substitution of each column: two additions and three products for a scalar."""
     size = eqn.outvars[0].aval.size
     return Arithmetic(2 * size, 3 * size)
 
@@ -495,7 +495,7 @@ for _primitive, _multiple in (
     (condensed_forms.schur_p, 25),
 ):
     prices[_primitive] = Price(nonlinear=_decomposition(lambda _, n, by=_multiple, **__: int(by * n**3)))
-# A regular matrix's: a singular one takes more.
+# For regular matrices: a singular one takes more.
 prices[factorization.adjugate_p] = Price(nonlinear=_decomposition(lambda _, n: 2 * n**3))
 _computes(linalg.triangular_solve_p, _substitution)
 _computes(tridiagonal_systems.tridiagonal_solve_p, _tridiagonal)
@@ -526,10 +526,10 @@ _computes(fourier.fft_p, _fourier)
 
 
 def _custom_linear(eqn: Equation) -> Arithmetic:
-    """Count a user's linear map; its transpose costs less by as much as it has more results than inputs."""
+    """Count a user's linear map; a transposed one costs less by the number of results that it has more than inputs."""
     n, pull = eqn.params["n"], eqn.params["pull"]
     jaxpr = getattr(pull, "jaxpr", None)
-    if jaxpr is None:  # the map to zeros
+    if jaxpr is None:  # the zero map
         return Arithmetic()
     found = cost(mark_linear(jaxpr, [i >= n for i in range(len(jaxpr.invars))])).work
     more = sum(_sizes(eqn.outvars)) - sum(_sizes(eqn.invars[n:])) if pull.transposed else 0
@@ -537,7 +537,7 @@ def _custom_linear(eqn: Equation) -> Arithmetic:
 
 
 def _scan(eqn: Equation) -> Cost:
-    """Count all steps of a scan, and the dropping of linear constants, which the last step reads."""
+    """Count all steps of a scan, and the drops of its linear constants after the last step."""
     constants = [v for v in eqn.invars[: eqn.params["n_consts"]] if v.linear]
     return cost(eqn.params["jaxpr"]).times(eqn.params["length"]) + Cost(drops=sum(_sizes(constants)))
 

@@ -1,9 +1,9 @@
-"""Linear A: the three transformations of programs in strict form, rule by rule and without any shortcut.
+"""Linear A: jvp, unzip and transpose of programs in strict form, rule by rule and without any optimisation.
 
-No zero is symbolic, and no code is dead: what the transforms that are used do is measured against this. Loops and
-branches are loops and branches of transformed programs: a scan saves every residual of every step, `cond` those of all
-branches, zeros for those not taken. Source: Radul et al. 2023, sections 4 to 6; scans and branches are ours. Left out:
-`while`, of which nobody knows how many residuals there are.
+There are no symbolic zeros, and dead code is kept: the work of the real transforms is compared with this. The bodies of
+scan and cond are transformed: a scan saves every residual of every step, `cond` those of all branches, zeros for
+branches that are not taken. Source: Radul et al. 2023, sections 4 to 6; scans and branches are ours. Left out: `while`,
+whose number of residuals is unknown.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,13 @@ from tapeless.tracer.types import ShapedArray
 
 
 def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
-    """The program `primals ; tangents -> results ; tangents` of a program without linear inputs, its calls inlined.
+    """Build the program `primals ; tangents -> results ; tangents` of one without linear inputs, in strict form.
+
+    Calls are inlined.
 
     Args:
       differentiated: which inputs have a tangent; all that are inexact if None.
-    Raises: NotImplementedError if it loops without a known number of steps.
+    Raises: NotImplementedError for control flow other than scan and cond, and for rules that close over arrays.
     """
     some = differentiated or list(map(_has_tangent, program.invars))
     program = strict_form(_without_calls(program))
@@ -62,7 +64,10 @@ def jvp(program: Jaxpr, differentiated: Sequence[bool] | None = None) -> Jaxpr:
 
 
 class StrictHalves(NamedTuple):
-    """nonlinear: inputs -> results, residuals. linear: residuals ; tangents -> tangents."""
+    """An unzipped program. nonlinear: inputs -> results, residuals. linear: residuals ; tangents -> tangents.
+
+    residuals: how many there are.
+    """
 
     nonlinear: Jaxpr
     linear: Jaxpr
@@ -70,7 +75,7 @@ class StrictHalves(NamedTuple):
 
 
 def unzip(program: Jaxpr) -> StrictHalves:
-    """Split a strict jaxpr into its nonlinear and its linear equations; what the linear ones read are the residuals."""
+    """Split a strict jaxpr into nonlinear and linear equations; nonlinear values that the latter read are residuals."""
     eqns = [half for eqn in program.eqns for half in _halves(eqn)]
     linear = [eqn for eqn in eqns if eqn.linear]
     others = [eqn for eqn in eqns if not eqn.linear]
@@ -85,10 +90,10 @@ def unzip(program: Jaxpr) -> StrictHalves:
 
 
 def transpose(program: Jaxpr) -> Jaxpr:
-    """The program `residuals ; cotangents of results -> cotangents of inputs` of a linear jaxpr in strict form."""
+    """Transpose a strict linear jaxpr: `residuals ; cotangents of results -> cotangents of linear inputs`."""
     to = StrictBuilder()
     residuals, inputs = _by_linearity(program.invars)
-    ct = {v: Var(v.aval, True) for v in program.outvars}  # of every value there is one, since it is read once
+    ct = {v: Var(v.aval, True) for v in program.outvars}  # one for each value, since it is read once
     given = [*residuals, *ct.values()]
     eqns = [half for eqn in program.eqns for half in _halves(eqn)]
     to.eqns += [eqn for eqn in eqns if not eqn.linear]
@@ -99,14 +104,14 @@ def transpose(program: Jaxpr) -> Jaxpr:
 
 
 def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """Inline the programs of calls; bodies of control flow stay in their equations."""
+    """Inline calls; scan and cond keep their bodies. Raises: NotImplementedError for other control flow."""
     to = StrictBuilder()
     env: dict[Var, Atom] = {v: v for v in jaxpr.invars}
     for eqn in jaxpr.eqns:
         programs = list(subjaxprs(eqn.params))
         if eqn.primitive in _CONTROL_FLOW:
             programs = []
-        elif programs and eqn.primitive in linearity.rules:  # it does more than to call one
+        elif programs and eqn.primitive in linearity.rules:  # it does more than to call its body
             raise NotImplementedError(_no_strict_form(eqn, "it has one without strict=True only."))
         inner = _without_calls(programs[0]) if programs else Jaxpr(eqn.invars, [eqn], eqn.outvars)  # type: ignore[arg-type]
         env.update(zip(eqn.outvars, to.inline(inner, [read(v, env) for v in eqn.invars], eqn.source)))
@@ -116,7 +121,7 @@ def _without_calls(jaxpr: Jaxpr) -> Jaxpr:
 def _pushed(
     to: "StrictBuilder", eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
-    """Results of an equation, and tangents of those that have one by its rule."""
+    """Write the jvp of an equation by its rule; return its results, and the results that have tangents with these."""
     nonzero = tuple([t is not None if _keeps_zeros(eqn) else _has_tangent(v) for v, t in zip(eqn.invars, tangents)])
     rule, consts, some = source.at(eqn.source, forward.jvp_jaxpr, _alone(eqn), nonzero)
     if consts:
@@ -128,12 +133,12 @@ def _pushed(
 
 
 def _keeps_zeros(eqn: Equation) -> bool:
-    """Tell whether zero tangents are left out: moved, they are zeros, and a choice of one is a product with a mask."""
+    """Tell whether zero tangents may be left out: a move of zeros is zero, and a select with zeros is a product."""
     return eqn.primitive is select_n_p or price_of(eqn).moves
 
 
 def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
-    """Cotangents of an equation's linear operands, from those of its results."""
+    """Write the transpose of an equation: replace the cotangents of its results in `ct` by those of linear operands."""
     given = [ct.pop(v) for v in eqn.outvars]
     if eqn.primitive is dup:
         (v,) = eqn.invars
@@ -154,7 +159,7 @@ def _pull(to: "StrictBuilder", eqn: Equation, ct: dict[Any, Any]) -> None:
 
 
 def _alone(eqn: Equation) -> Jaxpr:
-    """The program of one equation, whose operands are its inputs; the same object for equations that are alike."""
+    """Return the program of one equation, whose operands are its inputs; the same object for equal equations."""
     return _program_of(
         eqn.primitive,
         tuple([(v.aval, v.linear) for v in eqn.invars]),
@@ -192,7 +197,10 @@ def _by_linearity(atoms: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 class _Groups(NamedTuple):
-    """Sizes of groups of operands, after so many that programs do not take, and of results."""
+    """Sizes of the groups (constants, carries, elements) of operands and of results.
+
+    before: how many operands come first that bodies do not take.
+    """
 
     before: int
     operands: tuple[int, ...]
@@ -208,7 +216,7 @@ def _groups(eqn: Equation) -> _Groups:
 
 
 def _paired(primals: Sequence[Atom], tangents: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
-    """Group by group, primals and after them the tangents of those that have one."""
+    """Group primals by sizes, and append to each group the tangents of those that have one."""
     left = iter(tangents)
     groups = split_list([(v, next(left) if _has_tangent(v) else None) for v in primals], *sizes[:-1])
     return [[*[v for v, _ in pairs], *[t for _, t in pairs if t is not None]] for pairs in groups]
@@ -217,7 +225,7 @@ def _paired(primals: Sequence[Atom], tangents: Sequence[Any], sizes: Sequence[in
 def _pushed_inside(
     to: StrictBuilder, eqn: Equation, given: Sequence[Atom], tangents: Sequence[Var | None]
 ) -> tuple[list[Atom], list[tuple[Var, Any]]]:
-    """Results of a loop or of branches, and their tangents: of every program there is the jvp."""
+    """Write the jvp of a scan or cond, with the jvp of each body; return its results, and these with tangents."""
     groups, outs = _groups(eqn), [Var(v.aval) for v in eqn.outvars]
     some = [v for v in eqn.outvars if _has_tangent(v)]
     new = [Var(v.aval.tangent(), True) for v in some]
@@ -240,14 +248,14 @@ def _paired_jvp(program: Jaxpr, groups: _Groups) -> Jaxpr:
 
 
 def _halves(eqn: Equation) -> Sequence[Equation]:
-    """An equation as one that is not linear and one that is, if it is a loop or a choice of programs of both kinds."""
+    """Unzip an equation: split a scan or cond that has results of both kinds into a nonlinear and a linear one."""
     if eqn.primitive not in _CONTROL_FLOW or not eqn.linear or all(v.linear for v in eqn.outvars):
         return [eqn]
     return _scan_halves(eqn) if eqn.primitive is scan_p else _cond_halves(eqn)
 
 
 def _scan_halves(eqn: Equation) -> Sequence[Equation]:
-    """The second loop reads the residuals that the first stacked; its linear operands are carried, or elements."""
+    """Unzip a scan: the linear loop scans the residuals that the first stacks; linear operands are carries or xs."""
     halves, sizes = unzip(eqn.params["jaxpr"]), _groups(eqn)
     inner, ins = halves.linear.invars[: halves.residuals], halves.linear.invars[halves.residuals :]
     stacked = [Var(stacked_type(v.aval, eqn.params["length"])) for v in inner]
@@ -264,7 +272,7 @@ def _scan_halves(eqn: Equation) -> Sequence[Equation]:
 
 
 def _cond_halves(eqn: Equation) -> Sequence[Equation]:
-    """The second choice reads the residuals of all branches, which are zeros of those that were not taken."""
+    """Unzip a cond: the linear one reads the residuals of all branches, which are zeros for those not taken."""
     halves = [unzip(branch) for branch in eqn.params["branches"]]
     residuals = [h.linear.invars[: h.residuals] for h in halves]
     slots = [Var(v.aval) for group in residuals for v in group]
@@ -280,7 +288,7 @@ def _cond_halves(eqn: Equation) -> Sequence[Equation]:
 
 
 def _with_slots(halves: StrictHalves, k: int, residuals: Sequence[Sequence[Var]]) -> Jaxpr:
-    """The nonlinear half of branch k, with zeros for the residuals of the others."""
+    """Return the nonlinear half of branch k, with zeros for the residuals of other branches."""
     program, to = halves.nonlinear, StrictBuilder()
     to.eqns += program.eqns
     n = len(program.outvars) - halves.residuals
@@ -289,7 +297,7 @@ def _with_slots(halves: StrictHalves, k: int, residuals: Sequence[Sequence[Var]]
 
 
 def _reading_slots(halves: StrictHalves, k: int, residuals: Sequence[Sequence[Var]]) -> Jaxpr:
-    """The linear half of branch k, which drops the residuals of the others."""
+    """Return the linear half of branch k, which drops the residuals of other branches."""
     program, to = halves.linear, StrictBuilder()
     slots = [group if i == k else [Var(v.aval) for v in group] for i, group in enumerate(residuals)]
     for i, group in enumerate(slots):
@@ -308,7 +316,7 @@ def _zeros(to: StrictBuilder, like: Var) -> Var:
 
 
 def _pulled_inside(eqn: Equation, cts: Sequence[Var]) -> tuple[Equation, list[Var]]:
-    """The transposed loop, which runs backwards, or choice; and cotangents of the linear operands."""
+    """Transpose a linear cond, or a scan, which then runs in reverse; return it with the operands' cotangents."""
     params, (before, sizes, _) = map_subjaxprs(transpose, eqn.params), _groups(eqn)
     index, groups = eqn.invars[:before], [_by_linearity(g) for g in split_list(eqn.invars[before:], *sizes[:-1])]
     residuals, linear = chain(*[r for r, _ in groups]), [v for _, group in groups for v in group]

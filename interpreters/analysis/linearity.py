@@ -1,9 +1,8 @@
 """Linearity check: verify that a program is linear in its linear inputs, as transposition assumes.
 
-A program is read once, forwards, and what is found of each value is one of four facts: it is zero, it is a constant,
-it is linear, or it is a truth value or an integer that some equation made of linear values (or stands beside one, as
-what `sort` gives), which does no harm until it is used. Sums need operands that are linear or zero, products one linear
-factor.
+One forward pass gives each value one of four facts: it is zero, constant, or linear; or it is a boolean or integer that
+an equation computed from linear values (or another result of such an equation, as of `sort`), which does no harm until
+it is used. Sums need operands that are linear or zero, products at most one linear factor.
 Source: Radul et al. 2023, section 3, "Linear A".
 """
 
@@ -24,18 +23,18 @@ from tapeless.tracer.rules import Table
 
 
 class Fact(Enum):
-    """Abstract value of the linearity check."""
+    """Abstract value of the linearity check, except for booleans and integers computed from linear values."""
 
     ZERO = "zero"
     CONSTANT = "constant"
     LINEAR = "linear"
 
 
-Facts = tuple[Fact | Equation, ...]  # an equation: it made the value of linear ones
+Facts = tuple[Fact | Equation, ...]  # an equation: it computed a boolean or integer from linear values
 
 
 def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = ()) -> None:
-    """Check a program whose linear inputs, and all that depends on them, are marked (`marking.mark_linear`).
+    """Check that a program is linear in its linear inputs; its linear values are marked (`linear_vars.mark_linear`).
 
     Args:
       strict: fan-out and disposal must be explicit too: every linear value is read once, every other one at least
@@ -52,10 +51,12 @@ def check_linear(jaxpr: Jaxpr, strict: bool = False, zero_in: Sequence[bool] = (
 
 
 def checked_linear(jaxpr: Jaxpr, residuals: Sequence[Any] | None = None) -> Jaxpr:
-    """A program that a transform built, checked if `config.check_programs` is set.
+    """Return a program that a transform built, after `check_linear` if `config.check_programs` is set.
 
-    Zeros that rules made are among its residuals, the inputs that are not linear: those whose values are not known now
-    are taken for zeros.
+    Args:
+      residuals: values of its inputs that are not linear, all unknown if None. Rules may have made zeros of them, so
+        unknown ones count as zeros.
+    Raises: LinearityError.
     """
     if config.check_programs:
         n = len(jaxpr.invars) - sum(jaxpr.linear_in)
@@ -70,7 +71,7 @@ def may_be_zero(x: Any) -> bool:
 
 
 def facts_of_inputs(jaxpr: Jaxpr, zero_in: Sequence[bool] = ()) -> Facts:
-    """Give each input of a program its fact; `zero_in` says which of the first are zero."""
+    """Return the fact of each input of a program; `zero_in` says which of the first are zero."""
     zeros = [*zero_in, *[False] * (len(jaxpr.invars) - len(zero_in))]
     return tuple([Fact.LINEAR if v.linear else _known(zero) for v, zero in zip(jaxpr.invars, zeros, strict=True)])
 
@@ -88,14 +89,14 @@ rules: Table[Callable[["Check", Equation, Facts], Facts]] = Table(
 
 
 class Check:
-    """The check of one program; `outer` is the whole that was asked about."""
+    """The check of one program or body; `outer` is the whole program, which errors name."""
 
     def __init__(self, jaxpr: Jaxpr, outer: Jaxpr) -> None:
         self.jaxpr: Final = jaxpr
         self.outer: Final = outer
 
     def inside(self, jaxpr: Jaxpr, facts: Facts) -> Facts:
-        """Facts of the results of a program that an equation carries. Remembered for as long as it lives."""
+        """Compute the facts of the results of a body. Remembered for as long as the body lives."""
         if any(isinstance(fact, Equation) for fact in facts):
             return Check(jaxpr, self.outer).facts(facts)
         cache = _found.setdefault(jaxpr, {})
@@ -104,7 +105,7 @@ class Check:
         return cache[facts]
 
     def join(self, eqn: Equation, a: Fact | Equation, b: Fact | Equation) -> Fact | Equation:
-        """Join the facts of two values that a variable may be: results of branches, or a loop's carry."""
+        """Join the facts of two values of one variable, as results of branches or a carry. Raises: LinearityError."""
         if a is b or b is Fact.ZERO or isinstance(a, Equation):
             return a
         if a is Fact.ZERO or isinstance(b, Equation):
@@ -125,7 +126,7 @@ class Check:
         return env
 
     def check_results(self, facts: Facts) -> None:
-        """Raises: LinearityError if a result is not linear."""
+        """Check that each result is linear or zero. Raises: LinearityError."""
         for i, (v, fact) in enumerate(zip(self.jaxpr.outvars, facts, strict=True)):
             if isinstance(fact, Equation) and _is_inexact(v):
                 raise self._nonlinear(fact)
@@ -149,7 +150,7 @@ class Check:
         return outs
 
     def primitive(self, eqn: Equation, facts: Facts) -> Fact | Equation:
-        """The fact of the results of an equation that carries no programs."""
+        """Compute the fact of the results of an equation without bodies. Raises: LinearityError."""
         made = next((fact for fact in facts if isinstance(fact, Equation)), None)
         if not all(map(_is_inexact, eqn.outvars)) or not eqn.outvars:
             return made or (eqn if Fact.LINEAR in facts else Fact.CONSTANT)
@@ -158,7 +159,7 @@ class Check:
         return self.jointly(eqn, facts, linear_operands(eqn))
 
     def jointly(self, eqn: Equation, facts: Facts, positions: Sequence[int]) -> Fact:
-        """Compute the fact of a result that is linear in the operands at `positions` jointly, and in no other."""
+        """Compute the fact of a result that is linear in the operands at `positions` jointly, and in no others."""
         for k, fact in enumerate(facts):
             if k not in positions:
                 self._check_other(eqn, k, fact, bool(positions))
@@ -177,14 +178,14 @@ class Check:
         return Fact.LINEAR if Fact.LINEAR in facts else _known(Fact.ZERO in facts)
 
     def _check_other(self, eqn: Equation, k: int, fact: Fact | Equation, in_others: bool) -> None:
-        """An operand that the primitive is not linear in, though perhaps in others: no linear value may reach it."""
+        """Check that operand `k`, in which the primitive is not linear, is no linear value. Raises: LinearityError."""
         if fact is Fact.LINEAR:
             raise self._nonlinear(eqn, f" as operand {k + 1}" if in_others else "")
         if isinstance(fact, Equation):
             raise self.decided(eqn, eqn.invars[k], fact) if in_others else self._nonlinear(fact)
 
     def decided(self, eqn: Equation, by: Atom, made: Equation) -> LinearityError:
-        """The error for an equation whose result hangs on a truth value or an integer that `made` made."""
+        """Make the error for an equation that uses a boolean or integer which `made` computed from linear values."""
         kind = "predicate" if by.aval.dtype == np.dtype(bool) else "index"
         why = f"{eqn.primitive} goes by what {made.primitive} makes of a linear value"
         elsewhere = made.source if str(made.source) != str(eqn.source) else None
@@ -196,7 +197,7 @@ class Check:
 
 
 def linear_operands(eqn: Equation) -> Sequence[int]:
-    """Positions of the operands that a primitive is linear in: all of them if separately."""
+    """Return the positions of the operands in which a primitive is linear: all if it is in each separately."""
     n, table = len(eqn.invars), jvp.structurally_linear
     positions = table.get(eqn.primitive, ())
     if isinstance(positions, slice):
@@ -217,7 +218,7 @@ def _known(zero: bool) -> Fact:
 
 
 def fact_of(v: Atom, env: dict[Var, Fact | Equation]) -> Fact | Equation:
-    """The fact of a variable or a literal."""
+    """Return the fact of a variable or a literal."""
     if v.aval.dtype == dtypes.float0:
         return Fact.ZERO
     return _known(not np.any(v.value)) if isinstance(v, Literal) else env[v]
@@ -231,7 +232,7 @@ def _is_inexact(v: Atom) -> bool:
 
 
 def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
-    """Raises: LinearityError if a linear value is not read exactly once, or another one never, inside programs too."""
+    """Check that linear values are read once, and others at least once, in bodies, too. Raises: LinearityError."""
     reads: dict[Var, list[Equation | None]] = {v: [] for eqn in jaxpr.eqns for v in eqn.outvars}
     reads |= {v: [] for v in jaxpr.invars}
     for eqn in (*jaxpr.eqns, None):
@@ -248,7 +249,7 @@ def _check_strict(jaxpr: Jaxpr, outer: Jaxpr) -> None:
 
 
 def _check_constants(eqn: Equation, jaxpr: Jaxpr, outer: Jaxpr) -> None:
-    """Raises: LinearityError if a linear value is among the constants of a scan, which all steps read."""
+    """Check that no constant of a scan, which all steps read, is linear. Raises: LinearityError."""
     for v in eqn.invars[: eqn.params["n_consts"]] if eqn.primitive is scan_p else ():
         if v.linear:
             why = f"{_names(jaxpr).typed(v)} is read by all steps of scan, without a dup"
@@ -282,13 +283,13 @@ def _error(
 
 
 def _equation_text(jaxpr: Jaxpr, eqn: Equation) -> str:
-    """Print one equation as it stands in the program, the programs that it carries by their names."""
+    """Print one equation as it stands in the program, with names in the place of its bodies."""
     names = _names(jaxpr) if eqn in jaxpr.eqns else printing.Names()
     return printing.equation_text(eqn, names, {program: f"@{program.name}" for program in subjaxprs(eqn.params)})
 
 
 def _names(jaxpr: Jaxpr) -> printing.Names:
-    """The names that variables have when the program is printed."""
+    """Return the names that variables have when the program is printed."""
     names = printing.Names()
     inputs = sorted(jaxpr.invars, key=lambda v: v.linear)
     for v in (*inputs, *[v for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)]):

@@ -1,9 +1,10 @@
 """Scalar operations per element, for functions that lower to more than one (used by the sparse cost model).
 
-StableHLO's own functions of one number are one operation each. What our lowering, or chlo's, composes of them counts as
-many as it takes for a float32 at least: steps of a loop once; choices, comparisons, constants, conversions not at all.
-Functions of two numbers, and of complex ones by their parts, count as in their definitions. So a derivative, which is
-composed of the same operations, is compared with what its function takes (docs/decisions/0010-what-functions-cost.md).
+StableHLO's own functions of one number are one operation each. A function that our lowering, or chlo's, composes of
+them counts the fewest operations that it takes for a float32: the steps of a loop once; selects, comparisons, constants
+and conversions not at all. Functions of two numbers, and functions of complex numbers by their parts, count as in their
+definitions. So a derivative, which is composed of the same operations, is compared with what its function takes
+(docs/decisions/0010-what-functions-cost.md).
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ operations: Table[Callable[[Equation], int]] = Table(
     absent="1",
 )
 
-# What is composed by lowering it, as tests/lowering/test_operation_counts.py counts it.
+# Functions that are composed when they are lowered, as tests/lowering/test_operation_counts.py counts them.
 COMPOSED: dict[Primitive, int] = {
     e.asin_p: 5, e.acos_p: 5, e.sinh_p: 12, e.cosh_p: 6, e.asinh_p: 14, e.acosh_p: 11, e.atanh_p: 6,
     s.erf_p: 25, s.erfc_p: 53, s.erf_inv_p: 26,
@@ -40,10 +41,10 @@ COMPOSED: dict[Primitive, int] = {
 }  # fmt: skip
 DEFINED: dict[Primitive, int] = {
     e.pow_p: 4,  # exp(y log |x|)
-    e.atan2_p: 3,  # atan(y / x) and a turn
+    e.atan2_p: 3,  # atan(y / x), plus the quadrant
     g.xlog1py_p: 3,  # x log(1 + y)
     e.rem_p: 4,  # x - trunc(x / y) y
-    r.cumlogsumexp_p: 4,  # log(exp y + exp x), a step
+    r.cumlogsumexp_p: 4,  # log(exp y + exp x), for each step
 }
 OF_COMPLEX: dict[Primitive, int] = {
     e.abs_p: 3,  # sqrt(z conj z)
@@ -65,7 +66,7 @@ def _of_complex(count: int) -> Callable[[Equation], int]:
 
 
 def _integer_pow(eqn: Equation) -> int:
-    """Squarings, products of squares, and a division for negative exponents."""
+    """Count the squarings, the products of squares, and a division for negative exponents."""
     n = abs(eqn.params["y"])
     return max(n.bit_length() - 1, 0) + max(n.bit_count() - 1, 0) + (eqn.params["y"] < 0)
 

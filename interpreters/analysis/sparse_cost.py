@@ -1,13 +1,13 @@
 """Sparse cost model: count the operations whose operands are not statically known to be zero.
 
-An addition counts where both of its operands may not be zero, a multiplication where both factors may not; a sum of h
-terms that may not be zero is h - 1 additions, and a function is 1 for each scalar of its result that may not be zero,
-or the number of operations that it is composed of (operation_counts.py).
-Brackets are free: truth values and integers, choices, and multiplying by what is made of truth values; so are what is
-computed from constants alone, moving, sharing and dropping values. What may not be zero `supports` finds.
-Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros and
-all; where places are not known they are taken to be as different as they can be; of branches the dearest counts, of a
-`while` one step; a scan of more than `STEPS` steps has one that is the first and others that are all alike.
+An addition counts where both operands may be nonzero, a multiplication where both factors may be; a sum of h terms that
+may be nonzero is h - 1 additions; a function counts 1 for each scalar of its result that may be nonzero, or the number
+of operations that it is composed of (operation_counts.py). Sparsity analysis (sparsity.py) tells what may be nonzero.
+Brackets are free: booleans and integers, selects, and multiplications by values that are zero or one; so are values
+computed from constants alone, and moving, sharing and dropping values.
+Knowingly simple: sums over windows, convolutions, recurrences and triangular systems count as in cost.py, zeros
+included; unknown positions are assumed to be distinct as far as possible; the most expensive branch counts, and one
+step of a `while`; a scan of more than `STEPS` steps counts the first, and one that stands for all others.
 Source: Bernstein et al. 2020, section 6.
 """
 
@@ -46,24 +46,24 @@ from tapeless.tracer.primitives.ein import ein_p
 from tapeless.tracer.rules import Table
 from tapeless.tracer.types import ShapedArray
 
-STEPS = 32  # of a scan, each with zeros of its own
-ROUNDS = 8  # until zeros that a loop keeps losing are given up
+STEPS = 32  # of a scan: up to so many are analysed one by one
+ROUNDS = 8  # of the fixpoint iteration of a loop, before its carry is assumed to be nonzero everywhere
 
 
 def cost(jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> Cost:
-    """The cost of running a program once.
+    """Count the cost of running a program once.
 
     Args:
-      consts: values of its first inputs; of the others nothing is known.
+      consts: values of its first inputs; the others may be nonzero everywhere.
     """
     return through([jaxpr], consts)[0]
 
 
 def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]:
-    """Count programs that run one after the other, the last results of each being the first inputs of the next.
+    """Count programs that run one after the other; the last results of each are the first inputs of the next.
 
     Args:
-      consts: values of the first inputs of the first.
+      consts: values of the first inputs of the first program.
     """
     given, found = [known(x, static=True) for x in consts], list[Cost]()
     for program in programs:
@@ -75,7 +75,7 @@ def through(programs: Sequence[Jaxpr], consts: Sequence[Any] = ()) -> list[Cost]
 
 
 def run(jaxpr: Jaxpr, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
-    """Compute cost and abstract results of a program from abstract inputs, once for as long as the program lives."""
+    """Compute cost and abstract results of a program from abstract inputs. Remembered for as long as it lives."""
     cache = _runs.setdefault(jaxpr, {})
     key = tuple(map(_key, given))
     if key not in cache:
@@ -137,12 +137,12 @@ def _equation(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]
 
 
 def _is_free(k: Known) -> bool:
-    """Tell whether a value is a constant, zero, or what brackets and indices are made of."""
+    """Tell whether a value is computed from constants alone, zero, or neither float nor complex."""
     return k.static or k.support is False or not dtypes.is_inexact(k.aval.dtype)
 
 
 def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
-    """Count the additions and multiplications of what sums or scales; None for a function of each scalar."""
+    """Count the additions and multiplications of an equation that sums or scales; None for other functions."""
     if eqn.primitive in counts:
         return counts[eqn.primitive](eqn, *given)
     price = dense.price_of(eqn)
@@ -150,7 +150,7 @@ def _counted(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
 
 
 def _functions(eqn: Equation, given: Sequence[Known], outs: Sequence[Known]) -> int:
-    """Count elementwise functions: one for each element of the result that may be nonzero."""
+    """Count a function by its dense row, or elementwise: once for each element of the result that may be nonzero."""
     row = dense.price_of(eqn).nonlinear
     if row:
         return operations_of(eqn) * row(eqn)
@@ -169,7 +169,7 @@ def _anything(eqn: Equation) -> list[Known]:
     return [Known(v.aval) for v in eqn.outvars]
 
 
-# ---- what scales and sums ------------------------------------------------------------------------------------
+# ---- scalings and sums ---------------------------------------------------------------------------------------
 
 
 def _hits(eqn: Equation, support: Any) -> int:
@@ -181,7 +181,7 @@ def _sum(eqn: Equation, x: Known, y: Known) -> Arithmetic:
 
 
 def _difference(eqn: Equation, x: Known, y: Known) -> Arithmetic:
-    """An addition where both may not be zero, a scaling by -1 where only the second may not."""
+    """Count an addition where both operands may be nonzero, a scaling by -1 where only the second may be."""
     both = _hits(eqn, x.support & y.support)
     return Arithmetic(both, _hits(eqn, y.support) - both)
 
@@ -201,13 +201,13 @@ def _reduction(eqn: Equation, x: Known) -> Arithmetic:
 
 
 def _met(eqn: Equation, given: Sequence[Known]) -> Arithmetic | None:
-    """Count the additions, and the products; None if all of these may differ from zero, or are not told apart."""
+    """Count the additions and products of a sum; None if all products may be nonzero, or are not distinguished."""
     found = None if all(isinstance(k.support, bool) for k in given) else meeting(eqn, given)
     return None if found is None else Arithmetic(int(np.maximum(found - 1, 0).sum()), int(found.sum()))
 
 
 def _cumulative(eqn: Equation, x: Known) -> Arithmetic:
-    """An addition for each element but the first that may differ from zero."""
+    """Count an addition for each element that may be nonzero, except the first."""
     found = None if isinstance(x.support, bool) else meeting(eqn, [x])
     if found is None:
         return dense.price_of(eqn).of_linear(eqn)
@@ -227,7 +227,7 @@ def _scatter_add(eqn: Equation, x: Known, indices: Known, updates: Known) -> Ari
 
 
 def _ein(eqn: Equation, *given: Known) -> Arithmetic:
-    """Count the products that may differ from zero; what is zero or one is a bracket."""
+    """Count the products that may be nonzero; factors that are zero or one are brackets, which are free."""
     terms, shape = eqn.params["terms"], eqn.outvars[0].aval.shape
     found = [products_that_meet((t,), shape, given) for t in terms]
     if any(n is None for n in found):
@@ -238,7 +238,7 @@ def _ein(eqn: Equation, *given: Known) -> Arithmetic:
 
 
 counts[e.select_n_p] = lambda eqn, *given: Arithmetic()
-counts[e.imag_p] = lambda eqn, x: Arithmetic()  # a part of a pair is read
+counts[e.imag_p] = lambda eqn, x: Arithmetic()  # it reads one of two stored numbers
 counts[e.add_p], counts[e.sub_p], counts[e.mul_p] = _sum, _difference, _product
 for _primitive in (e.neg_p, e.div_p, e.conj_p):
     counts[_primitive] = _scaling
@@ -272,7 +272,7 @@ def _scan(eqn: Equation, given: Sequence[Known]) -> tuple[Cost, list[Known]]:
 def _all_alike(
     jaxpr: Jaxpr, consts: Sequence[Known], carry: Sequence[Known], xs: Sequence[Known]
 ) -> tuple[Cost, list[Known], list[Known]]:
-    """Analyse one loop step for all steps: assume zero only where every step is. Return cost, carry and results."""
+    """Analyse one loop step for all steps, by a fixpoint of the carry. Return cost, carry and results of the step."""
     rounds = 0
     while True:
         found, outs = run(jaxpr, [*consts, *carry, *xs])

@@ -1,9 +1,10 @@
 """Sparsity analysis: supersets of the nonzero positions of values, through padding, masks, one-hots and writes.
 
-A program is read once, forwards, and of each value is found a superset of the places where it may not be zero; for
-what is computed from constants alone, as masks and indices are, the elements. Index rows are evaluated over truth
-values and counts; zeros of functions, which they do not say, stand in sparsity_rules.py. Knowingly simple: arrays of
-more than `LIMIT` elements are zero everywhere or perhaps nowhere, and so is what is read or written at unknown places.
+One forward pass finds, for each value, a superset of the positions where it may be nonzero (its support); for values
+computed from constants alone, such as masks and indices, the elements. Index rows are evaluated over booleans and over
+counts; sparsity_rules.py has the zeros of elementwise functions, which rows do not say. Knowingly simple: an array of
+more than `LIMIT` elements is zero everywhere or may be nonzero everywhere, and so is one that is read or written at
+unknown positions.
 Source: Bernstein et al. 2020, section 5, the brackets.
 """
 
@@ -25,14 +26,14 @@ from tapeless.tracer.terms.evaluate import BOOLEANS, COUNTS, Semiring, evaluated
 from tapeless.tracer.terms.term import Lookup, Sum, Term, Use, is_case, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray, aval_of
 
-LIMIT = 1 << 16  # elements of an array whose zeros are told apart
-MOST_PRODUCTS = 1 << 26  # of a term whose products are told apart
+LIMIT = 1 << 16  # elements of an array whose positions are distinguished
+MOST_PRODUCTS = 1 << 26  # products of a term that are distinguished
 
 
 class Known(NamedTuple):
     """Abstract value of the sparsity analysis: a superset of the nonzero positions, and the elements if they are known.
 
-    static: it depends on no input. binary: where it is zero or one, a bracket and not a factor, as supports are told.
+    static: it depends on no input. binary: positions where it is known to be zero or one, so a bracket and no factor.
     """
 
     aval: ShapedArray
@@ -43,22 +44,22 @@ class Known(NamedTuple):
 
     @property
     def hits(self) -> int:
-        """Scalars that may not be zero."""
+        """Count the scalars that may be nonzero."""
         return hits(self.support, self.aval.shape)
 
     @property
     def mask(self) -> Any:
-        """The support as an array of truth values, of the value's shape."""
+        """Return the support as a boolean array of the value's shape."""
         return whole(self.support, self.aval)
 
 
 def whole(mask: Support, aval: ShapedArray) -> Any:
-    """A mask as an array of truth values of the value's shape."""
+    """Broadcast a mask to a boolean array of the value's shape."""
     return np.broadcast_to(np.asarray(mask), aval.shape)
 
 
 def hits(support: Support, shape: tuple[int, ...]) -> int:
-    """Places of a support in an array."""
+    """Count the positions of a support in an array."""
     if isinstance(support, bool):
         return prod(shape) * support
     return int(np.count_nonzero(np.broadcast_to(support, shape)))
@@ -76,7 +77,7 @@ def _is_number(aval: ShapedArray) -> bool:
 
 
 def results(eqn: Equation, given: Sequence[Known]) -> list[Known]:
-    """Find what is known of the results of an equation that carries no programs."""
+    """Compute the abstract values of the results of an equation without bodies."""
     static = all(k.static for k in given) and eqn.primitive.effect is None
     avals = [v.aval for v in eqn.outvars]
     values = _values(eqn, given) if all(k.value is not None for k in given) and _is_small(eqn) else None
@@ -110,7 +111,7 @@ def _converted(x: Any, aval: ShapedArray) -> Any:
 
 
 def _simple(support: Support) -> Support:
-    """True and False for masks that are everywhere and nowhere."""
+    """Simplify a mask that is true everywhere, or nowhere, to True or False."""
     if isinstance(support, bool):
         return support
     n = np.count_nonzero(support)
@@ -129,7 +130,7 @@ def _coarse(k: Known) -> Known:
 
 
 def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
-    """Compute results that are what any order of operations gives."""
+    """Compute the elements of results from those of operands; None if they might depend on the order of operations."""
     operands = [k.value for k in given]
     with np.errstate(all="ignore"):
         if eqn.primitive in values:
@@ -144,17 +145,17 @@ def _values(eqn: Equation, given: Sequence[Known]) -> Sequence[Any] | None:
 
 
 def _is_exact(terms: Sum, out: ShapedArray) -> bool:
-    """Tell whether floating-point numbers are neither summed nor divided, nor is more than one added to another."""
+    """Tell whether evaluating terms is exact: integers, or no term sums over a variable, or divides."""
     return not dtypes.is_inexact(out.dtype) or all(
         not _is_sum(t) and all(f.use is not Use.DIVIDED for f in t.factors) for t in terms
     )
 
 
-# ---- where results may differ from zero ----------------------------------------------------------------------
+# ---- where results may be nonzero ----------------------------------------------------------------------------
 
 
 def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Support]]:
-    """Find where each result may differ from zero, and where it is zero or one."""
+    """Find where each result may be nonzero, and where it is zero or one."""
     if given and all(k.support is True and k.binary is False and k.aval.size for k in given):
         return [(True, False)] * len(eqn.outvars)
     row = index_row(eqn)
@@ -176,28 +177,29 @@ def _facts(eqn: Equation, given: Sequence[Known]) -> Sequence[tuple[Support, Sup
 
 
 def _linear_part(eqn: Equation, terms: Sum) -> Sum:
-    """Keep the terms that read what a function is linear in: where all these are zero it is."""
+    """Keep the terms that read operands in which a function is linear: where all these are zero, the result is."""
     linear = jvp.structurally_linear.get(eqn.primitive)
     return tuple([t for t in terms if isinstance(linear, tuple) and t.factors and t.factors[0].operand in linear])
 
 
 def meeting(eqn: Equation, given: Sequence[Known]) -> Any:
-    """Count the products that may differ from zero in each element of a sum; None if they are not told apart."""
+    """Count the products that may be nonzero in each element of a sum; None if they are not distinguished."""
     row = index_row(eqn)
     assert row is not None
     return products_that_meet(row.results[0], eqn.outvars[0].aval.shape, given)
 
 
 def products_that_meet(terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> Any:
-    """Count the products of terms, over these operands, that may differ from zero, as `meeting` does."""
+    """Count the products of terms that may be nonzero in each element; None if they are not distinguished."""
     products = _Products(terms, shape, given)
     return products.counts() if products.are_told_apart else None
 
 
 class _Products:
-    """The products of a sum of terms, by what is known of their factors.
+    """The products of a sum of terms, over operands with these abstract values.
 
-    Those of large arrays, and at places that are not known, are not told apart; of an unknown choice all cases count.
+    Products of large arrays, and at unknown positions, are not distinguished (`are_told_apart`); all cases of a select
+    by an unknown index count.
     """
 
     def __init__(self, terms: Sum, shape: Sequence[int], given: Sequence[Known]) -> None:
@@ -214,20 +216,20 @@ class _Products:
         )
 
     def support(self) -> Support:
-        """Find where one of them may differ from zero."""
+        """Find where a product may be nonzero."""
         everywhere = all(k.support is True for t in self.terms for k in self._factors(t))
         if not self._live or everywhere or not self.are_told_apart:
             return bool(self._live)
         return _simple(self._evaluated(self._live, BOOLEANS))
 
     def counts(self) -> Any:
-        """Count those that may differ from zero, in each element."""
+        """Count the products that may be nonzero in each element."""
         if self._is_choice:
             return np.max([self._evaluated((t,), COUNTS) for t in self._live], axis=0)
         return self._evaluated(self._live, COUNTS)
 
     def binary(self) -> Support:
-        """Find where at most one differs from zero, and is one."""
+        """Find where the sum is zero or one: at most one product is nonzero there, and it is one."""
         live = self._live
         if not live or not any(all(map(_has_ones, self._factors(t))) for t in live):
             return not live
@@ -241,7 +243,7 @@ class _Products:
         return _simple(found if alone else found & (self.counts() <= 1))
 
     def joined(self, operation: str | None) -> Support:
-        """Find where what a monoid makes of them may differ from zero."""
+        """Find where the reduction of the products by the operation of a monoid may be nonzero."""
         multiplies = operation in ("mul", "and")
         covers = bool(self.terms) and not self.terms[0].brackets
         if covers and operation != "logaddexp" and (not self._live or (multiplies and self.terms[0] not in self._live)):
@@ -259,7 +261,10 @@ class _Products:
         return [self._given[f.operand] for f in t.factors if f.use is not Use.DIVIDED]
 
     def _not_one(self, t: Term) -> Iterator[Term]:
-        """The products that may be neither zero nor one; operands that are neither have numbers behind the others."""
+        """Yield terms that cover the products that may be neither zero nor one.
+
+        The mask of where operand k is neither has number k after all operands.
+        """
         if not _is_plain(t):
             yield t
         for k, f in enumerate(t.factors):
@@ -279,18 +284,18 @@ class _Products:
 
 
 def _mask(k: Known) -> Any:
-    """The support as an array of its value's shape, or of none if it is everywhere or nowhere."""
+    """Return the support as a boolean array of the value's shape, or a scalar if it is everywhere or nowhere."""
     return np.asarray(k.support) if isinstance(k.support, bool) else k.mask
 
 
 def _without_unknown_choice(t: Term, given: Sequence[Known]) -> Term:
-    """Drop the brackets of a term that compare the index of a case, if that index is not known."""
+    """Drop the brackets of a term that are cases of a select, if the index of the select is unknown."""
     kept = [b for b in t.brackets if not (is_case(b) and given[b.operand].value is None)]
     return t if len(kept) == len(t.brackets) else t.with_brackets(kept)
 
 
 def _are_cases(terms: Sequence[Term]) -> bool:
-    """Tell whether terms, which write the same places, are distinct cases of one choice."""
+    """Tell whether terms are distinct cases of one select and write to the same elements."""
     cases = [[b for b in t.brackets if is_case(b)] for t in terms]
     if any(len(own) != 1 for own in cases) or len({t.out for t in terms}) > 1:
         return False
@@ -299,7 +304,7 @@ def _are_cases(terms: Sequence[Term]) -> bool:
 
 
 def _has_ones(k: Known) -> bool:
-    """Tell whether a value is known to be one somewhere, if it is not zero."""
+    """Tell whether some position that may be nonzero is known to be zero or one."""
     if isinstance(k.binary, bool) or isinstance(k.support, bool):
         return k.binary is not False and k.support is not False
     return bool((k.binary & k.support).any())
@@ -311,7 +316,7 @@ def _is_plain(t: Term) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_sum(t: Term) -> bool:
-    """Tell whether a variable runs over several products for one element, or an array says where to write."""
+    """Tell whether a term may add several products in one element: over a variable, or at looked-up positions."""
     free = {v for a in t.out for v in variables_of(a)}
     given = {v for b in t.brackets if isinstance(b, Lookup) for v in variables_of(b.index)}
     return bool(given & free) or any(n > 1 and v not in free | given for v, n in enumerate(t.sizes))

@@ -1,4 +1,4 @@
-"""Sparsity rules besides index rows: values and zeros of functions, element by element."""
+"""Sparsity rules besides index rows: NumPy values of primitives, and where elementwise functions are zero or one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tapeless.tracer.primitives import elementwise as e
 from tapeless.tracer.primitives import shape as s
 from tapeless.tracer.rules import Table
 
-Support = Any  # where a value may differ from zero: everywhere, nowhere, or a mask
+Support = Any  # where a value may be nonzero: True for everywhere, False for nowhere, or a mask
 
 # ---- values --------------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def _elementwise(primitive: Primitive, f: Callable[..., Any]) -> None:
 
 
 def _remainder(x: Any, y: Any) -> Any:
-    """The remainder of the sign of x; by 0 it is x."""
+    """Compute the remainder that has the sign of `x`; for integers, the remainder by 0 is `x`."""
     if not np.issubdtype(x.dtype, np.integer):
         return np.fmod(x, y)
     return np.where(y == 0, x, np.fmod(x, np.where(y == 0, 1, y)))

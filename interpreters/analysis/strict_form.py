@@ -1,11 +1,11 @@
 """The strict form of programs, Linear A: fan-out and disposal are explicit.
 
-In strict form every linear value is read exactly once: `dup` makes two of one, `drop` disposes of one, `lzero` is the
-zero of a type; `lit` is a literal with a name, but for the 0 of a choice between something and 0, a product with a
-mask. Values that are not linear are shared freely, but those never read are dropped too. Programs in strict form are
-written, checked, transformed (linear_a.py) and counted, not run.
-What every step of a scan reads is read many times: a linear constant is carried in strict form, each step making a
-`dup` of it, and dropped after the last. Branches each read all operands, and drop what they have no use for.
+In strict form every linear value is read exactly once: `dup` copies a value, `drop` disposes of one, `lzero` is the
+zero of a type. `lit` names a literal, except the 0 of a select between a value and 0, which is a product with a mask.
+Values that are not linear are shared freely, but unread ones are dropped, too. Programs in strict form are written,
+checked, transformed (linear_a.py) and counted, not run.
+Every step of a scan reads its constants, so a linear constant becomes a carry, which each step copies by `dup`, and
+which is dropped after the last. Each branch takes all operands, and drops those that it does not use.
 Source: Radul et al. 2023, section 3; scans and branches are ours. Left out: linear constants of `while`.
 """
 
@@ -32,7 +32,7 @@ class StrictPrimitive(Primitive):
 
     __slots__ = ()
 
-    def __init__(self, name: str, typing_rule: TypingRule) -> None:  # no rule of another table is for it
+    def __init__(self, name: str, typing_rule: TypingRule) -> None:  # unregistered: other tables need no rules for it
         super().__init__(name, typing_rule, registered=False)
 
 
@@ -51,11 +51,11 @@ linearity.rules[drop] = lambda check, eqn, facts: ()
 
 
 def strict_form(jaxpr: Jaxpr, zero_in: Sequence[bool] = (), linear_out: Sequence[bool] | None = None) -> Jaxpr:
-    """The same program in strict form, with the programs that it carries. Its linear values are marked.
+    """Rewrite a program, and its bodies, in strict form. Its linear values must be marked.
 
     Args:
       zero_in: which of its first inputs are known to be zero.
-      linear_out: which results are linear, or zeros that must be; all if None, and there are linear inputs.
+      linear_out: which results are linear, zeros among them included; if None, all if there are linear inputs.
     Raises: LinearityError if it is not linear in its linear inputs.
     """
     flags = [any(jaxpr.linear_in)] * len(jaxpr.outvars) if linear_out is None else linear_out
@@ -63,23 +63,23 @@ def strict_form(jaxpr: Jaxpr, zero_in: Sequence[bool] = (), linear_out: Sequence
 
 
 class StrictBuilder:
-    """Equations being written."""
+    """A builder of strict programs: collects equations."""
 
     def __init__(self) -> None:
         self.eqns: list[Equation] = []
 
     def write(self, primitive: Primitive, invars: Sequence[Atom], like: Iterable[Atom], source: Any) -> list[Var]:
-        """An equation with results like these."""
+        """Append an equation with results of the types of `like`; return the results."""
         outvars = [Var(v.aval, v.linear) for v in like]
         self.eqns.append(Equation(primitive, invars, {}, outvars, source))
         return outvars
 
     def zero(self, like: Atom, source: Source | None = None) -> Var:
-        """The linear zero of the type that tangents of a value have."""
+        """Append an `lzero` of the tangent type of a value; return it."""
         return self.write(lzero, [], [Var(like.aval.tangent(), True)], source)[0]
 
     def inline(self, jaxpr: Jaxpr, args: Sequence[Atom], source: Source | None) -> list[Atom]:
-        """The equations of a program, for these operands. Returns: its results."""
+        """Append the equations of a program for these operands; return its results."""
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for eqn in jaxpr.eqns:
             outvars = [Var(v.aval, v.linear) for v in eqn.outvars]
@@ -102,18 +102,18 @@ def _with_linear_zeros(jaxpr: Jaxpr, zero_in: Sequence[bool], linear_out: Sequen
 
 
 def _linear_positions(eqn: Equation) -> Sequence[int]:
-    """Positions of operands that must be linear together, if one is; of loops and branches, those that are inside."""
+    """Return the positions of operands that must all be linear if one is; of scan and cond, those linear in a body."""
     if eqn.primitive is scan_p or eqn.primitive is cond_p:
         first = eqn.primitive is cond_p  # the index comes before what branches take
         inside = [any(flags) for flags in zip(*[program.linear_in for program in subjaxprs(eqn.params)])]
         return [k + first for k, linear in enumerate(inside) if linear]
     is_product = jvp.structurally_linear.get(eqn.primitive) is jvp.All.SEPARATELY
-    is_product |= eqn.primitive is select_n_p  # a choice of something or zero is its product with a mask
+    is_product |= eqn.primitive is select_n_p  # a select between a value and zero is a product with a mask
     return () if is_product else linear_operands(eqn)
 
 
 def with_constants_carried(eqn: Equation) -> Equation:
-    """A scan whose linear constants are carried, for all steps read them; other equations as they are."""
+    """Turn the linear constants of a scan, which all steps read, into carries; other equations stay as they are."""
     if eqn.primitive is not scan_p or not any(v.linear for v in eqn.invars[: eqn.params["n_consts"]]):
         return eqn
     body, n_consts, n_carry = eqn.params["jaxpr"], eqn.params["n_consts"], eqn.params["n_carry"]
@@ -172,9 +172,9 @@ def _with_strict_programs(eqn: Equation) -> dict[str, Any]:
 
 
 def _strict_inside(jaxpr: Jaxpr, linear_out: tuple[bool, ...]) -> Jaxpr:
-    """One object for one program, however often it is called.
+    """Rewrite a body in strict form; the same object for the same body and `linear_out`, however often it is called.
 
-    The whole being linear, what is not, and stands among linear operands inside of it, can only be a zero.
+    As the whole program is linear, a nonlinear input among linear operands in the body can only be a zero.
     """
     if len(linear_out) != len(jaxpr.outvars):  # the condition of a loop
         linear_out = tuple([v.linear for v in jaxpr.outvars])
@@ -210,7 +210,7 @@ def _with_dups_and_drops(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def read(v: Atom, env: dict[Var, Atom]) -> Atom:
-    """Look up the atom of a variable in `env`; a literal is its own."""
+    """Look up the atom of a variable in `env`; a literal stands for itself."""
     return env[v] if isinstance(v, Var) else v
 
 
