@@ -1,1 +1,1 @@
-"""Programs as formulas: sums of terms over inputs, with a definition for each value that is no such sum."""
+"""Programs as formulas: sums of terms over inputs, with a definition for each value that is not a sum of terms."""

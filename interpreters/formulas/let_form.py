@@ -1,7 +1,7 @@
-"""Let forms: arrays as sums of terms over operands, some of which have definitions; simplified and evaluated.
+"""Let forms: programs as sums of terms over inputs and definitions; simplification and evaluation.
 
 Search terms: let form, A-normal form, common subexpression. Operands are numbered: first inputs, then definitions, each
-over those before it. Source: Li & Damle 2024.
+over the operands before it. Source: Li & Damle 2024.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Computed(NamedTuple):
-    """One result of a primitive that has no terms, of operands by number and of literals."""
+    """One result of a primitive that has no terms, applied to operands (by number) and literals."""
 
     primitive: Primitive
     params: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Computed(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """An operand that is computed of those before it; `is_linear`: in a cotangent."""
+    """An operand that is computed from those before it; `is_linear`: it depends linearly on a cotangent or tangent."""
 
     aval: ShapedArray
     value: Sum | Computed
@@ -47,22 +47,22 @@ class LetForm(NamedTuple):
     inputs: tuple[ShapedArray, ...]
     definitions: tuple[Definition, ...]
     results: tuple[Sum, ...]
-    periods: Periods = NO_PERIODS  # of axes of inputs that are read modulo their size
-    stays: Axes = NO_AXES  # of inputs: what reads these alone stays summed over
+    periods: Periods = NO_PERIODS  # axes of inputs that are read modulo their size
+    stays: Axes = NO_AXES  # axes of inputs; a variable that reads only these stays summed over
 
     @property
     def avals(self) -> tuple[ShapedArray, ...]:
-        """Types of all operands."""
+        """Return the types of all operands."""
         return (*self.inputs, *[d.aval for d in self.definitions])
 
     @property
     def real(self) -> frozenset[int]:
-        """Find the operands that are real: their own conjugates."""
+        """Return the operands that are real."""
         return frozenset(k for k, x in enumerate(self.avals) if not dtypes.is_complex(x.dtype))
 
 
 def used_definitions(form: LetForm) -> LetForm:
-    """Drop definitions that nothing reads, and number the others in order."""
+    """Drop definitions that nothing reads, and renumber the others in order."""
     n, todo = len(form.inputs), {k for terms in form.results for k in operands_of(terms)}
     used = set[int]()
     while todo:
@@ -77,7 +77,7 @@ def used_definitions(form: LetForm) -> LetForm:
 
 
 def modular_axes(form: LetForm) -> list[tuple[int, int]]:
-    """Find the periodic axes that are read at more than an index of their own."""
+    """Return the periodic axes that are read at an index other than a single variable, as (operand, axis), sorted."""
     sums = [*[d.value for d in form.definitions if not isinstance(d.value, Computed)], *form.results]
     reads = [f for terms in sums for t in terms for f in t.factors]
     return sorted(
@@ -86,7 +86,7 @@ def modular_axes(form: LetForm) -> list[tuple[int, int]]:
 
 
 def uses(form: LetForm) -> Counter[int]:
-    """Count the places where each operand is read."""
+    """Count how often each operand is read."""
     found = Counter[int]()
     for value in (*[d.value for d in form.definitions], *form.results):
         if isinstance(value, Computed):
@@ -98,7 +98,7 @@ def uses(form: LetForm) -> Counter[int]:
 
 
 def with_written_results(form: LetForm) -> LetForm:
-    """Write a definition into the result that it is, if nothing else reads it."""
+    """Replace a result that only reads one definition by the value of that, if nothing else reads it."""
     n, counts = len(form.inputs), uses(form)
 
     def written(terms: Sum) -> Sum:
@@ -113,7 +113,7 @@ def with_written_results(form: LetForm) -> LetForm:
 
 
 def operands_of(value: Sum | Computed) -> set[int]:
-    """Find the operands of a value."""
+    """Return the operands that a value reads."""
     if isinstance(value, Computed):
         return {k for k in value.operands if isinstance(k, int)}
     return {k for t in value for k in (*looked_up(t), *[f.operand for f in t.factors])}
@@ -131,7 +131,7 @@ def _renumbered(terms: Sum, new: Mapping[int, int]) -> Sum:
 
 
 def without_conjugates(t: Term, real: frozenset[int]) -> Term:
-    """Read real operands without conjugating them."""
+    """Drop the conjugation of real operands in a term."""
     if not any(f.use is Use.CONJUGATED and f.operand in real for f in t.factors):
         return t
     factors = [f._replace(use=Use.PLAIN) if f.use is Use.CONJUGATED and f.operand in real else f for f in t.factors]
@@ -139,7 +139,10 @@ def without_conjugates(t: Term, real: frozenset[int]) -> Term:
 
 
 def multiplied_out(form: LetForm) -> LetForm:
-    """Write definitions that are sums into the products that read them, if none of these divides by them."""
+    """Multiply out: substitute definitions that are sums into the products that read them, except as divisors.
+
+    Sums that divide stay definitions.
+    """
     n = len(form.inputs)
     sums = {k: d.value for k, d in enumerate(form.definitions, n) if not isinstance(d.value, Computed)}
     done = dict[int, Sum]()
@@ -154,7 +157,7 @@ def multiplied_out(form: LetForm) -> LetForm:
 
 
 def _expanded(t: Term, sums: Mapping[int, Sum], form: LetForm) -> Iterator[Term]:
-    """Write sums into a term for the operands that they are."""
+    """Yield the terms of a term with sums substituted for operands, except for divisors."""
     at = next((i for i, f in enumerate(t.factors) if f.operand in sums and f.use is not Use.DIVIDED), None)
     if at is None:
         yield t
@@ -166,12 +169,12 @@ def _expanded(t: Term, sums: Mapping[int, Sum], form: LetForm) -> Iterator[Term]
 
 
 def _is_plain(terms: Sum) -> bool:
-    """Tell whether terms can be conjugated: no complex number is divided by."""
+    """Tell whether no term divides, so that a sum can be conjugated term by term."""
     return not any(f.use is Use.DIVIDED for t in terms for f in t.factors)
 
 
 def exact_number(value: Any) -> Any:
-    """Write a number of Python: an integer if it is one, real if it is real."""
+    """Convert a number to Python's: an int if it is whole, a float if it is real, else complex."""
     found = np.asarray(value).item()
     if isinstance(found, complex) and found.imag == 0:
         found = found.real
@@ -182,11 +185,11 @@ def exact_number(value: Any) -> Any:
 
 
 def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Symmetries) -> tuple[LetForm, Symmetries]:
-    """Merge terms that are alike by symmetries of inputs, and cancel factors that are divided by.
+    """Merge terms that are equal by symmetries of inputs, and cancel factors against divisors.
 
     Args:
-      shapes: of the results.
-    Returns: the form; the symmetries that were needed for it.
+      shapes: the shapes of the results.
+    Returns: the form; the symmetries that were used.
     """
     definitions = [
         d if isinstance(d.value, Computed) else d._replace(value=_prepared(d.value, d.aval.shape, form))
@@ -208,13 +211,13 @@ def simplified(form: LetForm, shapes: Sequence[tuple[int, ...]], symmetries: Sym
 
 
 def _prepared(terms: Sum, shape: tuple[int, ...], form: LetForm) -> Sum:
-    """Write terms as what they are at each element, in which those that are alike are equal."""
+    """Solve terms for the indices of their result, cancel divisors, and merge: equal terms become one."""
     found = [explicit(x, shape, form.stays) for t in terms for x in _cancelled(t, form.stays)]
     return merged([x for t in found if t is not None and (x := unwrapped(t, form.periods, form.stays)) is not None])
 
 
 def _cancelled(t: Term, stays: Axes) -> Sum:
-    """Cancel factors that are divided by."""
+    """Cancel factors against equal divisors; () if the term is 0."""
     kept = list[Read]()
     for f in t.factors:
         inverse = f._replace(use=Use.PLAIN if f.use is Use.DIVIDED else Use.DIVIDED)
@@ -229,7 +232,7 @@ def _cancelled(t: Term, stays: Axes) -> Sum:
 
 
 def conjugated(terms: Sum, real: frozenset[int]) -> Sum:
-    """Conjugate a sum, in which nothing complex is divided by."""
+    """Conjugate a sum without complex divisors."""
     return merged([_conjugate(t, real) for t in terms])
 
 
@@ -248,10 +251,11 @@ Apply = Callable[[Computed, Sequence[Any]], Any]
 def evaluated(
     form: LetForm, inputs: Sequence[Any], shapes: Sequence[ShapedArray], apply: Apply | None = None
 ) -> list[Any]:
-    """Evaluate the results, of these types up to the width of numbers, under the current trace.
+    """Evaluate the results under the current trace; the width of their dtypes follows from the inputs.
 
     Args:
-      apply: definition by a primitive, operands -> its value; it binds the primitive if None.
+      shapes: the types of the results.
+      apply: (definition by a primitive, operands) -> its value; binds the primitive if None.
     """
     values, compute = list(inputs), apply or bound
     for d in form.definitions:
@@ -264,12 +268,12 @@ def evaluated(
 
 
 def bound(c: Computed, operands: Sequence[Any]) -> Any:
-    """Apply the primitive of a definition."""
+    """Bind the primitive of a definition, and return the result that it names."""
     return c.primitive.bind(*operands, **c.params)[c.result]
 
 
 def _summed(terms: Sum, aval: ShapedArray, values: Sequence[Any], periods: Periods) -> Any:
-    """Evaluate a sum in the dtype in which its factors meet."""
+    """Evaluate a sum of terms by `ein`, in the promoted dtype of its factors."""
     terms = tuple([wrapped(t, periods) for t in terms])
     factors = sorted({f.operand for t in terms for f in t.factors})
     numbers = [values[k] for k in factors if dtypes.is_inexact(aval_of(values[k]).dtype)]

@@ -1,4 +1,4 @@
-"""Source for NumPy of primitives that are no terms, for formulas that run with NumPy alone."""
+"""NumPy source code of primitives that have no terms, for formulas that run with NumPy alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,10 @@ functions: Table[Any] = Table(
 
 
 def computed_source(c: Computed, names: Sequence[str]) -> str:
-    """Write a definition. Raises: NotImplementedError naming the primitive if NumPy has none for it."""
+    """Generate the NumPy expression of a definition.
+
+    Raises: NotImplementedError naming the primitive if it has none.
+    """
     if c.primitive not in functions or c.result:
         raise NotImplementedError(
             f"numpy: {c.primitive.name} has no source for NumPy: call the formula, or compile it."
@@ -34,7 +37,7 @@ def computed_source(c: Computed, names: Sequence[str]) -> str:
 
 
 def value_of_numbers(primitive: Primitive, numbers: Sequence[Any], params: Mapping[str, Any]) -> Any:
-    """Compute a function of finite numbers by its source; None if it has none, or is not finite."""
+    """Evaluate a primitive on numbers by its NumPy source; None without source, or if a number is not finite."""
     if (
         not np.all(np.isfinite(numbers))
         or primitive not in functions
@@ -48,7 +51,7 @@ def value_of_numbers(primitive: Primitive, numbers: Sequence[Any], params: Mappi
 
 
 def opaque_source(params: Mapping[str, Any]) -> str:
-    """Name the parameter of source that is a derivative of a function that is not known."""
+    """Return the name of the parameter that stands for a derivative of an opaque function in generated source."""
     return source_name(params["function"], params["ranks"], params["orders"])
 
 
@@ -70,7 +73,7 @@ def _broadcast(given: Sequence[str], params: Mapping[str, Any]) -> str:
 
 
 def _converted(x: str, dtype: Any) -> str:
-    """Convert an array, a complex one to real numbers by its real part."""
+    """Generate the conversion of an array to a dtype; a real dtype takes the real part."""
     return f"np.asarray({x if dtypes.is_complex(dtype) else f'np.real({x})'}, '{dtype}')"
 
 

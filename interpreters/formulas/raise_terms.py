@@ -1,10 +1,10 @@
-"""Programs as sums of terms over their inputs: what their equations compute, composed as far as they have index rows.
+"""Raise a program to sums of terms over its inputs, by composing the terms of its equations.
 
-Search terms: raising, symbolic execution, expression swell, let form. Every value becomes a sum of products of inputs.
-What is no such sum becomes an operand with a definition: a function that has no terms, such as `exp`; and a sum of
-several terms that is multiplied, which would be multiplied out otherwise. The values that depend on a cotangent are
-not kept apart so: they are what is composed. Each definition is made once, so that nothing is computed twice. Real
-parts, imaginary parts and powers are terms here: in a formula, numbers have no precision. Source: Li & Damle 2024.
+Search terms: raising, symbolic execution, expression swell, let form. Every value becomes a sum of products of inputs
+and definitions. A definition is made of a value without terms, such as `exp`, and of a sum of several terms that is
+multiplied, which would otherwise be multiplied out. Sums that depend on a cotangent get no definition: they are
+composed. Equal definitions are one, so that nothing is computed twice. Real parts, imaginary parts and powers have
+terms here, as numbers in a formula have no precision. Source: Li & Damle 2024.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from tapeless.tracer.terms.solve import NO_AXES, Axes, composed, merged
 from tapeless.tracer.terms.term import Lookup, Read, Sum, Term, Use, looked_up, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
-# Caps: what is larger is an operand with a definition.
+# Limits: a larger sum becomes a definition.
 MOST_TERMS, MOST_FACTORS, MOST_POWER = 32, 12, 6
 
 
@@ -51,14 +51,14 @@ def raised(
     lets: bool = False,
     stays: Axes = NO_AXES,
 ) -> LetForm:
-    """Write a program as sums of terms.
+    """Raise a program to a let form.
 
     Args:
-      given: inputs that are sums themselves, by position: cotangents and tangents. What depends on them is composed;
-        the other inputs are the operands.
-      symbols: types of operands after these, scalars that the sums have as symbols.
-      lets: give every value that is more than moved or scaled a definition, so that nothing is computed twice.
-      stays: axes of operands; what reads these alone stays summed over.
+      given: inputs that are sums themselves, by position: cotangents and tangents. Values that depend on these are
+        composed without definitions; the other inputs are the operands.
+      symbols: types of further operands, after the inputs: scalars that the given sums have as symbols.
+      lets: give a definition to every value that is more than moved or scaled, so that nothing is computed twice.
+      stays: axes of operands; a variable that reads only these stays summed over.
     """
     inputs = [v for k, v in enumerate(jaxpr.invars) if k not in given]
     avals = [*[v.aval for v in inputs], *symbols]
@@ -77,17 +77,17 @@ def raised(
 
 
 class _Raising:
-    """Values of a program as sums, while it is being read."""
+    """The state of raising one program: the values of its variables as sums, and the definitions so far."""
 
     def __init__(self, avals: list[ShapedArray], lets: bool, stays: Axes) -> None:
         self._lets, self._stays = lets, stays
-        self.values = dict[Var, Sum]()  # over operands
-        self.linear = set[Var]()  # what depends on sums that are given
+        self.values = dict[Var, Sum]()  # sums over operands, multiplied out
+        self.linear = set[Var]()  # values that depend on the given sums
         self.definitions = list[Definition]()
-        self._named = dict[Var, Sum]()  # values of several terms, as one that reads a definition
+        self._named = dict[Var, Sum]()  # for values of several terms, one term that reads a definition
         self._avals, self._inputs = avals, len(avals)
         self._made = dict[Var, Equation]()
-        self._known = dict[Any, int]()  # definitions, by what they are
+        self._known = dict[Any, int]()  # numbers of definitions, by their content
         self._indices = Values(lambda v: self._made.get(v) if isinstance(v, Var) else None, {})
 
     def program(self, jaxpr: Jaxpr) -> None:
@@ -95,7 +95,7 @@ class _Raising:
             self._made.update((v, eqn) for v in eqn.outvars)
             is_linear = any(v in self.linear for v in eqn.invars)
             (self.linear.update if is_linear else self.linear.difference_update)(eqn.outvars)
-            for v in eqn.outvars:  # of a function that is called again
+            for v in eqn.outvars:  # left from an earlier call of the same function
                 self._named.pop(v, None)
             if eqn.primitive is jit_p:
                 self._call(eqn)
@@ -107,7 +107,7 @@ class _Raising:
         return self.values[x] if isinstance(x, Var) else _number(x)
 
     def _factor(self, x: Atom) -> Sum:
-        """Return an atom as what is multiplied: one term, if it does not depend on what is given."""
+        """Return an atom as a factor: one term, by a definition if need be, unless it depends on the given sums."""
         return self._named.get(x, self.values[x]) if isinstance(x, Var) else _number(x)
 
     def _call(self, eqn: Equation) -> None:
@@ -131,7 +131,7 @@ class _Raising:
             self._define(eqn, v, terms)
 
     def _constant(self, eqn: Equation) -> tuple[Sum] | None:
-        """Write what is a number wherever some brackets of indices hold: identities, triangles, other masks."""
+        """Return the terms of a value that is constant where brackets hold, as identities and triangles, or None."""
         v = eqn.outvars[0] if len(eqn.outvars) == 1 else None
         if v is None or v in self.linear or dtypes.is_key(v.aval.dtype):
             return None
@@ -144,7 +144,7 @@ class _Raising:
         return (tuple(found),)
 
     def _define(self, eqn: Equation, v: Var, terms: Sum) -> None:
-        """Set the value of a variable to terms that read the operands of its equation."""
+        """Set the value of a variable, given as terms over the operands of its equation."""
         products = any(len(t.factors) > 1 for t in terms)
         found = self._sum(eqn, terms, self._factor if products else self._operand_value)
         if len(found) > MOST_TERMS or any(len(t.factors) > MOST_FACTORS for t in found):
@@ -160,15 +160,15 @@ class _Raising:
         return self.value(x)
 
     def _definition(self, aval: ShapedArray, terms: Sum) -> Sum:
-        """Name a sum: the term that reads it, with the number that is common to its terms."""
+        """Make a definition of a sum, without the common coefficient of its terms; return the term that reads it."""
         c = terms[0].coefficient
         is_common = not isinstance(c, complex) and all(abs(t.coefficient) == abs(c) for t in terms)
-        common = c if is_common else 1  # what is divided by i would not be real any more
+        common = c if is_common else 1  # dividing by i could make a real value complex
         number = self._new(Definition(aval, tuple([t.scaled(_quotient(1, common)) for t in terms])))
         return (_read(number, aval.shape).scaled(common),)
 
     def _new(self, d: Definition) -> int:
-        """Number a definition; equal ones are one."""
+        """Return the number of a definition, the old one if an equal definition exists."""
         key = d.aval.shape, d.aval.dtype, d.value if isinstance(d.value, Computed) else frozenset(d.value)
         if isinstance(d.value, Computed):
             c = d.value
@@ -181,7 +181,7 @@ class _Raising:
         return self._known[key]
 
     def _opaque(self, eqn: Equation) -> None:
-        """Define the results of an equation by its primitive, or by what it is of numbers."""
+        """Make definitions of the results of an equation by its primitive, or fold it if its operands are numbers."""
         number = self._folded(eqn)
         if number is not None:
             self.values[eqn.outvars[0]] = (term((), (), (), (), number),)
@@ -192,7 +192,7 @@ class _Raising:
             self.values[v] = (_read(number, v.aval.shape),)
 
     def _folded(self, eqn: Equation) -> Any:
-        """Compute a function of numbers, in the precision of Python; None if an operand is none, or the result."""
+        """Compute a function of numbers in Python's precision; None if an operand or the result is not a number."""
         numbers = [self._as_number(x) for x in eqn.invars]
         if any(x is None for x in numbers) or len(eqn.outvars) != 1 or eqn.outvars[0] in self.linear:
             return None
@@ -210,20 +210,20 @@ class _Raising:
         return terms[0].coefficient if is_number else None
 
     def _operand(self, v: Var) -> int:
-        """Number a variable as an operand: a new one with a definition, unless it is one that there is."""
+        """Return the number of the operand that a variable is; a new definition if it is none yet."""
         terms = self._factor(v)
         if len(terms) == 1 and terms[0].factors and terms[0] == _read(terms[0].factors[0].operand, v.aval.shape):
             return terms[0].factors[0].operand
         return self._new(Definition(v.aval, terms))
 
-    # ---- terms of an equation, composed
+    # ---- composition of the terms of an equation
 
     def _sum(self, eqn: Equation, terms: Sum, value: Any) -> Sum:
         found = [x for t in terms for x in self._composed(t.with_operands(lambda k: -1 - k), eqn, value)]
         return tuple([t.unit.scaled(exact_number(t.coefficient)) for t in merged([self._real(t) for t in found])])
 
     def _composed(self, t: Term, eqn: Equation, value: Any) -> Iterator[Term]:
-        """Compose a term, whose operand -1 - k is operand k of an equation, with their values."""
+        """Compose a term with the values of the operands of an equation; operand k of that has the number -1 - k."""
         for k in sorted(x for x in looked_up(t) if x < 0):
             v = eqn.invars[-1 - k]
             pieces = self._indices.pieces(v)
@@ -251,7 +251,7 @@ class _Raising:
                 yield from self._composed(self._real(found), eqn, value)
 
     def _looking_up(self, t: Term, k: int, v: Var) -> Term:
-        """Look an array up where it comes from, if it is only repeated or moved, else by a number of its own."""
+        """Renumber looked-up operand `k`, which is `v`: read the operand that `v` was moved from, else `v` itself."""
         terms = self._factor(v)
         source = terms[0].factors[0] if _is_move(terms) and terms[0].out == variables(v.aval.shape) else None
         if source is None or len(terms[0].sizes) > v.aval.ndim or _is_symbol(t, k):
@@ -267,7 +267,7 @@ class _Raising:
         return t.with_brackets(list(map(read, t.brackets)))
 
     def _divided(self, t: Term, at: int, x: Atom) -> Term:
-        """Write the factor that divides as what it divides by."""
+        """Rewrite a divisor: as a number in the coefficient, as the inverse of a product, or as a definition."""
         f = t.factors[at]
         if isinstance(x, Literal):
             c = _number(x)[0].coefficient
@@ -289,7 +289,7 @@ class _Raising:
         return _with_factor(t, at, f._replace(operand=self._operand(x)))
 
     def _is_invertible(self, t: Term, shape: tuple[int, ...]) -> bool:
-        """Tell whether the inverse of a term is one: a product, of real numbers, for each element."""
+        """Tell whether the inverse of a term is a term: it is one product of real numbers for each element."""
         real = all(not dtypes.is_complex(self._avals[f.operand].dtype) for f in t.factors)
         return real and not t.brackets and t.out == variables(shape) and len(t.sizes) == len(shape)
 
@@ -299,12 +299,12 @@ class _Raising:
 
 
 def _is_symbol(t: Term, k: int) -> bool:
-    """Tell whether an operand is a symbol of an index."""
+    """Tell whether an index of a term has operand `k` as a symbol."""
     return any(s.operand == k for a in t.indices for s, _ in a.symbols)
 
 
 def _with_symbol(t: Term, k: int, value: int) -> Term:
-    """Write a number for a symbol."""
+    """Substitute a number, clamped to its bounds, for the symbol of operand `k`."""
 
     def index(a: Affine) -> Affine:
         known = sum(c * min(max(value, s.low), s.high) for s, c in a.symbols if s.operand == k)
@@ -314,7 +314,7 @@ def _with_symbol(t: Term, k: int, value: int) -> Term:
 
 
 def _read(k: int, shape: tuple[int, ...]) -> Term:
-    """Make the term that is operand k."""
+    """Make the term that reads operand `k` as it is."""
     i = variables(shape)
     return term(i, shape, [Read(k, i)])
 
@@ -331,7 +331,7 @@ def _quotient(a: Any, b: Any) -> Any:
     return exact_number(a / b)
 
 
-# ---- terms that formulas have, beside those of index rows --------------------------------------------------------
+# ---- terms of formulas, besides those of index rows --------------------------------------------------------------
 
 _terms: Table[Any] = Table(
     "formula",
@@ -348,7 +348,7 @@ def _integer_pow(eqn: Equation) -> Sum | None:
 
 
 def _part(a: Any, b: Any) -> Any:
-    """a z + b conj(z)"""
+    """Make the terms `a z + b conj(z)`, of the real or the imaginary part of z."""
 
     def terms(eqn: Equation) -> Sum:
         avals = [eqn.invars[0].aval]
@@ -368,7 +368,7 @@ _terms[name_p] = lambda eqn: (elements([eqn.invars[0].aval], [0]),)
 
 
 def _terms_of(eqn: Equation) -> tuple[Sum, ...] | None:
-    """Return the terms of each result over the operands of an equation; None if it is to be opaque."""
+    """Return the terms of each result over the operands of an equation; None if it has none."""
     if any(isinstance(x, Literal) and not _is_finite(x) for x in eqn.invars):
         return None
     if eqn.primitive is e.div_p and isinstance(x := eqn.invars[1], Literal) and not x.value:
@@ -388,9 +388,9 @@ def _is_finite(x: Literal) -> bool:
 
 
 def _is_move(terms: Sum) -> bool:
-    """Tell whether a result is elements of one operand, which integers and booleans have, too.
+    """Tell whether terms only move elements of one operand, as integers and booleans may be, too.
 
-    Sums are none: those of booleans are `or`, which is no sum of numbers.
+    A sum does not: for booleans it is `or`, not a sum of numbers.
     """
     if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].coefficient != 1 or terms[0].brackets:
         return False
@@ -401,7 +401,7 @@ def _is_move(terms: Sum) -> bool:
 
 
 def with_squared_moduli(jaxpr: Jaxpr) -> Jaxpr:
-    """Write squares of absolute values of complex numbers as `real(conj(z) z)`, which is differentiable at 0."""
+    """Rewrite squares of absolute values of complex numbers to `real(conj(z) z)`, which is differentiable at 0."""
     w = Writer(jaxpr)
     for eqn in jaxpr.eqns:
         now = w.renamed(eqn)
@@ -419,7 +419,7 @@ def with_squared_moduli(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _squared(eqn: Equation) -> Atom | None:
-    """Find what an equation squares."""
+    """Return the operand that an equation squares, or None."""
     if eqn.primitive is e.square_p or (eqn.primitive is e.integer_pow_p and eqn.params["y"] == 2):
         return eqn.invars[0]
     return eqn.invars[0] if eqn.primitive is e.mul_p and eqn.invars[0] is eqn.invars[1] else None

@@ -1,9 +1,8 @@
-"""Contractions that terms have in common: each is a definition, which is computed once.
+"""Share contractions among terms: a term that another one contains becomes a definition, which is computed once.
 
 Search terms: common subexpression elimination, einsum factorization, Euler's theorem on homogeneous functions. A term
 of a gradient is a term of the value without one of its factors, up to the symmetries that merged it; so the value is a
-product with the gradient that is there already. Left out, knowingly: what two terms have in common without being one of
-them; terms with brackets.
+product with the gradient. Left out, knowingly: common parts of two terms that are neither of them; terms with brackets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +18,12 @@ from tapeless.tracer.terms.solve import explicit
 from tapeless.tracer.terms.term import Read, Term, Use, indices_of, term, variables_of
 from tapeless.tracer.types import ShapedArray
 
-MOST_TERMS, MOST_FORMS = 16, 64  # of all results, and of one term by symmetries
-Place = tuple[int, int]  # of a term: the number of its result, and its own
+MOST_TERMS, MOST_FORMS = 16, 64  # limits on the terms of all results, and on the images of one term under symmetries
+Place = tuple[int, int]  # a term: the number of its result, and its number in that
 
 
 class _Sharing(NamedTuple):
-    """A term, `whole`, that reads another one as an operand; how much less work that is."""
+    """The rewrite of the term `whole` to `after`, which reads the term `part`; `gain` is the work that it saves."""
 
     gain: int
     part: Place
@@ -33,10 +32,11 @@ class _Sharing(NamedTuple):
 
 
 def with_shared_contractions(form: LetForm, avals: Sequence[ShapedArray], symmetries: Symmetries) -> LetForm:
-    """Write terms of results that other terms contain as definitions.
+    """Make definitions of the terms of results that other terms contain, while that saves work.
 
     Args:
       avals: types of the results.
+      symmetries: of the inputs; a term may contain another one up to these.
     """
     if not 1 < sum(map(len, form.results)) <= MOST_TERMS:
         return form
@@ -67,7 +67,7 @@ def with_shared_contractions(form: LetForm, avals: Sequence[ShapedArray], symmet
 
 
 def _is_contraction(t: Term) -> bool:
-    """Tell whether a term is a sum of products whose factors are read at variables, at each by one of them."""
+    """Tell whether a term is a contraction: no brackets, each index a variable, and one that is summed over."""
     read = {a.variable for f in t.factors for a in f.access}
     if t.brackets or None in read or len(set(t.out)) < len(t.out) or {a.variable for a in t.out} - read:
         return False
@@ -86,7 +86,7 @@ def _sharings(
     numbers: Mapping[Place, int],
     symmetries: Symmetries,
 ) -> Iterator[_Sharing]:
-    """List the terms that contain others and are less work by them."""
+    """Yield the rewrites of terms that contain others, where these save work."""
     real = form.real
     for part, t in parts.items():
         forms = orbit(t.unit, symmetries, real, form.periods) or {}
@@ -108,7 +108,7 @@ def _work(t: Term) -> int:
 
 
 def _replaced(t: Term, part: Term, read: Read, real: frozenset[int]) -> Iterator[Term]:
-    """List what a term is if factors that are those of `part` are one factor, `read` at indices of its result."""
+    """Yield the rewrites of a term in which factors that match those of `part` become one factor, a read of it."""
     is_conjugated = read.use is Use.CONJUGATED
     wanted = [f if not is_conjugated or f.operand in real else f._replace(use=_other(f.use)) for f in part.factors]
     if any(f.use is Use.DIVIDED for f in wanted):
@@ -129,7 +129,10 @@ def _other(use: Use) -> Use:
 
 
 def _matched(t: Term, part: Term, wanted: Sequence[Read], chosen: Sequence[int]) -> dict[Variable, Affine] | None:
-    """Find what the variables of `part` are, for its factors to be the chosen ones of a term; None if they are not."""
+    """Match the factors of `part` with the chosen ones of a term: return what its variables become; None on a mismatch.
+
+    None also if a variable that `part` sums over occurs elsewhere in the term, or has another size.
+    """
     values = dict[Variable, Affine]()
     for f, k in zip(wanted, chosen):
         other = t.factors[k]
