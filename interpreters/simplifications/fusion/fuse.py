@@ -1,9 +1,9 @@
 """Fusion of contractions (sum-product optimisation): substitute sums of products into the sums that read them.
 
 Search terms: producer-consumer fusion, factoring of einsums, distributive law. A value is a sum of products at affine
-indices, a `Statement`. The most expensive values come first. A value is substituted into all of its readers and
-dropped, or into none: it is dropped if that is less work, or equal work with less memory. So a value that function and
-gradient share is not computed twice. Values that were substituted into one another form a group. A group is rewritten
+indices, a `Statement`. Moves come first, then values by falling cost. A value is substituted into all of its readers
+and dropped, or into none: it is dropped if that is less work, or equal work with less memory. So a value that function
+and gradient share is not computed twice. Values that were substituted into one another form a group, which is rewritten
 only if that is less work, and halves work or memory or leaves one contraction; or if it is equal work, halves memory,
 and drops a value that is larger than all others, as the array of products that a contraction sums. For smaller gains
 the program stays as its author wrote it.
