@@ -37,7 +37,7 @@ NOTHING = ContractionCost(0, 0, 0)
 
 
 class Plan(NamedTuple):
-    """A way to compute a term: views of the factors, steps, whether it has masks, the view of the result that it writes.
+    """A way to compute a term: views of the factors, steps, whether it has masks, the view that it writes.
 
     `sizes` has the size of each variable, also of those that `placed_axes` adds; `least` is the size of the smallest
     factor, which a coefficient would be multiplied by; `cost` leaves the coefficient out.

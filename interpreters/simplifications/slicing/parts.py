@@ -55,7 +55,7 @@ _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 class ResultPart(NamedTuple):
-    """A way to compute a part of a result: the views of operands, by their numbers, and the function that joins them."""
+    """A way to compute a part of a result: views of operands, by their numbers, and the function that joins them."""
 
     views: Mapping[int, View]
     write: Callable[..., Atom] | None = None  # write(writer, *parts) -> the part; None if it is the only view itself
