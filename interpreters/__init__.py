@@ -1,1 +1,1 @@
-"""TRANSFORM: differentiate programs by rule. Never imports jaxlib."""
+"""Interpreters: transform programs by rule (differentiate, batch, transpose, simplify). Never imports jaxlib."""

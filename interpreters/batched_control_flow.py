@@ -1,9 +1,11 @@
-"""Control flow that differs between the examples of a vmap: compute for all and select, or take one after the other.
+"""Batched control flow: branches and loops whose predicate differs between the examples of a vmap.
 
-Selecting computes every branch that some example takes, for all of them: an example that does not take it is given
-the operands of one that does, so that no branch ever sees operands it was not meant for. It cannot run forever on
-them, and no nan of it can reach a derivative. One after the other, each example takes its own branch. `decide`
-chooses by what the programs cost; `tl.vmap(..., control_flow=)` overrules it.
+Search terms: divergence, predication, if-conversion, stragglers of a while_loop under vmap. There are two strategies.
+Select: every branch that some example takes runs on all examples, and results are selected. An example that does not
+take a branch is given the operands of one that does, so a branch only sees operands it was meant for: it cannot run
+forever on others, and no nan of it reaches a derivative. A while loop runs as long as the slowest example.
+Loop: a scan runs the examples one after another, each on its own branch. `decide` chooses a strategy by the cost of the
+programs; `tl.vmap(..., control_flow=)` overrules it.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +29,8 @@ from tapeless.tracer.scopes import scoped
 from tapeless.tracer.staging import trace_to_jaxpr
 from tapeless.tracer.types import ShapedArray, aval_of
 
-# Elements that a branch or a step computes for one example, from which on a loop over the examples is cheaper than to
-# compute them for all: below, starting the loop's steps costs more. Measured on CPU with matrix products and sines.
+# Elements per example from which a loop over the examples is cheaper than computing every branch for all examples.
+# Below, the overhead of the loop's steps is larger. Measured on CPU with matrix products and sines.
 COSTLY = 20_000
 
 
@@ -48,7 +50,7 @@ class Decision(NamedTuple):
 
 
 def decide(primitive: Any, size: int, programs: Sequence[Jaxpr]) -> str:
-    """ "select" or "loop", for control flow over `size` examples whose costliest program is one of these."""
+    """Choose "select" or "loop" for control flow over `size` examples, by the costliest of its branches or bodies."""
     cost = max(map(_elements, programs))
     strategy, reason = _strategy(programs, cost)
     heard = _heard.get()
@@ -73,7 +75,7 @@ def _strategy(programs: Sequence[Jaxpr], cost: int) -> tuple[str, str]:
 
 
 def heard(f: Callable[[], Any]) -> list[Decision]:
-    """The decisions that are taken while `f` runs."""
+    """Run `f`, and return the decisions about batched control flow that were taken in it."""
     decisions: list[Decision] = []
     scoped(_heard, decisions, f)
     return decisions
@@ -85,11 +87,11 @@ _heard: ContextVar[list[Decision] | None] = ContextVar("decisions", default=None
 def select_branches(
     size: int, index: Any, operands: Sequence[Any], mapped: tuple[bool, ...], branches: Sequence[Jaxpr]
 ) -> tuple[Any, ...]:
-    """The results of every example's branch, mapped axis first.
+    """Compute a batched `switch` by selection: each example gets its own branch's results, mapped axis first.
 
     Args:
-      index: int32 [size].
-      operands: with the mapped axis first, where `mapped` says that they have it.
+      index: int32 [size], the branch of each example.
+      operands: [size, ...] where `mapped`; the others are the same for all examples.
     """
     index = clamp(np.int32(0), index, np.int32(len(branches) - 1))
     results = []
@@ -101,13 +103,16 @@ def select_branches(
 
 
 def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr, Jaxpr]:
-    """Programs of which examples take a branch, and its operands: zeros; its results for all examples."""
+    """Return two programs of `taken` (bool [size]) and the operands, for a branch that no, or some example takes.
+
+    The first returns zeros, the second the branch's results for all examples. Remembered with the batched branch.
+    """
     dims = tuple([0 if yes else None for yes in mapped])
     program = vmap.batch_jaxpr(branch, size, dims)
     cache = _if_taken_programs.setdefault(program, {})
     if not cache:
         taken = ShapedArray((size,), np.dtype(bool))
-        together = vmap.uses_collectives([branch])  # then every example counts, with its own operands
+        together = vmap.uses_collectives([branch])  # then every example contributes its own operands
 
         def safe(taken: Any, *operands: Any) -> Any:
             given = [_of_those(taken, x, size) if yes and not together else x for x, yes in zip(operands, mapped)]
@@ -123,7 +128,7 @@ def _if_taken(branch: Jaxpr, size: int, mapped: tuple[bool, ...]) -> tuple[Jaxpr
 
 
 def _of_those(taken: Any, x: Any, size: int) -> Any:
-    """x [size, ...] with the rows of examples that are not `taken` replaced by the first row that is."""
+    """Replace the rows of x [size, ...] whose examples are not `taken` by the first row that is."""
     shape = aval_of(x).shape
     row = dynamic_slice_in_dim(x, argmax(taken, 0), 1)
     rows = broadcast_in_dim(row, shape, range(len(shape)))
@@ -133,11 +138,11 @@ def _of_those(taken: Any, x: Any, size: int) -> Any:
 def select_while(
     size: int, condition: Jaxpr, body: Jaxpr, consts: tuple[Sequence[Any], Sequence[Any]], carry: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The carry of every example, from programs for all of them; examples that are done keep theirs.
+    """Run a batched while loop until all examples are done; examples whose condition is false keep their carry.
 
     Args:
       condition: constants, carry -> boolean [size].
-      body: constants, carry -> carry; every part of it [size, ...].
+      body: constants, carry -> carry, each array [size, ...].
     """
     of_condition, of_body = consts
     n = len(of_condition)
@@ -160,7 +165,7 @@ def select_while(
 
 
 def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[bool], params: Any) -> tuple[Any, ...]:
-    """`primitive` for one example after the other: operands are [size, ...] where `mapped`, results all are."""
+    """Apply `primitive` to one example after another by a scan; operands [size, ...] if `mapped`, results always."""
     avals = [aval_of(x) for x in args]
     consts, xs = where_false(mapped, args), where_true(mapped, args)
     n = len(consts)
@@ -174,7 +179,7 @@ def one_by_one(primitive: Any, size: int, args: Sequence[Any], mapped: Sequence[
 
 
 def _elements(jaxpr: Jaxpr) -> int:
-    """About how many elements a program computes, terms of the sums of contractions among them."""
+    """Estimate the cost of a program in elements: computed or read ones, and the terms of each contraction's sums."""
     return sum(map(_elements_of, jaxpr.eqns))
 
 
@@ -188,7 +193,7 @@ def _elements_of(eqn: Equation) -> int:
 
 
 def _terms(eqn: Equation) -> int:
-    """Count the terms that are summed for each element of a contraction."""
+    """Estimate the terms that a contraction sums for each element: k = sqrt(m k · k n / m n), too many if batched."""
     sizes = [v.aval.size for v in eqn.invars]
     made = max(1, sum(v.aval.size for v in eqn.outvars))
     return int((float(sizes[0]) * float(sizes[-1]) / made) ** 0.5)

@@ -1,6 +1,6 @@
-"""Checks that a user writes into a program: callbacks that raise an error when their condition is false.
+"""User checks (runtime assertions): callbacks that raise an error when their condition is false.
 
-Where a program is made functional in its errors (`interpreters/error_values.py`) they are conditions like any other.
+`checkify` (`interpreters/error_values.py`) does not call them: it computes their conditions, and returns the error.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from tapeless.tracer.types import ShapedArray
 
 
 class UserCheck:
-    """A condition with what its message is made of: `callback(avals, condition, *values)` of the primitive.
+    """The callback of a `debug_callback` equation whose operands are a condition and the values in its message.
 
     Args:
-      message: makes the text of an error of values.
+      message: maps the values to the text of the error.
       error: the class of the error.
-      debug: do nothing as a callback.
       mapped: for every `vmap` around it, from the innermost, the mapped axes of the condition and the values.
+      debug: never raise as a callback; only `checkify` evaluates the check.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class UserCheck:
         self.__name__ = "check"
 
     def batched(self, dims: Sequence[Dim]) -> "UserCheck":
-        """The check of all examples at once."""
+        """Return the check for operands with mapped axes `dims`, of the condition and the values."""
         return UserCheck(self.message, self._error, (*self._mapped, tuple(dims)), self._debug)
 
     def first(self, xp: Any, values: Sequence[Any]) -> list[Any]:
-        """The condition and the values of the first example for which it is false, or of any if there is none."""
+        """Return condition and values, by the array namespace `xp`, of the first example that fails, or else of one."""
         condition, *others = values
         for dims in reversed(self._mapped):
             axis = dims[0]

@@ -1,9 +1,10 @@
-"""Programs that are functional in their errors: the first one is a value, carried through calls, branches and loops.
+"""Errors as values (`checkify`): a program also returns its first error, carried through calls, branches and loops.
 
-The state is a code, 0 as long as all is well and else the number of the place in the program where something first went
-wrong, with what its message is made of: an index with its axis and size, and the values of every check. A program is
-interpreted equation by equation; one inside of another takes the state first, and gives it first. Of functions with
-rules of their own the function is checked, and the rule kept. Left out: programs inside of linear solves, reductions.
+The error state is a code, 0 without an error and else the number of the place in the program where the first error
+occurred, with the values in its message: an index with its axis and size, and the values of every user check. A program
+is interpreted equation by equation; bodies take the state as their first operands and return it as their first results.
+Of functions with custom derivatives the function is checked, and the rule kept. Left out: bodies of linear solves and
+reductions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,15 +38,18 @@ State = list[Any]  # code: int32[]; index, axis, size: int64[3]; the values of t
 
 @dataclass(frozen=True, eq=False)
 class ErrorPlace:
-    """A place where an error may begin: its kind, what to say of the values there, and where the values are."""
+    """A place in the program where an error can occur: its kind, its message, and the slice of the state it reads."""
 
     kind: str  # "user", "nan", "div" or "index"
-    message: Callable[[Values], str]
-    values: slice  # in the state
+    message: Callable[[Values], str]  # of state[values]
+    values: slice
 
 
 class ErrorValues:
-    """The interpreter. `places` lists where errors may begin: that of code k + 1 is the one at k."""
+    """The interpreter that carries an error state through a program. Error code k + 1 stands for `places[k]`.
+
+    kinds: of the errors to detect, as in `ErrorPlace`.
+    """
 
     def __init__(self, jaxpr: Jaxpr, kinds: frozenset[str]) -> None:
         self.kinds: Final = kinds
@@ -61,11 +65,11 @@ class ErrorValues:
             self._values += [aval.strong() for aval in types]
 
     def begin(self) -> State:
-        """Make the state of a program in which nothing has happened yet."""
+        """Return the state without an error: code 0, and zeros for all values."""
         return [tnp.zeros((), np.int32), tnp.zeros(3, np.int64), *map(_zeros, self._values)]
 
     def run(self, jaxpr: Jaxpr, state: State, args: Values) -> tuple[State, list[Any]]:
-        """Apply a program: the state after it, and its results."""
+        """Evaluate a program on `args`, detecting errors; return the state after it, and its results."""
         env: dict[Var, Any] = dict(zip(jaxpr.invars, args, strict=True))
         self._made.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
 
@@ -79,7 +83,7 @@ class ErrorValues:
         return state, [read(v) for v in jaxpr.outvars]
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
-        """Write the program `state, arguments -> state, results`."""
+        """Stage a program with error detection: `state, arguments -> state, results`."""
         n = 2 + len(self._values)
         avals = [aval_of(x) for x in self.begin()]
 
@@ -90,7 +94,7 @@ class ErrorValues:
         return _written(flat, [*avals, *jaxpr.in_avals], jaxpr)
 
     def called(self, state: State, outs: Values) -> tuple[State, list[Any]]:
-        """Split the results of such a program."""
+        """Split the results of a staged `program` into the state after it and the results of the original."""
         return list(outs[: len(state)]), list(outs[len(state) :])
 
     def _apply(self, eqn: Equation, state: State, args: Values) -> tuple[State, Values]:
@@ -103,7 +107,7 @@ class ErrorValues:
         return self._after(eqn, before, outs), outs
 
     def _concern(self, programs: Iterable[Jaxpr]) -> bool:
-        """Tell whether there is anything to check in programs."""
+        """Tell whether there is an error to detect in programs."""
         return bool(self.kinds - {"user"}) or any(id(eqn) in self._slots for p in programs for eqn in _checks(p, set()))
 
     def _checked(self, eqn: Equation, state: State, args: Values) -> State:
@@ -128,9 +132,10 @@ class ErrorValues:
     def _indexed(
         self, eqn: Equation, state: State, starts: Any, most: Sequence[int], axes: Sequence[int], of: ShapedArray
     ) -> State:
-        """Look for an index, along the last axis of `starts`, that is less than 0 or more than `most`.
+        """Record an error if an index, along the last axis of `starts`, is less than 0 or greater than `most`.
 
-        One that is negative although it was counted from the end is reported as it was before.
+        axes: the axis of the array `of` that each index is for. An index that was normalized by adding the axis size
+        is reported as the user gave it.
         """
         outside = tnp.ravel((starts < 0) | (starts > tnp.asarray(np.array(most, np.int64))))
         place = tnp.argmax(outside)
@@ -151,7 +156,7 @@ class ErrorValues:
         return self._failing(eqn, "index", tnp.any(outside), state, message, slice(1, 2), values)
 
     def _from_end(self, eqn: Equation, sizes: Sequence[int]) -> list[bool]:
-        """Tell which of the indices of an equation, of axes of `sizes`, count from the end where they are negative."""
+        """Flag the indices of an equation, for axes of `sizes`, to which the size is added where they are negative."""
         n = len(sizes)
         given = eqn.invars[-n:] if eqn.primitive in (i.dynamic_slice_p, i.dynamic_update_slice_p) else eqn.invars[1:2]
         joined = self._maker(given[0])
@@ -192,7 +197,7 @@ class ErrorValues:
         at: slice = slice(0, 0),
         values: Values = (),
     ) -> State:
-        """Note an error, if it is the first."""
+        """Record an error in the state if `failed` (a scalar) holds and no error came before; `values` go to `at`."""
         key = id(eqn), kind
         if key not in self._codes:
             self.places.append(ErrorPlace(kind, _with_source(message, eqn), at))
@@ -223,7 +228,7 @@ def _zeros(aval: ShapedArray) -> Any:
 
 
 def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
-    """The checks of users in a program, and in those inside, each once."""
+    """List the equations of user checks in a program and its bodies; those in `seen` are left out, new ones added."""
     found = []
     for eqn in jaxpr.eqns:
         if eqn.primitive is callback.debug_callback_p and isinstance(eqn.params["callback"], UserCheck):
@@ -234,7 +239,7 @@ def _checks(jaxpr: Jaxpr, seen: set[int]) -> list[Equation]:
     return found
 
 
-# ---- programs inside -----------------------------------------------------------------------------------------
+# ---- equations with bodies -----------------------------------------------------------------------------------
 
 rules: Final = Rules(
     "error values",
@@ -304,8 +309,10 @@ def _written(f: Callable[..., Any], avals: Sequence[ShapedArray], function: Any)
 
 
 class _Checked:
-    """A function with a rule of its own, as a program of constants, arguments and state that gives the state first; its
-    rule does not move the state."""
+    """A custom_jvp or custom_vjp function with error detection: constants, arguments, state -> state, results.
+
+    Its derivative is the user's rule; the tangents of the state are zero.
+    """
 
     def __init__(self, kind: Primitive, values: ErrorValues, whole: Any, jaxpr: Jaxpr, n_consts: int, n: int) -> None:
         self._kind, self._custom, self._n_consts, self._n = kind, whole, n_consts, n
@@ -315,11 +322,14 @@ class _Checked:
         self.__name__ = whole.__name__
 
     def function(self, *args: Any) -> Any:
-        """The function itself."""
+        """Apply the function with error detection."""
         return call.jit(self.program, *args)
 
     def rule(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
-        """The values and tangents of the user's rule, with the state that the function gives."""
+        """Return values and tangents by the user's rule, after the state that the function computes and zeros for it.
+
+        Raises: TypeError if a constant has a tangent.
+        """
         n, k = self._n_consts, len(primals) - self._n
         for x, t in zip(primals[:n], tangents[:n]):
             if type(t) is not Zero:

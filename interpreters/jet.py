@@ -1,15 +1,15 @@
 """Taylor mode: carry the coefficients of a polynomial in one variable t, and push them by the rules of forward mode.
 
 jet(f, (x0,), ((x1, .., xK),)) == (y0, (y1, .., yK)) with f(x0 + x1 t + ..) = y0 + y1 t + .. up to t^K. No primitive
-needs a rule of its own for that. What is linear is applied to each coefficient, and what is multilinear to pairs whose
-orders add up. Of any other y = p(x) the derivative by t is what the jvp rule makes of x and x' = dx/dt; that rule is a
-program of primitives, evaluated in the same arithmetic, and its coefficient of order k - 1 is k times that of y of
-order k.
+needs a Taylor rule of its own. A linear primitive is applied to the coefficients of each order, a multilinear one to
+all coefficients whose orders add up. For any other y = p(x), the jvp rule of p maps x and x' = dx/dt to y' = dy/dt.
+That rule is a program of primitives, evaluated in the same power series arithmetic, and the coefficient of order k - 1
+of y' is k times the coefficient of order k of y.
 
-Coefficients are computed when they are asked for, and a primitive applied to the same operands is the same series: the
-rule of sin asks for cos(x), and that of cos for sin(x), of which a lower order is known already. A rule that asks for
-other functions than its own, as that of x**y for x**(y - 1), is evaluated again for each order, so that K orders take
-of the order of K^2 or K^3 operations for each in the rules.
+Coefficients are computed on demand, and a primitive applied to the same operands returns the same series: the rule of
+sin reads cos(x), and that of cos reads sin(x), whose lower orders are known already. A rule that applies other
+functions than its own, as that of x**y applies x**(y - 1), is evaluated again for each order, so that K orders take of
+the order of K^2 or K^3 operations for each operation in the rules.
 
 Source: Griewank & Walther 2008, chapter 13; McIlroy 1999, "Power series, power serious", for series on demand.
 """
@@ -33,7 +33,7 @@ from tapeless.tracer.rules import Rules
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
-Coefficients = Sequence[Any]  # of t, t^2, ..; `Zero` among them
+Coefficients = Sequence[Any]  # of t, t^2, ..; some may be `Zero`
 
 
 def jet(
@@ -47,7 +47,7 @@ def jet(
 
     Args:
       primals: the coefficients of order 0.
-      series: for every argument those of orders 1 to `order`, `Zero` among them, or None for a constant.
+      series: for every argument its coefficients of orders 1 to `order`, which may be `Zero`, or None for a constant.
       function: what the user wrote, for messages.
     Returns: the coefficients of order 0 of the results, and for each the others, or None if it is constant.
     """
@@ -59,10 +59,10 @@ def jet(
 def jet_jaxpr(
     jaxpr: Jaxpr, order: int, moving: Sequence[bool], wanted: Sequence[bool] | None = None
 ) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
-    """The program `constants, primals, coefficients of those that move -> results, coefficients of those that move`.
+    """Stage a program in Taylor mode: constants, primals, their coefficients -> results, their coefficients.
 
     Args:
-      moving: which inputs are no constants; the coefficients of each, of orders 1 to `order`, follow one another.
+      moving: which inputs have coefficients; those of one input, of orders 1 to `order`, follow one another.
       wanted: which results are to have coefficients even if they are constant.
     Returns: the program; its constants, which users' rules close over; which results have coefficients.
     """
@@ -104,8 +104,10 @@ def _split(trace: "JetTrace", outs: Sequence[Any]) -> tuple[list[Any], list[list
 
 
 class JetTrace(Trace):
-    """Applying a primitive makes series of its results. Those of the user's program are computed at once, up to the
-    order asked for; those that rules of derivatives are made of as far as they are needed."""
+    """The trace of Taylor mode: a primitive applied to series returns series.
+
+    Coefficients in the user's program are computed at once, up to `order`; those in jvp rules on demand.
+    """
 
     __slots__ = ("_inside", "_made", "order")
     what = "jet"
@@ -114,7 +116,7 @@ class JetTrace(Trace):
         super().__init__(parent, function)
         self.order: Final = order
         self._inside = 0  # how many rules are being evaluated
-        self._made: dict[Any, tuple[Any, list[Any]]] = {}  # by application, with its operands, kept for their identity
+        self._made: dict[Any, tuple[Any, list[Any]]] = {}  # operands and results; keys hold ids of living operands
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
         if not any(_is_of(self, x) for x in args):
@@ -127,7 +129,7 @@ class JetTrace(Trace):
         return tuple(outs)
 
     def _applied(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> list[Any]:
-        """The results, which were made already if this was applied to these operands in the same rule."""
+        """Return the results of a primitive; the same series as before if the operands are, within one jvp rule."""
         key = primitive, tuple([_identity(x) for x in args]), *params.items()
         found = self._made.get(key)
         if found is None:
@@ -139,7 +141,7 @@ class JetTrace(Trace):
         if primitive in rules:
             return rules[primitive](self, args, **params)
         avals = primitive.type(tuple(map(aval_of, args)), params)
-        if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # nothing moves them
+        if not any(dtypes.is_inexact(aval.dtype) for aval in avals):  # integers and booleans are constant
             return primitive.bind(*[value_of(self, x) for x in args], **params)
         return self.series(avals, self._terms(primitive, args, params))
 
@@ -153,7 +155,7 @@ class JetTrace(Trace):
         return ByRule(self, primitive, args, params)
 
     def series(self, avals: Sequence[ShapedArray], terms: "Terms") -> list[Any]:
-        """Make the results of a primitive of these types; what is no number is constant."""
+        """Return a series for each real or complex result of these types; the value, by `terms.term(0)`, of others."""
         return [
             JetTracer(self, aval, terms, i) if dtypes.is_inexact(aval.dtype) else terms.term(0)[i]
             for i, aval in enumerate(avals)
@@ -161,11 +163,11 @@ class JetTrace(Trace):
 
     @property
     def in_rule(self) -> bool:
-        """Tell whether a rule is being evaluated, whose series are computed as far as they are needed."""
+        """Tell whether a jvp rule is being evaluated, in which coefficients are computed on demand."""
         return self._inside > 0
 
     def by_rule(self, f: Callable[..., Any], *args: Any, **params: Any) -> Any:
-        """`f(*args, **params)`, its primitives applied to series, which are computed as far as they are needed."""
+        """Call `f(*args, **params)`, a jvp rule, on series; coefficients in it are computed on demand."""
         self._inside += 1
         try:
             return core.under(self, f, *args, **params)
@@ -174,7 +176,10 @@ class JetTrace(Trace):
 
 
 class JetTracer(Tracer):
-    """A series: coefficients of powers of t, which are computed when they are asked for."""
+    """A Taylor series in t, with coefficients computed on demand: that of order k is `terms.term(k)[place]`.
+
+    known: the coefficients computed so far, from order 0.
+    """
 
     __slots__ = ("_derivative", "_known", "_place", "_terms", "aval")
     differentiated = True
@@ -190,22 +195,25 @@ class JetTracer(Tracer):
         self._derivative: JetTracer | None = None
 
     def coefficient(self, k: int) -> Any:
-        """The coefficient of t^k, or Zero."""
+        """Return the coefficient of t^k, or `Zero`."""
         known = self._known
-        while len(known) <= k:  # in turn, so that none has to wait for many of lower orders
+        while len(known) <= k:  # in increasing order, which bounds the depth of recursion
             assert self._terms is not None
             found = self._terms.term(len(known))[self._place]
             known.append(typed(found, self.aval if not known else self.aval.tangent()))
         return known[k]
 
     def defer(self, terms: "Terms", place: int) -> None:
-        """Be another series, which is the same: the result of the same primitive, not yet computed."""
+        """Take coefficients from result `place` of `terms`, which computes the same values, if none is known yet.
+
+        That is so if both apply the same primitive by its jvp rule, and at most order 0 is known here.
+        """
         mine = self._terms
         if isinstance(mine, ByRule) and mine.primitive is terms.primitive and len(self._known) <= 1:
             self._terms, self._place = terms, place
 
     def computed(self) -> Any:
-        """Compute the coefficients up to the order asked for, and forget how. Return the series, or a constant."""
+        """Compute all coefficients up to the trace's order; return the series, or its primal if it is constant."""
         trace = self.owner
         assert isinstance(trace, JetTrace)
         self.coefficient(trace.order)
@@ -213,7 +221,7 @@ class JetTracer(Tracer):
         return self if any(are_nonzero(self._known[1:])) else self._known[0]
 
     def derivative(self) -> "JetTracer":
-        """The series of its derivative by t."""
+        """Return the series of the derivative by t."""
         if self._derivative is None:
             trace = self.owner
             assert isinstance(trace, JetTrace)
@@ -234,7 +242,7 @@ def _is_of(trace: JetTrace, x: Any) -> bool:
 
 
 def _identity(x: Any) -> Any:
-    """Make a key that operands which are the same share: of numbers their type, dtype and bits."""
+    """Return a key that is equal for the same operands: type and bits of a number, the id of other values."""
     if isinstance(x, (bool, int, float, complex, np.generic)):
         return type(x), np.asarray(x).tobytes()
     if isinstance(x, np.ndarray) and x.ndim == 0:
@@ -243,19 +251,19 @@ def _identity(x: Any) -> Any:
 
 
 def coefficient_of(trace: JetTrace, x: Any, k: int) -> Any:
-    """The coefficient of t^k of an operand, which may be a constant."""
+    """Return the coefficient of t^k of an operand, which may be a constant."""
     if _is_of(trace, x):
         return x.coefficient(k)
     return x if k == 0 else zero_of(x)
 
 
 def value_of(trace: JetTrace, x: Any) -> Any:
-    """The coefficient of order 0 of an operand, as an array."""
+    """Return the coefficient of order 0 of an operand, as an array."""
     return instantiate(coefficient_of(trace, x, 0))
 
 
 def typed(x: Any, aval: ShapedArray) -> Any:
-    """A value in exactly this type; a scalar stands for an array of it."""
+    """Convert a value to exactly this type, and broadcast a scalar to its shape; `Zero` is returned as it is."""
     if type(x) is Zero or aval_of(x) == aval:
         return x
     have = aval_of(x)
@@ -264,11 +272,11 @@ def typed(x: Any, aval: ShapedArray) -> Any:
     return x if have.shape == aval.shape else broadcast_in_dim(x, aval.shape, ())
 
 
-# ---- series by kinds of primitives ---------------------------------------------------------------------------
+# ---- coefficients by kinds of primitives ---------------------------------------------------------------------
 
 
 class Terms:
-    """Coefficients of the results of an application, all of one order at once: `term(k)`, asked for in turn."""
+    """The coefficients of the results of one applied primitive, computed on demand in increasing order."""
 
     __slots__ = ("_args", "_found", "_params", "_primitive", "_trace")
 
@@ -282,7 +290,7 @@ class Terms:
         return self._primitive
 
     def term(self, k: int) -> Sequence[Any]:
-        """The coefficients of t^k, each of which may be Zero."""
+        """Return the coefficient of t^k of each result; it may be `Zero`."""
         while len(self._found) <= k:
             self._found.append(self._next(len(self._found)))
         return self._found[k]
@@ -298,7 +306,7 @@ class Terms:
 
 
 class _LinearTerms(Terms):
-    """A map that is linear in all operands that move, together or one alone: applied to their coefficients."""
+    """Coefficients of a map that is linear in its series operands jointly, or has only one: it is applied to theirs."""
 
     __slots__ = ("_linear", "_purely")
 
@@ -307,7 +315,7 @@ class _LinearTerms(Terms):
         linear = jvp.structurally_linear[primitive]
         alone = {i for i, x in enumerate(args) if _is_of(trace, x)}
         self._linear = alone if linear is jvp.All.SEPARATELY else _positions(linear, len(args))
-        self._purely = isinstance(linear, jvp.All)  # what reads other operands may fill in constants, as a gather does
+        self._purely = isinstance(linear, jvp.All)  # else it may be affine: a gather fills constants in
 
     def _next(self, k: int) -> Sequence[Any]:
         terms = [coefficient_of(self._trace, x, k) if i in self._linear else x for i, x in enumerate(self._args)]
@@ -321,14 +329,14 @@ class _LinearTerms(Terms):
 
 
 def _positions(linear: Any, n: int) -> set[int]:
-    """Positions of the operands, of n, that a primitive is linear in, together or one of them at a time."""
+    """List the positions, of n operands, that an entry of `jvp.structurally_linear` stands for."""
     if isinstance(linear, jvp.All):
         return set(range(n))
     return set(range(n)[linear] if isinstance(linear, slice) else linear)
 
 
 class _ProductTerms(Terms):
-    """A multilinear map of several operands that move: Cauchy's product."""
+    """Coefficients of a multilinear map of several series: the Cauchy product."""
 
     __slots__ = ()
 
@@ -352,7 +360,7 @@ def _sum(x: Any, y: Any) -> Any:
 
 
 class ByRule(Terms):
-    """Any other function: its derivative by t is what its jvp rule makes of the operands and their derivatives."""
+    """Coefficients of any other primitive: those of its derivative by t, which its jvp rule computes, divided by k."""
 
     __slots__ = ("_pushed",)
 
@@ -371,7 +379,7 @@ class ByRule(Terms):
         return [_divided(coefficient_of(self._trace, t, k - 1), k) if type(t) is not Zero else t for t in self._pushed]
 
     def _recognize(self, values: Sequence[Any]) -> None:
-        """Take for these results the values that a user's rule computes by calling its function again."""
+        """Let series that a user's rule computed by calling its own function again share these coefficients."""
         for i, x in enumerate(values):
             if _is_of(self._trace, x) and all(x is not y for y in self._args):
                 x.defer(self, i)
@@ -382,7 +390,7 @@ def _divided(x: Any, k: int) -> Any:
 
 
 class _Derivative(Terms):
-    """The derivative of a series."""
+    """Coefficients of the derivative of a series by t: k + 1 times its coefficient of order k + 1."""
 
     __slots__ = ("_series",)
 
@@ -395,7 +403,7 @@ class _Derivative(Terms):
 
 
 class _Quotient(Terms):
-    """q = a / b of b q = a: b0 qk = ak - b1 q(k-1) - .. - bk q0; its jvp rule would divide for each order anew."""
+    """Coefficients of q = a / b, by b0 qk = ak - b1 q(k-1) - .. - bk q0; the jvp rule would divide for each order."""
 
     __slots__ = ()
 
@@ -425,10 +433,10 @@ rules[div_p] = _div
 
 
 class Whole(Terms):
-    """A primitive that carries programs: all coefficients up to some order at once.
+    """Coefficients of a primitive that carries programs, computed together up to some order.
 
-    Those of the user's program are asked for up to the order of the trace; in rules, where they are asked for in turn,
-    every order runs the programs anew.
+    In the user's program this is the order of the trace. In jvp rules, which read one order after another, each order
+    runs the programs again.
     """
 
     __slots__ = ("_order", "_rule")
@@ -452,17 +460,17 @@ class Whole(Terms):
 
 
 def flags_of(series: Sequence[Coefficients | None]) -> tuple[bool, ...]:
-    """Flag the operands that move."""
+    """Flag the operands that have Taylor coefficients."""
     return tuple([terms is not None for terms in series])
 
 
 def flat_terms(series: Sequence[Coefficients | None]) -> list[Any]:
-    """The coefficients of the operands that move, one after the other, as arrays."""
+    """List the coefficients of all operands that have some, operand by operand, as arrays."""
     return [instantiate(t) for terms in where_true(flags_of(series), series) for t in terms]
 
 
 def with_series(flat: Sequence[Any], moving: Sequence[bool], order: int) -> tuple[Any, Any]:
-    """Results and their coefficients, of the results of a program of `jet_jaxpr`."""
+    """Split the results of a `jet_jaxpr` program: primal results, and the coefficients of each (None if constant)."""
     n = len(moving)
     found = iter(flat[n:])
     return list(flat[:n]), [[next(found) for _ in range(order)] if some else None for some in moving]

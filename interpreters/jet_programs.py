@@ -1,8 +1,9 @@
 """Rules of Taylor mode for primitives that carry programs: calls, control flow, linear solves, callbacks.
 
-Calls are written out, but for checkpoints; loops and branches carry the coefficients of what moves beside the values,
-and a loop's carry is brought to a fixed point first, as in forward mode. A linear system A(t) x(t) = b(t) is solved by
-orders, A0 xk = bk - (A1 x(k-1) + .. + Ak x0), by the solver for A0. Source: Griewank & Walther 2008, chapter 13.
+Calls are inlined, except checkpoints. Loops and branches carry coefficients next to values; which carried values of a
+loop have coefficients is iterated to a fixed point first, as in forward mode. A linear system A(t) x(t) = b(t) is
+solved order by order, A0 xk = bk - (A1 x(k-1) + .. + Ak x0), by the solver for A0.
+Source: Griewank & Walther 2008, chapter 13.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,7 +57,7 @@ def _whole(primitive: Primitive, rule: Callable[..., Any]) -> None:
 
 
 def _custom(primitive: Primitive, trace: JetTrace, args: Values, **params: Any) -> Sequence[Any]:
-    """Go by the user's rule."""
+    """Compute series by the user's jvp rule; a function without a program is traced for its result types."""
     types = tuple(map(aval_of, args))
     program = params["jaxpr"] or params["custom"].traced(types)[0]
     return trace.series(program.out_avals, ByRule(trace, primitive, tuple(args), params))
@@ -118,7 +119,7 @@ def _while(
 
 
 def _fixed_point(carry: Sequence[bool], made: Callable[[Flags], Any]) -> tuple[Jaxpr, Any, Flags, Flags]:
-    """Iterate on the flags of a carry until no step moves more of it: the program, its constants, flags of results."""
+    """Add flags to a carry until a step adds none; return the program, its constants, flags of results and carry."""
     while True:
         program, outer, out_moving = made(tuple(carry))
         grown = tuple([a or b for a, b in zip(carry, out_moving)])
@@ -128,14 +129,14 @@ def _fixed_point(carry: Sequence[bool], made: Callable[[Flags], Any]) -> tuple[J
 
 
 def _instantiated(primals: Values, series: Series, order: int, moving: Sequence[bool]) -> list[Any]:
-    """The series of what moves, zeros where an operand does only in later steps."""
+    """Return the series of `moving` operands; zeros for a carry that has coefficients only after the first step."""
     return [(terms or [zero_of(x)] * order) if some else None for x, terms, some in zip(primals, series, moving)]
 
 
 def _paired(groups: Sequence[int], moving: Sequence[bool], order: int, start: int = 0) -> list[int]:
-    """List the positions of values and coefficients, each group's coefficients after its values.
+    """List the positions that order values in `groups` (sizes), the coefficients of each group after its values.
 
-    They are found after `start` others: first all values, then the coefficients of those that move.
+    Positions count `start` others, then all values, then the coefficients of the `moving` ones.
     """
     found = count(start + len(moving))
     terms = [[next(found) for _ in range(order)] if some else [] for some in moving]
@@ -149,7 +150,7 @@ def _paired(groups: Sequence[int], moving: Sequence[bool], order: int, start: in
 
 
 def _in_order(results: Values, places: Sequence[int]) -> list[Any]:
-    """Invert `_paired`: all values, then the coefficients."""
+    """Invert the order of `_paired`: all values, then all coefficients."""
     return [x for _, x in sorted(zip(places, results, strict=True), key=lambda pair: pair[0])]
 
 
@@ -173,7 +174,7 @@ def _linear_solve(primals: Values, series: Series, order: int, *, system: Any, c
 
 
 def _moved(matvec: Jaxpr, consts: Values, of_consts: Series, x: Sequence[Sequence[Any]], k: int) -> Sequence[Any]:
-    """The coefficient of order k of A(t) x(t), but for A0 xk: x is known up to order k - 1."""
+    """Compute the coefficient of order k of A(t) x(t) without its term A0 xk, from x up to order k - 1."""
     starts = [terms[0] for terms in x]
     if not any(flags_of(of_consts)):
         return zeros_of(starts)
@@ -188,7 +189,7 @@ def _less(x: Any, y: Any) -> Any:
 
 
 def _opaque(primitive: Primitive, trace: JetTrace, args: Values, **params: Any) -> Any:
-    """Raise what forward mode raises of a callback."""
+    """Apply the jvp rule of a callback, which raises that it has no derivative."""
     values = [value_of(trace, x) for x in args]
     return jvp.rules[primitive](values, [instantiate(zero_of(x)) for x in values], **params)[0]
 

@@ -30,7 +30,7 @@ def jvp(
 def jvp_jaxpr(
     jaxpr: Jaxpr, nonzero: tuple[bool, ...], wanted: tuple[bool, ...] | None = None
 ) -> tuple[Jaxpr, tuple[Any, ...], tuple[bool, ...]]:
-    """The program `constants primals ; tangents -> results ; tangents`, tangents only where there are any.
+    """Stage the jvp of a program: constants, primals ; tangents -> results ; those tangents that may be nonzero.
 
     Args:
       nonzero: which inputs have a tangent; their tangents follow the primals, as linear inputs.
@@ -42,7 +42,7 @@ def jvp_jaxpr(
 
 
 class JVPTrace(Trace):
-    """Applying a primitive applies its rule in the parent's name."""
+    """The trace of forward mode: a primitive applied to a `JVPTracer` runs its jvp rule under the parent trace."""
 
     __slots__ = ("what",)
 
@@ -77,7 +77,7 @@ class JVPTrace(Trace):
         return tuple([y if type(t) is Zero else JVPTracer(self, y, t) for y, t in zip(outs, out_tangents)])
 
     def split(self, x: Any) -> tuple[Any, Any]:
-        """Primal and tangent of any value."""
+        """Return the primal and tangent of any value; `Zero` for an `Aux`, or a value that is not of this trace."""
         if type(x) is Aux:
             primal, _ = self.split(x.value)
             return primal, zero_of(primal)
@@ -88,7 +88,7 @@ class JVPTrace(Trace):
 
 
 class Aux:
-    """Mark a result whose tangent is not asked for. Derivatives around this one still see it."""
+    """An auxiliary result: this trace returns no tangent of it; outer derivatives still differentiate its value."""
 
     __slots__ = ("value",)
 
@@ -136,7 +136,7 @@ def partials(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
 
 
 def partials_of_result(primitive: Primitive, *rows: Callable[..., Any] | None) -> None:
-    """Like `partials`, for derivatives told by the result: `lambda t, result, *operands, **params: tangent`."""
+    """Like `partials`, for derivatives that use the result: `lambda t, result, *operands, **params: tangent`."""
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -169,8 +169,10 @@ def multilinear(primitive: Primitive) -> None:
 
 
 def linear_in(primitive: Primitive, *positions: int) -> None:
-    """A rule for what is linear in some operands together, the others (indices, bounds) having no derivative. Without
-    positions, these are all."""
+    """Register the rule of a primitive that is linear in the operands at `positions` (default: all) jointly.
+
+    The other operands (indices, bounds) have no derivative.
+    """
 
     def rule(primals: list[Any], tangents: list[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -195,7 +197,7 @@ def zero(primitive: Primitive) -> None:
 
 
 class All(Enum):
-    """Linear in all operands: together (add), or in each while the others are fixed (mul)."""
+    """Linearity in all operands: jointly (add), or in each while the others are fixed (mul)."""
 
     JOINTLY = "jointly"
     SEPARATELY = "separately"
@@ -209,7 +211,7 @@ structurally_linear: Table[tuple[int, ...] | slice | All] = Table(
 
 
 def total(terms: Sequence[Any], out: Any) -> Any:
-    """The sum of tangents of a result, zero if there are none."""
+    """Add the tangents of the result `out`; return `Zero` if there are none."""
     if not terms:
         return zero_of(out)
     total = terms[0]

@@ -1,6 +1,7 @@
-"""Operators on linear jaxprs: transposes, adjoints, products, sums and multiples are linear jaxprs again.
+"""Algebra of linear maps: the transpose, adjoint, composition, sum and multiple of linear jaxprs, as linear jaxprs.
 
-Each takes programs with their residuals, and writes one program down whose residuals are those of theirs that it needs.
+Each function stages one new linear jaxpr. Its residuals are those of the given ones that it reads, or computed from
+these.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ def plus(f: LinearizedJaxpr, g: LinearizedJaxpr) -> LinearizedJaxpr:
 
 
 def scaled(operation: Callable[[Any, Any], Any], f: LinearizedJaxpr, number: Any) -> LinearizedJaxpr:
-    """Multiply or divide a map by a scalar array. Results are promoted as those of `operation`, NumPy's."""
+    """Multiply or divide a map by a scalar array; `operation`, of `tapeless.numpy`, promotes the dtypes of results."""
 
     def multiplied(residuals: Values, xs: Values) -> list[Any]:
         return [_scaled(operation, y, residuals[0]) for y in f.at(residuals[1:]).apply(xs)]
@@ -68,7 +69,10 @@ def scaled(operation: Callable[[Any, Any], Any], f: LinearizedJaxpr, number: Any
 
 
 def is_complex_linear(jaxpr: Jaxpr) -> bool:
-    """Tell whether a linear jaxpr nowhere takes the parts of a complex linear value, or its conjugate."""
+    """Tell whether a linear jaxpr is complex linear: it takes no real or imaginary part or conjugate of linear values.
+
+    Search term: C-linear, as opposed to R-linear.
+    """
     return not any(map(_takes_parts, jaxpr.eqns))
 
 
@@ -101,7 +105,7 @@ def _scaled(operation: Callable[[Any, Any], Any], x: Any, number: Any) -> Any:
 def _written(
     operator: Callable[[Values, Values], Sequence[Any]], residuals: Values, in_avals: Sequence[ShapedArray]
 ) -> LinearizedJaxpr:
-    """Write down `operator(residuals, inputs)`, a linear function of the inputs whose results may be `Zero`."""
+    """Stage `operator(residuals, inputs)`, linear in the inputs and with results that may be `Zero`, and simplify."""
     n = len(residuals)
     results: Sequence[Any] = ()
 

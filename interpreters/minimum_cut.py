@@ -1,22 +1,23 @@
-"""Minimum vertex cut of a directed graph, by maximum flow.
+"""Minimum vertex cut (separator) of a directed graph, by maximum flow.
 
-Each vertex is an arc of the flow network, of its price as capacity; paths are augmented shortest first. Of several
-minimum cuts it is the one nearest to the sources. Source: Ford & Fulkerson 1956; Edmonds & Karp 1972.
+Each vertex becomes an arc of the flow network whose capacity is the vertex's price; flow is augmented along shortest
+paths. Of several minimum cuts the result is the one nearest to the sources.
+Source: Ford & Fulkerson 1956; Edmonds & Karp 1972.
 """
 
 from collections import deque
 from collections.abc import Sequence
 
-_Arc = list[int]  # its head, what it can still carry, and the number of its reverse among the arcs of its head
+_Arc = list[int]  # its head, its residual capacity, and the number of its reverse among the arcs of its head
 
 
 def minimum_vertex_cut(
     prices: Sequence[int], edges: Sequence[tuple[int, int]], sources: Sequence[int], sinks: Sequence[int]
 ) -> list[int]:
-    """Choose the cheapest vertices without which no path leads from a source to a sink.
+    """Return the cheapest vertices without which no path leads from a source to a sink.
 
     Args:
-      prices: of the vertices 0, 1, ..., which may be chosen among sources and sinks, too.
+      prices: of the vertices 0, 1, ...; sources and sinks may be among the returned vertices.
       edges: pairs (tail, head).
     """
     n, unlimited = len(prices), sum(prices) + 1
@@ -41,7 +42,7 @@ def minimum_vertex_cut(
 
 
 def _reached(arcs: Sequence[Sequence[_Arc]], begin: int, end: int) -> dict[int, tuple[int, int]]:
-    """Search breadth first from `begin`, up to `end`, along arcs that can carry more: node -> (node before, arc)."""
+    """Search breadth first from `begin`, until `end`, along arcs with capacity left: node -> (node before, its arc)."""
     found = {begin: (begin, 0)}
     todo = deque([begin])
     while todo and end not in found:
@@ -54,7 +55,7 @@ def _reached(arcs: Sequence[Sequence[_Arc]], begin: int, end: int) -> dict[int, 
 
 
 def _augment(arcs: Sequence[Sequence[_Arc]], reached: dict[int, tuple[int, int]], begin: int, end: int) -> None:
-    """Send along the path that was found as much as it can carry."""
+    """Augment the flow along the path to `end` that `reached` describes, by its capacity."""
     path: list[_Arc] = []
     node = end
     while node != begin:

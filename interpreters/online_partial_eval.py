@@ -1,9 +1,8 @@
-"""Online partial evaluation: apply a function to inputs of which some are known, run what needs only these, and write
-the rest down.
+"""Online partial evaluation: run a function on inputs of which some are known, and stage what needs the unknown ones.
 
-Calls, checkpoints and functions with rules of their own are entered, so that of what they compute, too, only that is
-unknown which depends on an unknown input. Source: Jones, Gomard & Sestoft 1993. Left out: loops and branches with an
-unknown operand are unknown as a whole. Derivatives are unzipped by `partial_eval.py`; there tangents are the unknowns.
+Calls, checkpoints and functions with custom rules are inlined, so that only their equations that depend on an unknown
+input are staged. Source: Jones, Gomard & Sestoft 1993. Left out: loops and branches with an unknown operand are staged
+as a whole. `partial_eval.py` unzips derivatives, with tangents as the unknowns.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from tapeless.tracer.primitives.custom import call_custom, custom_jvp_p, custom_
 from tapeless.tracer.staging import StagedTracer, StagingTrace
 from tapeless.tracer.types import ShapedArray
 
-PartialValue = tuple[ShapedArray | None, Any]  # the type of what is unknown and None, or None and the known value
+PartialValue = tuple[ShapedArray | None, Any]  # unknown: (type, None); known: (None, value)
 _CALLS = frozenset({jit_p, checkpoint_p})
 _CUSTOM = frozenset({custom_jvp_p, custom_vjp_p})
 
@@ -26,11 +25,11 @@ _CUSTOM = frozenset({custom_jvp_p, custom_vjp_p})
 def partial_eval(
     f: Callable[..., Sequence[Any]], inputs: Sequence[PartialValue]
 ) -> tuple[Jaxpr, list[PartialValue], tuple[Any, ...]]:
-    """Apply a flat function to known values and to types of unknown ones.
+    """Partially evaluate a flat function, given known values and the types of unknown ones.
 
     Returns: the program of the unknown results, whose inputs are its constants and then the unknown inputs; all
       results; the values of those constants.
-    Raises: whatever `f` raises, as when Python needs the value of what is unknown.
+    Raises: whatever `f` raises, as when Python code needs an unknown value.
     """
     trace = PartialEvalTrace(core.current_trace(), f, "partial evaluation")
     args = [value if aval is None else trace.input(aval) for aval, value in inputs]
@@ -42,7 +41,7 @@ def partial_eval(
 
 
 class PartialEvalTrace(StagingTrace):
-    """Write equations with an unknown operand down; hand all others to the parent trace."""
+    """The trace that stages equations with an unknown operand, and runs all others under the parent trace."""
 
     __slots__ = ()
 

@@ -62,7 +62,7 @@ def unzip_jaxpr(jaxpr: Jaxpr, linear_in: tuple[bool, ...], policy: Policy = save
 
 
 def with_linear_equations(jaxpr: Jaxpr, linear_in: tuple[bool, ...]) -> Jaxpr:
-    """Return the program that `unzip_jaxpr` simplifies and cuts: primal and linear equations, none of which is both."""
+    """Return the program that `unzip_jaxpr` simplifies and cuts: each equation is either primal or linear."""
     return _separated(inlined(jaxpr), linear_in, (False,) * len(jaxpr.outvars)).program
 
 
@@ -85,22 +85,22 @@ def unzip_body(
     Args:
       linear_out: which results must be linear, even those that depend on no linear input and so are zero: the carry
         of a loop. None: none must.
-      loop: if the program is its body, whose residuals are stacked.
+      loop: the scan whose body the program is, so that its residuals are stacked; None for other programs.
     """
     return _remembered(jaxpr, linear_in, policy, linear_out or (False,) * len(jaxpr.outvars), simplified_body, loop)
 
 
 class UnzipTrace(WritingTrace):
-    """Hand primitives of primal operands to the parent trace, and write those of linear operands down.
+    """The trace that unzips: it runs primitives of primal operands under the parent trace, and writes down linear ones.
 
-    Of a program, the parent writes a program too, and the equations here read its variables.
+    When a jaxpr is unzipped, the parent stages a jaxpr, too, and linear equations read its variables.
     """
 
     __slots__ = ()
     what = "linearize"
 
     def input(self, aval: ShapedArray) -> "LinearTracer":
-        """A new linear input."""
+        """Add a linear input, and return it."""
         var = Var(aval, True)
         self._inputs.append(var)
         return LinearTracer(self, var)
@@ -117,11 +117,11 @@ class UnzipTrace(WritingTrace):
         return core.under(self.parent, rule, self, args, **self.inlined(params))
 
     def process_primal(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
-        """Apply a primitive to primal values."""
+        """Apply a primitive to primal values, under the parent trace."""
         return self.parent.process(primitive, args, params)
 
     def inlined(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Inline calls in the programs of an equation; of a program in hand that was done."""
+        """Inline calls in the bodies of an equation; here nothing is left to inline, as the whole jaxpr was inlined."""
         return params
 
     def record(
@@ -131,7 +131,7 @@ class UnzipTrace(WritingTrace):
         params: dict[str, Any],
         linear_out: Sequence[bool] | None = None,
     ) -> tuple[Any, ...]:
-        """Write down an equation of the linear jaxpr; `linear_out` says which results are linear, if not all."""
+        """Append an equation to the linear jaxpr; return its results, of which `linear_out` flags the linear ones."""
         atoms = [x.variable if type(x) is LinearTracer and x.owner is self else self.primal_atom(x) for x in args]
         avals = primitive.type(tuple([a.aval for a in atoms]), params)
         outvars = [Var(aval, linear) for aval, linear in zip(avals, linear_out or [True] * len(avals))]
@@ -194,7 +194,10 @@ def _remembered(
 def _unzip(
     jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...], simplify: Simplify, loop: "Loop | None"
 ) -> UnzippedJaxpr:
-    """Split what only primal and what linear equations compute, simplify both as one program, and cut that in two."""
+    """Separate primal from linear equations, simplify them as one program, and cut it in two at the cheapest residuals.
+
+    must: which results must be linear.
+    """
     whole, linear_out = _separated(jaxpr, linear_in, must)
     whole = common_subexpressions.without_common_subexpressions(simplify(whole))
     primal, linear, n = _halves(whole, sum(linear_out), jaxpr.name.removeprefix("jvp_"))
@@ -204,7 +207,7 @@ def _unzip(
 
 
 class _Separated(NamedTuple):
-    """A program without equations that are both, primal and linear; programs inside are unzipped.
+    """A program whose equations are each either primal or linear; bodies that mix both are unzipped.
 
     program: primal inputs, linear inputs -> primal results, linear results. linear_out: which results of the original
     are linear.
@@ -216,7 +219,7 @@ class _Separated(NamedTuple):
 
 @core.remembered
 def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]) -> _Separated:
-    """Apply the program to primal and to linear variables, and write down what is done to either."""
+    """Evaluate a program on primal and linear tracers, and join the primal and the linear equations that they stage."""
     primal = StagingTrace(core.current_trace(), jaxpr, "linearize")
     trace = UnzipTrace(primal, jaxpr)
     args = [
@@ -245,10 +248,10 @@ def _separated(jaxpr: Jaxpr, linear_in: tuple[bool, ...], must: tuple[bool, ...]
 
 
 def _halves(whole: Jaxpr, n_linear: int, name: str) -> tuple[Jaxpr, Jaxpr, int]:
-    """Cut a program where the linear equations, and what is made of their results, read primal values.
+    """Cut a program before the linear equations and all equations that depend on them.
 
-    Returns: primal inputs -> primal results, what is read; what is read ; linear inputs -> linear results; how much is
-      read.
+    Returns: the primal half: primal inputs -> primal results, residuals; the linear half: residuals ; linear inputs ->
+      linear results; the number of residuals.
     """
     primal_in, inputs = where_false(whole.linear_in, whole.invars), where_true(whole.linear_in, whole.invars)
     results, pushed = split_list(whole.outvars, len(whole.outvars) - n_linear)

@@ -1,11 +1,11 @@
 """Rematerialization: a policy chooses the residuals to save; the linear half computes the others again.
 
-A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? What it
-does not save is computed again, in the linear half, from what it does save and from the inputs. An `Offload` in the
-place of True has the primal half move the results to another memory, where they are saved, and the linear half move
-them back. Of a primitive that carries a program the policy is asked about the equations inside, if the primitive has a
-rule here. A `ProgramPolicy` sees the whole program, and chooses among its equations.
-Source: Radul et al. 2023, section 5; policies as in JAX.
+A policy is `policy(primitive, *operand_avals, **params) -> bool`: may the results of this equation be saved? Other
+residuals are computed again, in the linear half, from the saved ones and from the inputs. If a policy returns an
+`Offload` instead of True, the primal half moves the results to another memory, where they are saved, and the linear
+half moves them back. If a primitive that carries a program has a rule here, the policy decides on each equation of that
+program. A `ProgramPolicy` sees the whole program, and chooses among its equations.
+Source: Radul et al. 2023, section 5; policies as in JAX (activation checkpointing).
 """
 
 import operator
@@ -24,21 +24,21 @@ from tapeless.tracer.types import ShapedArray
 
 
 class SavedEquations(NamedTuple):
-    """A policy for one program: the equations whose results are saved, and choices for the programs inside others."""
+    """A policy for one program: the equations whose results are saved, and policies for the bodies of others."""
 
     saved: frozenset[Equation] = frozenset()
     inside: frozenset[tuple[Equation, "SavedEquations"]] = frozenset()
 
     def within(self, eqn: Equation) -> "SavedEquations":
-        """The choice for the programs that an equation carries."""
+        """Return the policy for the bodies of an equation."""
         return dict(self.inside).get(eqn, SavedEquations())
 
 
 class ProgramPolicy:
-    """A policy that is given the program before it decides, instead of being asked of each equation."""
+    """A policy that chooses from a whole program, instead of deciding equation by equation."""
 
     def of(self, program: Jaxpr, wanted: Sequence[Atom]) -> "Asked":
-        """A policy for one program, of which the variables `wanted` are needed later."""
+        """Return the policy for one program, whose variables `wanted` are needed later."""
         raise NotImplementedError
 
 
@@ -66,12 +66,12 @@ class Offload(NamedTuple):
 
 
 def save_all(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save all residuals, as ordinary reverse mode does; only moves, choices and masks are computed again."""
+    """Save all residuals, as ordinary reverse mode does; only data movement, selects and masks are computed again."""
     return True
 
 
 def save_none(primitive: Primitive, *avals: ShapedArray, **params: Any) -> bool:
-    """Save only the inputs and results of callbacks; every other residual is computed again."""
+    """Save only inputs, and results of callbacks; every other residual is computed again."""
     return False
 
 
@@ -88,9 +88,9 @@ def by_policy(primal: Jaxpr, linear: Jaxpr, n: int, policy: Policy) -> tuple[Jax
 
 
 def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tuple[Jaxpr, Jaxpr, int]:
-    """Compute the residuals that `plan` wants as it says; the variables of `primal` are renamed.
+    """Apply a plan for the residuals, the last results of `primal`: move equations that compute them again to `linear`.
 
-    Returns: the two programs for the residuals that are saved, and the number of these.
+    The moved equations get new variables. Returns: as `by_policy`.
     """
     results = primal.outvars[: len(primal.outvars) - len(plan.wanted)]
     new_primal = passes.dead_code(primal.replace(eqns=plan.eqns, outvars=[*results, *plan.saved]))
@@ -107,7 +107,7 @@ def with_plan(primal: Jaxpr, linear: Jaxpr, plan: "RematerializationPlan") -> tu
 
 
 def _spending_nothing(eqn: Equation) -> Equation:
-    """An equation that computes again what keys of random numbers were spent for: see `tracer.key_reuse`."""
+    """Mark a rematerialized equation as no further use of its random keys, for `tracer.key_reuse`; bodies, too."""
     if eqn.primitive is random_unwrap_p:
         return eqn.replace(params={"spends": False})
     params = map_carried(_program_spending_nothing, eqn)
@@ -127,9 +127,9 @@ def _renamed(eqn: Equation, new: dict[Any, Any]) -> Equation:
 class RematerializationPlan(NamedTuple):
     """The values of a program to save, and the equations that rematerialize the others.
 
-    eqns: the program's equations, of which some have more results now, and moves of what is saved elsewhere. saved:
-    inputs and results of these that are kept. again: equations that compute, from what is saved, the values `wanted`,
-    of which some are saved themselves.
+    eqns: the program's equations, some with additional results, and moves of values that are offloaded. saved: inputs
+    and results of `eqns` that are kept. again: equations that compute the values `wanted` from `saved`; some wanted
+    values are saved themselves.
     """
 
     eqns: tuple[Equation, ...]
@@ -139,13 +139,13 @@ class RematerializationPlan(NamedTuple):
 
 
 def split(jaxpr: Jaxpr, wanted: Sequence[Atom], policy: Asked) -> RematerializationPlan:
-    """Split the equations that `wanted` depends on: those whose results `policy` saves, and those to rematerialize."""
+    """Plan how to get `wanted` later: split its equations into those whose results `policy` saves, and others."""
     walk = _Walk(policy, wanted)
     visited = [walk.visit(eqn) for eqn in reversed(jaxpr.eqns)][::-1]
     moved = walk.move_away(visited)
     eqns = [x for eqn in visited for x in (eqn, *[moved[v] for v in eqn.outvars if v in moved])]
     available = [*jaxpr.invars, *[v for eqn in eqns for v in eqn.outvars]]
-    saved = [v for v in available if v in walk.needed]  # what is still needed is an input, or was found to be saved
+    saved = [v for v in available if v in walk.needed]  # a value still needed is an input, or not computed again
     return RematerializationPlan(tuple(eqns), tuple(saved), walk.again(), tuple(map(walk.stands_for, wanted)))
 
 
@@ -163,19 +163,22 @@ names: Table[None] = Table(
 
 
 class _Walk:
-    """Equations are visited backwards: who needs a value is known when its equation is reached."""
+    """The backward pass over equations that decides which needed values to save, and which to compute again.
+
+    Backwards, all readers of a value are known when its equation is visited.
+    """
 
     def __init__(self, policy: Asked, wanted: Sequence[Atom]) -> None:
         self._policy = policy
         self.needed: set[Atom] = set(wanted)
         self._again: list[Equation] = []
-        self._named: dict[Atom, Var] = {}  # values that may be saved under a name
+        self._named: dict[Atom, Var] = {}  # values -> their named copies, which the policy saves
         self._excluded: set[Atom] = set()
         self._elsewhere: dict[Var, tuple[Equation, Offload]] = {}  # values that may be saved in another memory
         self._stand_ins: dict[Atom, Var] = {}
 
     def visit(self, eqn: Equation) -> Equation:
-        """Decide on an equation. Returns: it, perhaps with more results to be saved."""
+        """Decide on an equation; return it, perhaps with additional results to be saved."""
         if eqn.primitive in names:
             self._visit_name(eqn)
             return eqn
@@ -191,7 +194,7 @@ class _Walk:
         return primal
 
     def move_away(self, eqns: Sequence[Equation]) -> dict[Var, Equation]:
-        """Make the moves of offloaded values that `eqns` lack, and the moves back, before all rematerialization."""
+        """Offload values: return the moves that `eqns` lack, by value; move back before all rematerialization."""
         there_already = {(eqn.invars[0], eqn.params["dst"]): eqn for eqn in eqns if eqn.primitive is move_p}
         moved: dict[Var, Equation] = {}
         for v, (eqn, (src, dst)) in self._elsewhere.items():
@@ -207,7 +210,7 @@ class _Walk:
         return moved
 
     def again(self) -> tuple[Equation, ...]:
-        """The equations to be computed again, in order."""
+        """List the equations to be computed again, in program order."""
         forwards = reversed(self._again)
         return tuple(eqn.replace(invars=[self.stands_for(v) for v in eqn.invars]) for eqn in forwards)
 
@@ -221,7 +224,7 @@ class _Walk:
             inside = self._policy.within(eqn) if isinstance(self._policy, SavedEquations) else self._policy
             return rules[eqn.primitive](eqn, wanted, inside)
         if "io" in effects(eqn):
-            return eqn, None  # to compute it again would be to do it again
+            return eqn, None  # computing it again would repeat the effect
         verdict = False if excluded else _verdict(eqn, self._policy)
         if isinstance(verdict, Offload):
             self._elsewhere.update((v, (eqn, verdict)) for v in wanted)
@@ -243,7 +246,7 @@ class _Walk:
             self._again.append(eqn)
 
     def _use_names(self, eqn: Equation) -> None:
-        """Values that are needed, and saved under a name, are not needed themselves: it is the same array."""
+        """Replace needed results by their named copies that are saved, which are the same arrays."""
         for v in eqn.outvars:
             if v in self.needed and v in self._named:
                 self.needed.remove(v)
@@ -252,7 +255,7 @@ class _Walk:
 
 
 def _verdict(eqn: Equation, policy: Asked) -> Any:
-    """Ask the policy whether it saves the results, and where; of programs inside, whether it saves all there."""
+    """Return a policy's verdict on an equation: whether, or where, to save it; with bodies, only if all in them is."""
     if isinstance(policy, SavedEquations):
         return eqn in policy.saved
     programs = list(subjaxprs(eqn.params))

@@ -1,11 +1,12 @@
 """Memory budget for residuals (checkpointing as a knapsack): save at most `nbytes`, sparing the most work.
 
-The program becomes a graph of equations, with those of the programs inside, as it reads backwards from what is wanted.
-Saving a value makes needless all that is computed only for it, what it dominates: that work, for a byte, is how dense
-the value is. Chains of values are built greedily, the densest first, from values up to some size: a large one that does
-not fit shall not keep out small ones. They do not depend on the budget, which chooses the prefix of a chain that leaves
-the least work and fits; so more bytes never leave more work, before the program is simplified.
-Knowingly simple: it is not the best choice, which is a knapsack; the work of all branches counts.
+The program becomes a graph of its equations, including those of bodies, in which each equation points to those it
+reads; the root reads the wanted values. Saving a value spares the work of all nodes that it dominates, those needed
+only for it. This work per byte is the value's density. Chains of values are built greedily, densest first, from values
+up to some size, so that a large value that does not fit does not keep out small ones. Chains do not depend on the
+budget, which chooses the prefix of a chain that fits and leaves the least work; so more bytes never leave more work,
+before the program is simplified.
+Left out: the optimum, which is a knapsack problem; the work of all branches counts, though only one runs.
 Sources: Dantzig 1957 for the order; Cooper, Harvey & Kennedy 2001, "A simple, fast dominance algorithm".
 """
 
@@ -66,7 +67,7 @@ Path = tuple[Equation, ...]
 
 
 class _CostNode:
-    """A node of the graph: an equation, inside the equations `path`; or, without one, a join of values, which is free.
+    """A node of the graph: an equation in the bodies of the equations `path`; or, without one, a join, which is free.
 
     reads: the nodes whose results it needs. work, nbytes: operations, and bytes of results, of all of its runs.
     """
@@ -78,11 +79,11 @@ class _CostNode:
         self.eqn, self.path, self.work, self.nbytes = eqn, path, 0, 0
 
 
-Values = list[_CostNode | None]  # None: an input, which is there anyway
+Values = list[_CostNode | None]  # None: an input or the result of an effect, which costs nothing
 
 
 def _root(program: Jaxpr, wanted: Sequence[Atom]) -> _CostNode:
-    """A node that reads all that is wanted of a program."""
+    """Build the graph of a program; return its root, a node that reads all `wanted` values."""
     return _CostNode(_results(program.replace(outvars=wanted), [None] * len(program.invars), (), 1))
 
 
@@ -116,12 +117,12 @@ rules: Final = Rules(
 
 
 def call(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    """Build the nodes of a call of the param `jaxpr`; return those of its results."""
     return _results(eqn.params["jaxpr"], reads, path, times)
 
 
 def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """The rule of a primitive that runs a program over elements: what a step reads, the step before gives."""
+    """Build the nodes of a scan; return those of its results. A carry joins its start and the body's result (cycle)."""
     start, end = eqn.params["n_consts"], eqn.params["n_consts"] + eqn.params["n_carry"]
     carry = [_CostNode([x]) for x in reads[start:end]]
     outs = _results(eqn.params["jaxpr"], [*reads[:start], *carry, *reads[end:]], path, times * eqn.params["length"])
@@ -131,7 +132,7 @@ def loop(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 
 
 def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
-    """The rule of a primitive that runs one of its `branches`."""
+    """Build the nodes of all `branches`; return a node for each result, which joins the index and all branches."""
     outs = [_results(branch, reads[1:], path, times) for branch in eqn.params["branches"]]
     return [_CostNode([reads[0], *values]) for values in zip(*outs)]
 
@@ -140,11 +141,11 @@ def choice(eqn: Equation, reads: Values, path: Path, times: int) -> Values:
 
 
 class _ChainPrefix(NamedTuple):
-    """A prefix of a chain: the work that saving it leaves, and its bytes. Fields are in order of preference."""
+    """A prefix of a chain: the work left if it is saved, and its bytes. Tuples compare in order of preference."""
 
     work: int
     nbytes: int
-    bits: int  # tells chains apart
+    bits: int  # one chain for each, so that comparison never reaches `chain`
     length: int
     chain: list[_CostNode]
 
@@ -156,7 +157,7 @@ def _points(root: _CostNode) -> list[_ChainPrefix]:
 
 
 def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
-    """Build a chain in rounds, each of the values about as dense as the densest, none of which spares another."""
+    """Build a chain greedily, and return its prefixes; each round adds values about as dense as the densest."""
     chain: list[_CostNode] = []
     points: list[_ChainPrefix] = []
     while True:
@@ -173,10 +174,10 @@ def _chain(root: _CostNode, bits: int) -> list[_ChainPrefix]:
 
 
 class _Need:
-    """The nodes that are rematerialized when `saved` are saved, and the work that saving each of them would spare.
+    """The nodes that are needed when `saved` are saved, and the work that saving each of them would spare.
 
-    order: nodes, each after one that reads it. above: the next that all ways from the root to a node lead through.
-    gain: the work of a node and of all that is needed only for it.
+    order: nodes, the root first, each after one that reads it. above: the immediate dominator of each node. gain: the
+    work of a node and of all nodes that it dominates, those needed only for it; 0 for the saved ones themselves.
     """
 
     def __init__(self, root: _CostNode, saved: set[_CostNode]) -> None:
@@ -188,7 +189,10 @@ class _Need:
             self.gain[self.above[x]] += self.gain[x]
 
     def densest(self, bits: int) -> list[_CostNode]:
-        """List the densest values of fewer than 2 ** bits bytes, down to half of the greatest density: few rounds."""
+        """List values of fewer than 2 ** bits bytes with at least half the greatest density, none dominating another.
+
+        Several at a time, as each list costs a pass over the graph.
+        """
         able = [x for x in self.order if x.nbytes and x.nbytes.bit_length() <= bits and self.gain[x]]
         able.sort(key=self._density, reverse=True)
         taken: dict[_CostNode, None] = {}
@@ -249,7 +253,7 @@ def _dominators(order: Sequence[_CostNode], saved: set[_CostNode]) -> dict[_Cost
 
 
 def _common(nodes: Sequence[_CostNode], above: dict[_CostNode, _CostNode], place: dict[_CostNode, int]) -> _CostNode:
-    """The next node above all of these."""
+    """Return the nearest common dominator of nodes."""
     x = nodes[0]
     for y in nodes[1:]:
         while x is not y:
@@ -264,7 +268,7 @@ def _common(nodes: Sequence[_CostNode], above: dict[_CostNode, _CostNode], place
 
 
 def _saving(nodes: Sequence[_CostNode], depth: int = 0) -> SavedEquations:
-    """The choice that saves these values, for the program at this depth of their paths."""
+    """Return the policy that saves the results of these nodes, for the program at this depth of their paths."""
     inside: dict[Equation, list[_CostNode]] = {}
     for x in nodes:
         if len(x.path) > depth:

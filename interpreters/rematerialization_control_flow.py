@@ -1,7 +1,7 @@
-"""Save or recompute inside the programs that an equation carries: rules for `rematerialization.rules`.
+"""Rematerialization inside calls, loops and branches: functions for the table `rematerialization.rules`.
 
-A program is split into one that also gives what the policy saves there, and one that computes the results that are
-wanted again, from that. A loop's second program runs in a second loop, over what the first one saved at each step.
+A body is split into one that also returns the values that the policy saves in it, and one that computes wanted results
+again from these values. For a loop, the second body runs in a second loop, over what the first saved at each step.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from tapeless.tracer import core, passes
 from tapeless.tracer.check import checked
 from tapeless.tracer.jaxpr import Equation, Jaxpr, Var
 
-Two = tuple[Equation, Equation | None]
+Two = tuple[Equation, Equation | None]  # with additional results to save; the one that computes `wanted` again
 
 
 def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
-    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    """Split a call of the param `jaxpr` in two; the second is None if all `wanted` results are saved."""
     parts = _parts(eqn.params["jaxpr"], 0, 0, _positions(eqn, wanted), policy)
     if parts.again is None:
         return eqn, None
@@ -29,7 +29,7 @@ def call(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 
 
 def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
-    """The rule of a primitive that runs a program over elements: its params are those of `scan`."""
+    """Split a loop with the params of `scan` in two; the second is None if all `wanted` results are saved."""
     n_consts, n_carry, length = (eqn.params[name] for name in ("n_consts", "n_carry", "length"))
     parts = _parts(eqn.params["jaxpr"], n_consts, n_carry, _positions(eqn, wanted), policy)
     if parts.again is None:
@@ -45,7 +45,7 @@ def loop(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
 
 
 def choice(eqn: Equation, wanted: Sequence[Var], policy: Asked) -> Two:
-    """The rule of a primitive that runs one of its `branches`: what they save they put into common slots."""
+    """Split an equation with `branches` in two, as `call`; branches return saved values in common slots."""
     branches, positions = eqn.params["branches"], _positions(eqn, wanted)
     plans = [rematerialization.split(branch, [branch.outvars[i] for i in positions], policy) for branch in branches]
     computed = sorted({i for branch, plan in zip(branches, plans) for i in _computed(branch, positions, plan)})
@@ -79,12 +79,13 @@ def _with_program(eqn: Equation, jaxpr: Jaxpr, invars: Any, outvars: Any, **para
 class _RematerializedHalves(NamedTuple):
     """A program split in two: `primal` also returns the saved values, `again` computes some results from them.
 
-    inputs, saved: positions of those inputs, in order, and results of `primal` that `again` takes. computed: of the
-    results of the program that it gives. carried: the parts of a loop's carry that it needs, which it gives first.
+    inputs: positions of the inputs that `again` takes. saved: positions of the results of `primal` that it takes after
+    these. computed: positions of the results that it computes. carried: the parts of a loop's carry that it takes and
+    returns first.
     """
 
     primal: Jaxpr
-    again: Jaxpr | None = None  # None: what is wanted is saved
+    again: Jaxpr | None = None  # None: all wanted results are saved
     inputs: tuple[int, ...] = ()
     saved: tuple[int, ...] = ()
     computed: tuple[int, ...] = ()
@@ -95,7 +96,7 @@ class _RematerializedHalves(NamedTuple):
 def _parts(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> _RematerializedHalves:
-    """Split a program for the results at `positions`. Remembered with it: the same objects every time."""
+    """Split a program for the results at `positions`. Remembered while the program lives: always the same objects."""
     plan, carried = _plan(jaxpr, n_consts, n_carry, positions, policy)
     computed = _computed(jaxpr, positions, plan)
     if not computed:
@@ -121,7 +122,10 @@ def _parts(
 def _plan(
     jaxpr: Jaxpr, n_consts: int, n_carry: int, positions: tuple[int, ...], policy: Asked
 ) -> tuple[RematerializationPlan, list[int]]:
-    """Plan the results at `positions`, with the part of a loop's carry that their rematerialization reads."""
+    """Plan how to get the results at `positions`; return also the carried values that the second loop must carry.
+
+    Rematerialization may read carried values, which are then wanted, too: iterated to a fixed point.
+    """
     carried: set[int] = set()
     while True:
         outs = [jaxpr.outvars[i] for i in (*positions, *sorted(carried))]
@@ -134,6 +138,6 @@ def _plan(
 
 
 def _computed(jaxpr: Jaxpr, positions: Sequence[int], plan: RematerializationPlan) -> list[int]:
-    """List the wanted results that are rematerialized, not saved."""
+    """List the positions of wanted results that are rematerialized, not saved."""
     made = set(plan.saved).difference(jaxpr.invars)
     return [i for i, v in zip(positions, plan.wanted) if v not in made or v is not jaxpr.outvars[i]]

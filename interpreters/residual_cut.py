@@ -1,10 +1,11 @@
-"""Residuals of programs in hand: the cheapest known values that the linear half can be computed from. Minimum cut.
+"""Choice of the residuals of a jaxpr by minimum cut: save the fewest bytes that the linear half can be computed from.
 
-What linear equations read is saved, or made again of what is saved by equations that only move, repeat, compare or
-count (views, broadcasts, iotas, choices, masks), as index rows tell. Of all sets of values that suffice the one of the
-fewest bytes is saved. Among equals inputs and results come first, which are there anyhow, then fewer values, and values
-before they are moved; what only linear equations need is made there, so that they show what their masks are made of.
-Left out: arithmetic is never done again.
+Search terms: free or repeatable values, recomputable operations, min-cut partitioner. The primal values that linear
+equations read are saved, or computed again from saved values by equations that only move, repeat, convert, compare or
+count elements (views, broadcasts, iotas, selects, masks), as their index rows tell. Of all sets of values that suffice,
+the one with the fewest bytes is saved. Ties prefer inputs and results, which exist anyway, then fewer values, then
+values before they are moved. Repeatable equations that only the linear half needs are placed there, which shows how its
+masks are made. Left out: arithmetic is never done again.
 Source: He & Yu 2023, "Transcending runtime-memory tradeoffs in checkpointing by being fusion aware".
 """
 
@@ -23,12 +24,12 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Var
 from tapeless.tracer.primitives.elementwise import convert_element_type_p, select_n_p
 from tapeless.tracer.terms.term import Lookup, Term
 
-LARGEST = 256  # values of one connected part of the graph that the flow is computed of
-_VALUES = 1 << 32  # more than there are in a program: a byte outweighs them all
+LARGEST = 256  # limit on the values of a connected component whose cut is computed by maximum flow
+_VALUES = 1 << 32  # more than the values of a program, so that one byte outweighs all tie-breakers
 
 
 class Loop(NamedTuple):
-    """The loop that a program is the body of: its primal constants and carried values, and its steps."""
+    """A scan, for whose body residuals are chosen: its numbers of primal constants, carried values and steps."""
 
     n_consts: int
     n_carry: int
@@ -36,10 +37,10 @@ class Loop(NamedTuple):
 
 
 def cheapest(program: Jaxpr, n: int, loop: Loop | None = None) -> RematerializationPlan:
-    """Choose what is saved of a primal program to make its last `n` results from.
+    """Choose the values of a primal program to save, and the equations that compute its last `n` results from them.
 
     Args:
-      loop: if the program is a body, whose saved values are stacked, but for those that no step changes.
+      loop: the scan whose body the program is, so that saved values are stacked unless they are loop-invariant.
     """
     wanted = program.outvars[len(program.outvars) - n :]
     again = _repeatable(program, wanted)
@@ -55,11 +56,11 @@ def cheapest(program: Jaxpr, n: int, loop: Loop | None = None) -> Rematerializat
     return RematerializationPlan(program.eqns, tuple(ordered), tuple(kept[::-1]), wanted)
 
 
-# ---- what may be done again ----------------------------------------------------------------------------------
+# ---- repeatable equations ------------------------------------------------------------------------------------
 
 
 def _repeatable(program: Jaxpr, wanted: Sequence[Atom]) -> list[Equation]:
-    """The equations that `wanted` values are made by which may be done again, in order."""
+    """List the repeatable equations that `wanted` values are computed by, back to other values, in program order."""
     needed = set(wanted)
     found: list[Equation] = []
     for eqn in reversed(program.eqns):
@@ -98,7 +99,7 @@ Price = Callable[[Atom], int]
 
 
 def _saved(again: Sequence[Equation], wanted: Sequence[Atom], prices: Callable[[], Price]) -> set[Atom]:
-    """Choose values from which the equations `again` make those that are wanted."""
+    """Choose the values to save, from which the equations `again` compute the other `wanted` ones."""
     made = {eqn.outvars[0] for eqn in again}
     saved: set[Atom] = {v for v in wanted if type(v) is Var and v not in made}
     left = _not_made_of(saved, again)
@@ -110,7 +111,7 @@ def _saved(again: Sequence[Equation], wanted: Sequence[Atom], prices: Callable[[
 
 
 def _not_made_of(saved: Collection[Atom], again: Sequence[Equation]) -> list[Equation]:
-    """The equations for which what is saved anyhow does not suffice, without operands for which it does."""
+    """Return the equations that cannot be computed from `saved` values, with only their missing operands."""
     there = set(saved)
     left: list[Equation] = []
     for eqn in again:
@@ -123,7 +124,7 @@ def _not_made_of(saved: Collection[Atom], again: Sequence[Equation]) -> list[Equ
 
 
 def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
-    """Group equations that share values, directly or through others."""
+    """Group equations into connected components: those that share values, directly or through others (union-find)."""
     above: dict[Atom, Atom] = {}
 
     def group(v: Atom) -> Atom:
@@ -145,7 +146,7 @@ def _connected(eqns: Sequence[Equation]) -> list[list[Equation]]:
 
 
 def _cut(eqns: Sequence[Equation], wanted: Collection[Atom], price: Price) -> list[Atom]:
-    """Choose the cheapest values to make those of `wanted` from that the equations compute."""
+    """Return the cheapest values from which `eqns` compute those of their results that are `wanted`."""
     values = list(dict.fromkeys([v for eqn in eqns for v in (*eqn.invars, *eqn.outvars)]))
     made = {eqn.outvars[0] for eqn in eqns}
     if len(values) > LARGEST:
@@ -157,7 +158,7 @@ def _cut(eqns: Sequence[Equation], wanted: Collection[Atom], price: Price) -> li
 
 
 def _cut_of_tree(eqns: Sequence[Equation], wanted: Collection[Atom], price: Price) -> list[Atom]:
-    """Choose between each value and its operands, as if no two values had one in common."""
+    """Like `_cut`, by comparing each value with its operands: optimal if no value has two readers."""
     least: dict[Atom, int] = {}
     for eqn in eqns:
         operands = sum([least.get(x, price(x)) for x in eqn.invars])
@@ -174,10 +175,10 @@ def _cut_of_tree(eqns: Sequence[Equation], wanted: Collection[Atom], price: Pric
 
 
 def _prices(program: Jaxpr, n: int, loop: Loop | None) -> Price:
-    """Price values by their bytes, and among equals by what else saving them means.
+    """Return the price of saving a value: its bytes (of all steps of a loop), and tie-breakers (module docstring).
 
-    Masks that are given cost nothing: what is made of them is made where it can be seen, so that whoever linearizes
-    the linear half again knows what they are good for.
+    Input masks are free, so that values computed from them are computed in the linear half, where simplification after
+    another linearization can see which masks they depend on.
     """
     consts, carry, length = loop or (len(program.invars), 0, 1)
     results = program.outvars[: len(program.outvars) - n]

@@ -1,7 +1,7 @@
-"""Residuals of loops and branches: which must be stacked, which need not, and how branches share them.
+"""Placement of residuals: which residuals of a scan are stacked, and how branches share slots for residuals.
 
-A scan's residual that no step changes is computed once, before the loop; one that is an element of an operand is
-read from the operand. Branches put their residuals into common slots, one for each type.
+A scan's loop-invariant residual is computed once, before the loop; one that is an element of an operand or result is
+read from there; others are stacked. Branches, of which one runs, store residuals of the same type in common slots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,10 @@ else:
 
 
 class ResidualLocation(NamedTuple):
-    """The source of a scan's residual: "const", "element" of xs, "result", or "stacked" by the scan; and its number."""
+    """The source of a scan's residual, and its number there.
+
+    kind: "const", loop-invariant values and then constants; "element" of xs; "result"; or "stacked" by the scan.
+    """
 
     kind: str
     number: int
@@ -31,8 +34,8 @@ class ResidualLocation(NamedTuple):
 class ScanBody(NamedTuple):
     """The primal half of a scan's body.
 
-    before: constants -> what all steps share. jaxpr: of that and the constants those that are `used`, carry, xs ->
-    results, stacked residuals. results: how many those are. residuals: where each is.
+    before: constants -> loop-invariant values. jaxpr: the `used` ones of loop-invariant values and constants, carry,
+    xs -> results, stacked residuals. results: the number of results. residuals: the location of each.
     """
 
     before: Jaxpr
@@ -43,7 +46,7 @@ class ScanBody(NamedTuple):
 
 
 def scan_body(halves: UnzippedJaxpr, n_consts: int, n_carry: int) -> ScanBody:
-    """The primal half of a body with this many primal constants and carried values. Remembered with the program."""
+    """Place the residuals of a body with these numbers of primal constants and carried values. Remembered with it."""
     cache = _scan_bodies.setdefault(halves.primal, {})
     key = (n_consts, n_carry, halves.residuals)
     if key not in cache:
@@ -71,8 +74,8 @@ def _apart(eqn: Equation) -> Equation:
 class Branches(NamedTuple):
     """The halves of branches that agree on their residuals.
 
-    primal: primal operands -> primal results, slots. linear: operands among the residuals, slots ; linear operands ->
-    linear results. operands: which of the primal operands are residuals.
+    primal: primal operands -> primal results, slots. linear: `operands`, slots ; linear operands -> linear results.
+    operands: positions of the primal operands that are residuals of some branch.
     """
 
     primal: tuple[Jaxpr, ...]
@@ -81,7 +84,7 @@ class Branches(NamedTuple):
 
 
 def branches(halves: Sequence[UnzippedJaxpr]) -> Branches:
-    """Give branches common residuals: their primal and linear halves, with the residuals in slots of one type."""
+    """Rewrite the halves of branches so that all return and take the same residuals: operands, and typed slots."""
     sources = [_forwarded(h) for h in halves]
     operands = sorted({i for found in sources for i in found if i is not None})
     slots: list[ShapedArray] = []
@@ -120,6 +123,7 @@ def _scan_body(n_consts: int, n_carry: int, n_residuals: int, primal: Jaxpr) -> 
 
 
 def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Atom]) -> ResidualLocation:
+    """Find a residual among `kept` values by kind; else append it to `stacked`."""
     for kind, values in kept.items():
         if r in values:
             return ResidualLocation(kind, values.index(r))
@@ -131,13 +135,13 @@ def _place(r: Atom, kept: Mapping[str, Sequence[Atom | None]], stacked: list[Ato
 
 
 def _forwarded(halves: UnzippedJaxpr) -> list[int | None]:
-    """Give each residual the number of the operand that it is, or None if it is computed."""
+    """Return for each residual the number of the operand that it is; None if it is computed."""
     primal = halves.primal
     return list(passes.forwarded_inputs(primal)[len(primal.outvars) - halves.residuals :])
 
 
 def _slots(halves: UnzippedJaxpr, found: Sequence[int | None], slots: list[ShapedArray]) -> dict[int, int]:
-    """The slot of every residual that is no operand, as slot -> residual; new slots are added where none is free."""
+    """Map slots to the residuals that are no operands, by type; append a slot to `slots` where none is free."""
     primal = halves.primal
     avals = primal.out_avals[len(primal.outvars) - halves.residuals :]
     mine: dict[int, int] = {}
@@ -151,7 +155,7 @@ def _slots(halves: UnzippedJaxpr, found: Sequence[int | None], slots: list[Shape
 
 
 def _filled(halves: UnzippedJaxpr, mine: dict[int, int], slots: tuple[ShapedArray, ...]) -> Jaxpr:
-    """The primal half with a result for every slot: zeros where it has nothing to put."""
+    """Return the primal half with a result for every slot; zeros for slots that are not among `mine`."""
     primal, n = halves.primal, len(halves.primal.outvars) - halves.residuals
     cache = _filled_programs.setdefault(primal, {})
     key = (tuple(mine.items()), slots)

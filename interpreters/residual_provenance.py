@@ -1,14 +1,14 @@
 """Provenance of residuals: inline the equations of broadcast and masked residuals into the linear jaxpr.
 
-A value that was broadcast, or made of such values by cheap elementwise operations, is not a residual but equations of
-the linear jaxpr, on the values that it was made of: so that what reads a part of it, or sums over it, can be
-simplified. What is left of these equations after that, but for broadcasts, is not computed again: the value is known.
-So it is with coefficients that were chosen, as masks are sunk into them: what they are outside of a mask is not known
-of a value. Those that are chosen by a mask which linear equations read stay equations there, or by masks that are made
-of such ones, and so does what makes these. Then the jaxpr, linearized or simplified again, says which masks are in it
-already; and what is kept is the mask, and not what it makes of a value.
-This is for `linearize` of Python functions alone, where values are computed at once and residuals are values. Of a
-program in hand residuals are chosen when it is simplified (residual_cut.py).
+A value that was broadcast, or computed from such values by cheap elementwise operations, is no residual. Its equations
+are written into the linear jaxpr instead, so that equations that read a part of it, or sum over it, can be simplified.
+Those of its equations that are left after simplification, except broadcasts, are not computed again, as their values
+are known. The same goes for coefficients selected by masks: masks are sunk into coefficients, and an array does not
+tell where it is masked. But selects by masks that linear equations read stay in the linear jaxpr, as do equations that
+compute masks from these. So the jaxpr, when it is linearized or simplified again, shows which masks it applies already;
+and the mask is a residual, instead of the values that it was applied to.
+This is for `linearize` of Python functions alone, where primal values are computed eagerly. The residuals of a jaxpr
+are chosen after it is simplified (residual_cut.py).
 """
 
 import weakref
@@ -35,7 +35,7 @@ spreading: Table[bool] = Table(
     absent="its results are residuals, whatever its operands are",
 )
 _OF_MASKS = frozenset((and_p, or_p, not_p, reduce_or_p, reshape_p, transpose_p, rev_p))
-DEPTH = 32  # operations that structure is seen through from one value: what a simplification follows
+DEPTH = 32  # limit on the operations, one after another, that a value's provenance records: as far as passes look
 
 
 class Made(NamedTuple):
@@ -48,7 +48,7 @@ class Made(NamedTuple):
 
 
 class _Noted(weakref.ref[Any]):
-    """A reference to a value: how that was made, by how many operations one after another, and its key in the table."""
+    """A weak reference to a value, with the operation that made it, the depth of its provenance, and its table key."""
 
     __slots__ = ("depth", "key", "made")
 
@@ -58,16 +58,16 @@ class _Noted(weakref.ref[Any]):
 
 
 class ResidualProvenance:
-    """The repetitive primal values of one trace, with the operations that made them, for as long as they live."""
+    """The table of repetitive or masked primal values of one trace: value -> operation, for as long as values live."""
 
     __slots__ = ("__weakref__", "_forget", "_made")
 
     def __init__(self) -> None:
         self._made: dict[int, _Noted] = {}
-        self._forget = _forgetting(weakref.ref(self))  # not itself: what it keeps alive would wait for the collector
+        self._forget = _forgetting(weakref.ref(self))  # weak: a cycle would keep values alive until garbage collection
 
     def remember(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Any) -> None:
-        """Note how a value was made, if it has structure."""
+        """Record the operation that made a value, if the value is repetitive, masked or a mask of masks."""
         if not isinstance(out, Array) or not self._has_structure(primitive, args, out):
             return
         depth = 1 + max([self._made[id(x)].depth for x in args if self.of(x) is not None], default=0)
@@ -77,7 +77,7 @@ class ResidualProvenance:
             noted.key = id(out)
 
     def of(self, x: Any) -> Made | None:
-        """Return the operation that made a value, if the value is repetitive."""
+        """Return the operation that made a value; None if it is not recorded."""
         found = self._made.get(id(x))
         return found.made if found is not None and found() is x else None
 
@@ -86,7 +86,7 @@ class ResidualProvenance:
         self._made.pop(value.key, None)
 
     def _has_structure(self, primitive: Primitive, args: Sequence[Any], out: Array) -> bool:
-        """Tell whether a value is repetitive, or a mask that is worth knowing the making of."""
+        """Tell whether to record a value: it is repetitive, a masked coefficient, or a mask computed from masks."""
         if spreading[primitive]:
             return out.aval.size > sum([aval_of(x).size for x in args if aval_of(x).shape])
         if primitive is select_n_p and any(not aval_of(x).shape for x in args[1:]):
@@ -94,13 +94,13 @@ class ResidualProvenance:
         if primitive in _OF_MASKS and all(dtypes.is_bool(aval_of(x).dtype) for x in args):
             return True  # a mask that is made of masks
         if primitive is eq_p and any(not aval_of(x).shape for x in args):
-            return True  # the mask of one case of a choice
+            return True  # the mask of one case of a `select_n`
         known = [self.of(x) is not None for x in args if aval_of(x).shape]
         return bool(known) and all(known)
 
 
 def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted], None]:
-    """Make the callback of references to values."""
+    """Return the callback for weak references to values, which removes them from the table."""
 
     def forget(value: _Noted) -> None:
         structure = provenance()
@@ -111,10 +111,10 @@ def _forgetting(provenance: weakref.ref[ResidualProvenance]) -> Callable[[_Noted
 
 
 def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
-    """Compute the primal equations of a linear jaxpr now, but for broadcasts, and leave only the others in it.
+    """Compute the primal equations of a linear jaxpr now, and remove them, except broadcasts and `_made_of_masks`.
 
-    What is chosen by masks that linear equations read is left in it, too. `values` are those of its other inputs, and
-    of variables that were computed before; new ones are computed now, in the name of the current trace, and put there.
+    values: of the primal inputs, and of variables computed before. Newly computed ones, under the current trace, are
+    added; they are residuals of the returned jaxpr, free variables until `with_inputs` adds inputs for them.
     """
     known = [eqn for eqn in jaxpr.eqns if _is_known(eqn)]
     done = {eqn for eqn in known if not spreading.get(eqn.primitive)} - _made_of_masks(jaxpr, known)
@@ -130,7 +130,7 @@ def hoist_primal_equations(jaxpr: Jaxpr, values: dict[Var, Any]) -> Jaxpr:
 
 
 def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
-    """Masks that are made of those which linear equations read, and coefficients that any of these chooses."""
+    """Find the equations that compute masks from masks which linear equations read, and selects by any of these."""
     linear = [eqn for eqn in jaxpr.eqns if eqn.linear]
     masks = {v for eqn in linear for v in eqn.invars if dtypes.is_bool(v.aval.dtype)}
     masks.update(eqn.invars[0] for eqn in linear if eqn.primitive is select_n_p)
@@ -145,7 +145,7 @@ def _made_of_masks(jaxpr: Jaxpr, known: Sequence[Equation]) -> set[Equation]:
 
 
 def _counts(v: Var) -> bool:
-    """Tell whether a value may be a mask, or count where masks hold."""
+    """Tell whether a value is boolean or integer: a mask, or a count or index computed from masks."""
     return dtypes.is_bool(v.aval.dtype) or dtypes.is_integer(v.aval.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Transposition of linear jaxprs: run them backwards.
+"""Transposition of linear jaxprs, the backward pass of reverse mode: run them backwards.
 
 One cotangent flows from every linear result to the linear inputs. Cotangents accumulate in place in the
 functional sense: a rule may return an `Update`, which is applied to the running cotangent, instead of a
@@ -24,7 +24,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 class Linear:
-    """Stands for a linear operand in a transpose rule: its type is all there is."""
+    """A linear operand in a transpose rule: it has a type, but no value."""
 
     __slots__ = ("aval",)
 
@@ -40,7 +40,7 @@ class _LinearOperand(Exception):
 
 
 class Update(NamedTuple):
-    """A cotangent that touches only a part: `dense()` alone, `onto(running)` added to another in place."""
+    """A cotangent that is zero outside a part: `dense()` is the whole array, `onto(x)` adds it to x in place."""
 
     dense: Callable[[], Any]
     onto: Callable[[Any], Any]
@@ -57,7 +57,8 @@ def backward(
     """Pull cotangents (values or `Zero`) of the linear results back to cotangents of the linear inputs.
 
     Args:
-      totals: what they are added to, in place where that is possible; one for each linear input, None for nothing.
+      totals: running cotangents that the results include, added in place where possible; one for each linear input,
+        or None.
     Raises: NotImplementedError naming the equation's line if it is not linear.
     """
     env = _nonlinear_part(jaxpr, residuals)
@@ -90,7 +91,7 @@ def transpose_jaxpr(
 
     Args:
       nonzero: which results have a cotangent.
-      added: to the cotangents of which linear inputs there is a total to add.
+      added: which linear inputs have a total, an input of the program, that is added to their cotangent.
       wanted: which linear inputs are to have a cotangent even if it is zero.
     Returns: the program, and which linear inputs have a cotangent. Remembered for as long as `jaxpr` lives.
     """
@@ -99,7 +100,7 @@ def transpose_jaxpr(
 
 
 def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
-    """Find the inputs that may get a cotangent if the results `nonzero` have one."""
+    """Flag the inputs that may get a cotangent if the results `nonzero` have one."""
     needed = {v for v, some in zip(jaxpr.outvars, nonzero, strict=True) if some}
     for eqn in reversed(jaxpr.eqns):
         if eqn.linear and not needed.isdisjoint(eqn.outvars):
@@ -108,16 +109,16 @@ def reached(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[bool, ...]:
 
 
 def read_in_parts(jaxpr: Jaxpr) -> tuple[bool, ...]:
-    """Find the linear inputs that an equation reads a part of: adding to their cotangents in place saves work."""
+    """Flag the linear inputs that an equation may read a part of: adding to their cotangents in place saves work."""
     in_place = (Accumulating, ReadingPart)
     read = {v for eqn in jaxpr.eqns if isinstance(rules.get(eqn.primitive), in_place) for v in eqn.invars}
     return tuple(v.linear and v in read for v in jaxpr.invars)
 
 
 class Accumulating:
-    """A transpose rule `rule(cts, totals, *args, **params)` of a primitive that carries programs, which add in place.
+    """A transpose rule `rule(cts, totals, *args, **params)` that adds to running cotangents in place, as of loops.
 
-    The cotangent of an operand whose running cotangent the rule took (`Totals.take`) has that added already.
+    If the rule takes an operand's running cotangent (`Totals.take`), the cotangent that it returns must include it.
     """
 
     __slots__ = ("_rule",)
@@ -169,7 +170,7 @@ def multilinear(primitive: Primitive, *rows: Callable[..., Any]) -> None:
 def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
     """Register the rule of a primitive that is linear in operands together (add), from one row per operand.
 
-    An operand that is not linear is a zero, if the program is linear: `linearity.check_linear` asks that of users.
+    In a linear program an operand that is not linear must be zero; `linearity.check_linear` checks that for users.
     """
 
     def rule(cts: Sequence[Any], *args: Any, **params: Any) -> tuple[Any, ...]:
@@ -179,12 +180,12 @@ def joint(primitive: Primitive, *rows: Callable[..., Any]) -> None:
 
 
 def no_transpose(ct: Any, *args: Any, **params: Any) -> Any:
-    """Raise: the row of an operand that the primitive is not linear in."""
+    """Raise an error: the row of an operand that the primitive is not linear in."""
     raise not_linear("this operand", "nothing is linear in it")
 
 
 class _Cotangent:
-    """A running cotangent: a dense part, or none yet, and updates that wait for it, with the lines they are from."""
+    """A running cotangent: a dense array, or none yet, and pending `Update`s with their source lines."""
 
     __slots__ = ("_dense", "_updates")
 
@@ -207,7 +208,7 @@ class _Cotangent:
 
 
 def _nonlinear_part(jaxpr: Jaxpr, residuals: Sequence[Any]) -> dict[Var, Any]:
-    """Values of the nonlinear variables: nonlinear equations are applied as they are."""
+    """Evaluate the nonlinear equations of a linear jaxpr; return the values of its nonlinear variables."""
     env = dict(zip([v for v in jaxpr.invars if not v.linear], residuals, strict=True))
     for eqn in jaxpr.eqns:
         if not eqn.linear:
@@ -242,7 +243,7 @@ class Totals:
         self._eqn, self._running = eqn, running
 
     def take(self, i: int) -> Any:
-        """The running cotangent of operand i, or None; whoever takes it gives it back, with its own added."""
+        """Remove and return the running cotangent of operand i, or None; the rule must return it with its own added."""
         v = self._eqn.invars[i]
         found = self._running.pop(v, None) if v.linear else None  # type: ignore[arg-type]  # literals are not linear
         return None if found is None else found.value()
@@ -269,10 +270,11 @@ def _accumulate(running: dict[Var, _Cotangent], v: Any, ct: Any) -> None:
     found.add(ct)
 
 
-FORWARD_WORKS: Final = "; forward mode (tl.jvp, tl.jacfwd) works"  # said where forward mode transposes nothing
+FORWARD_WORKS: Final = "; forward mode (tl.jvp, tl.jacfwd) works"  # for messages, where forward mode needs no transpose
 
 
 def not_linear(primitive: Primitive | str, why: str, eqn: Equation | None = None) -> NotImplementedError:
+    """Return the error that a primitive cannot be transposed, with the source line of `eqn` or of the current one."""
     place = (eqn.source if eqn else None) or source.current()
     reached = f" It was reached from {place.describe()}." if place else ""
     return NotImplementedError(f"no transpose rule for '{primitive}': {why}.{reached}")

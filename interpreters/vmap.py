@@ -1,4 +1,4 @@
-"""Vectorization: carry a value with one more axis, and apply each primitive once to all of it.
+"""Automatic batching (vmap): carry a value with one more axis, and apply each primitive once to all examples.
 
 vmap(f)(xs)[i] == f(xs[i]).   A rule says where the mapped axis goes; most move it to the front.
 If the axis has a name, collectives over it are resolved here, whether their operands are mapped or not.
@@ -17,7 +17,7 @@ from tapeless.tracer.scopes import Arguments, Result, scoped, scoped_all
 from tapeless.tracer.staging import StagingTrace
 from tapeless.tracer.types import ShapedArray, aval_of
 
-# How control flow that differs between examples is to be run: "auto", "select" or "loop"; see `choices`.
+# The strategy for control flow that differs between examples: "auto", "select" or "loop"; see batched_control_flow.py.
 control_flow: ContextVar[str] = ContextVar("control_flow", default="auto")
 Dim = int | None  # where the mapped axis of a value is; None: the value is the same for every example
 
@@ -32,9 +32,10 @@ def vmap(
     spmd_axis_name: Any = None,
     positions: Any = None,
 ) -> tuple[list[Any], list[Dim]]:
-    """Apply a flat function to `size` examples at once: its results, and where their mapped axes are.
+    """Apply a flat function to `size` examples at once; return its results, and their mapped axes.
 
-    `positions`, if given, is the argument that holds the numbers of the examples, 0 to size - 1: it indexes `ein`.
+    `positions`, if given, is the argument that holds the numbers of the examples, 0 to size - 1. Rules recognize it
+    by identity: in `ein` it is an index variable.
     """
     trace = BatchTrace(core.current_trace(), size, function or f, name, spmd_axis_name)
     if positions is not None:
@@ -53,13 +54,13 @@ def vmap_to_front(
     function: Any = None,
     name: Hashable | None = None,
 ) -> list[Any]:
-    """`vmap` with the mapped axis of every result first."""
+    """Apply a flat function as `vmap` does, and move the mapped axis of every result to the front."""
     outs, out_dims = vmap(f, args, dims, size, function, name)
     return [materialized(x, d, size) for x, d in zip(outs, out_dims)]
 
 
 def batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
-    """Batch a program for `size` examples: mapped axes of inputs are at `dims`, of results first.
+    """Batch a program for `size` examples; inputs are mapped at `dims`, all results at axis 0.
 
     Remembered for as long as `jaxpr` lives.
     """
@@ -69,9 +70,10 @@ def batch_jaxpr(jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...]) -> Jaxpr:
 def batch_where_needed(
     jaxpr: Jaxpr, size: int, dims: tuple[Dim, ...], mapped: tuple[bool, ...]
 ) -> tuple[Jaxpr, tuple[bool, ...]]:
-    """`batch_jaxpr`, but results that are the same for all examples stay without the axis, unless `mapped` asks for it.
+    """Batch a program; results that are the same for all examples get no mapped axis, unless `mapped` asks for it.
 
-    The axis has the name of the one whose rule asks. Returns: the program, and which of its results have that axis.
+    Collectives over the axis whose rule is running are resolved. Returns: the program, and which of its results are
+    mapped, at axis 0.
     """
     cache = _batched.setdefault(jaxpr, {})
     name = axis_name()
@@ -83,7 +85,7 @@ def batch_where_needed(
 
 
 class BatchTrace(Trace):
-    """Applying a primitive applies its rule, in the parent's name, to values that have the mapped axis."""
+    """The trace of vmap: a primitive applied to a `BatchTracer` runs its vmap rule under the parent trace."""
 
     __slots__ = ("_for_rules", "control_flow", "name", "size", "spmd_axis_name")
     what = "vmap"
@@ -94,7 +96,7 @@ class BatchTrace(Trace):
         self.name: Final = name
         self.control_flow: Final = control_flow.get()
         self.spmd_axis_name: Final = spmd_axis_name  # of the mesh axes that hold the examples
-        # Rules hand primitives to the parent, and know whose axis is mapped.
+        # Context variables while a rule runs: the parent is the current trace, and the rule knows the mapped axis.
         self._for_rules: dict[ContextVar[Any], Any] = {
             core.current: parent,
             _name: name,
@@ -102,7 +104,7 @@ class BatchTrace(Trace):
         }
 
     def know(self, positions: Any) -> None:
-        """Let rules know the operand that holds the numbers of the examples."""
+        """Tell rules which operand holds the numbers of the examples."""
         self._for_rules[_positions] = positions
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -119,7 +121,7 @@ class BatchTrace(Trace):
         return BatchTracer(self, x, dim, None if isinstance(x, Tracer) else source.current())
 
     def split(self, x: Any) -> tuple[Any, Dim]:
-        """A value, and where its mapped axis is."""
+        """Return a value and its mapped axis; None for a value that is the same for all examples."""
         if type(x) is BatchTracer and x.owner is self:
             return x.value, x.dim
         core.check_alive((x,))
@@ -171,7 +173,7 @@ axis_name: Final = _name.get  # of the axis whose rule is running; None if it ha
 
 
 def choosing(how: str, f: Callable[Arguments, Result], /, *args: Arguments.args, **params: Arguments.kwargs) -> Result:
-    """`f(*args, **params)`; traces that begin in it run control flow that differs between examples this way."""
+    """Call `f(*args, **params)`; vmaps in it use strategy `how` for control flow that differs between examples."""
     return scoped(control_flow, how, f, *args, **params)
 
 
@@ -183,12 +185,12 @@ def mapping(
     *args: Arguments.args,
     **params: Arguments.kwargs,
 ) -> Result:
-    """Call `f(*args, **params)` as in a rule for the axis of this name: for work that a rule left for later."""
+    """Call `f(*args, **params)` as in a rule for the axis of this name: for work that a rule deferred."""
     return scoped(_name, name, axes.binding, name, size, f, *args, **params)
 
 
 def elementwise(primitive: Primitive) -> None:
-    """Register the rule of an elementwise primitive: equal mapped axes stay, else they go first."""
+    """Register the rule of an elementwise primitive: equal mapped axes stay, others are moved to the front."""
 
     def rule(size: int, args: list[Any], dims: list[Dim], /, **params: Any) -> tuple[Any, Any]:
         found = {(d, aval_of(x).shape) for x, d in zip(args, dims) if d is not None or aval_of(x).ndim}
@@ -218,17 +220,17 @@ def front(primitive: Primitive, shift: Callable[..., dict[str, Any]] | None = No
 
 
 def to_front(x: Any, d: int) -> Any:
-    """x with axis d first."""
+    """Move axis d of x to the front."""
     return transpose(x, (d, *[i for i in range(aval_of(x).ndim) if i != d]))
 
 
 def materialized(x: Any, d: Dim, size: int) -> Any:
-    """x with the mapped axis first, repeated if it has none."""
+    """Move the mapped axis of x to the front; repeat x if it has none."""
     return placed(x, d, 0, size)
 
 
 def placed(x: Any, d: Dim, place: int, size: int) -> Any:
-    """x with the mapped axis at `place`, repeated if it has none."""
+    """Move the mapped axis of x to `place`; repeat x if it has none."""
     if d is None:
         shape = aval_of(x).shape
         others = [beside(i, place) for i in range(len(shape))]
@@ -250,7 +252,7 @@ def together(size: int, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list[
 
 
 def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
-    """The shape of one example of x."""
+    """Return the shape of one example of x."""
     shape = aval_of(x).shape
     return shape if d is None else shape[:d] + shape[d + 1 :]
 
@@ -258,7 +260,7 @@ def example_shape(x: Any, d: Dim) -> tuple[int, ...]:
 def aligned(x: Any, d: Dim, size: int, shape: tuple[int, ...]) -> Any:
     """Put the mapped axis of an operand first, for an elementwise operation on examples of `shape`.
 
-    What is not mapped is repeated, but for scalars where examples are arrays; mapped scalars get the axes of `shape`.
+    Operands that are not mapped are repeated, except scalars among arrays; mapped scalars get the axes of `shape`.
     """
     if example_shape(x, d) or not shape:
         return materialized(x, d, size)
@@ -301,18 +303,18 @@ def uses_collectives(programs: Sequence[Jaxpr]) -> bool:
     return any(axis_name() in _names_in(program) for program in programs)
 
 
-_ANY = object()  # among names: perhaps others
+_ANY = object()  # among names: there may be collectives over any other axis
 
 
 def _names_of(primitive: Primitive, params: dict[str, Any]) -> frozenset[Hashable]:
-    """The axes that a primitive, or the programs inside, have collectives over."""
+    """Return the axis names that a primitive, or the equations in its bodies, have collectives over."""
     own = params["axis_names"] if primitive in collectives else (_ANY,) if primitive in calling_later else ()
     return frozenset(own).union(*[_names_in(program) for program in subjaxprs(params)])
 
 
 @core.remembered
 def _names_in(jaxpr: Jaxpr) -> frozenset[Hashable]:
-    """The axes that a program has collectives over. Remembered for as long as it lives."""
+    """Return the axis names that a program has collectives over. Remembered for as long as it lives."""
     none: frozenset[Hashable] = frozenset()
     return none.union(*[_names_of(eqn.primitive, eqn.params) for eqn in jaxpr.eqns])
 

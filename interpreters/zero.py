@@ -15,7 +15,7 @@ from tapeless.tracer.types import ShapedArray, aval_of, holds_keys, key_dtype_of
 
 @final
 class Zero:
-    """The zero of a type, unmaterialised. Stays inside transforms; users get arrays."""
+    """The symbolic zero of a type, without an array. Only interpreters see it; users get arrays."""
 
     __slots__ = ("aval",)
 
@@ -27,25 +27,24 @@ class Zero:
 
 
 def instantiate(x: Any) -> Any:
-    """`x`, or zeros if it is symbolic. The zero of an integer's tangent space is an array of float0, outside of
-    programs one of NumPy's."""
+    """Return `x`, or an array of zeros if it is `Zero`; for a float0 type NumPy's, if primitives are evaluated."""
     if type(x) is not Zero:
         return x
     if x.aval.dtype == dtypes.float0 and core.is_evaluating():
         return np.zeros(x.aval.shape, dtypes.float0)
-    if holds_keys(x.aval):  # among values that nobody reads
+    if holds_keys(x.aval):  # a filler for keys that nobody reads
         return random_wrap(instantiate(Zero(physical(x.aval))), key_dtype_of(x.aval).impl)
     scalar = np.zeros((), dtypes.float0) if x.aval.dtype == dtypes.float0 else constant(0, x.aval)
     return broadcast_in_dim_p.bind(scalar, shape=x.aval.shape, dims=())[0]
 
 
 def zero_of(x: Any) -> Zero:
-    """The zero tangent of a value."""
+    """Return the symbolic zero tangent of a value."""
     return Zero(aval_of(x).tangent())
 
 
 def zeros_of(xs: Iterable[Any]) -> tuple[Zero, ...]:
-    """The zero tangents of values."""
+    """Return the symbolic zero tangents of values."""
     return tuple(map(zero_of, xs))
 
 
@@ -55,6 +54,6 @@ def are_nonzero(ts: Iterable[Any]) -> tuple[bool, ...]:
 
 
 def with_zeros(results: Sequence[Any], some: Sequence[bool]) -> tuple[Sequence[Any], tuple[Any, ...]]:
-    """Pair primals with tangents, given behind them for the `some` that have one; the others get `Zero`."""
+    """Split `results` into primals and tangents, of which it holds those flagged by `some`; the others are `Zero`."""
     primals, tangents = results[: len(some)], results[len(some) :]
     return primals, merge_lists(some, tangents, zeros_of(where_false(some, primals)))
