@@ -11,7 +11,7 @@ for _primitive in (b.shift_left_p, b.shift_right_logical_p, b.shift_right_arithm
     vmap.elementwise(_primitive)
 
 jvp.zero(b.bitcast_convert_type_p)
-vmap.front(b.bitcast_convert_type_p)  # an axis may come or go, the last one
+vmap.front(b.bitcast_convert_type_p)  # only the last axis may be added or dropped
 
 # Tangents and cotangents are carried in the reduced format too, as those of a narrower dtype would be.
 jvp.partials(b.reduce_precision_p, lambda t, x, **format: b.reduce_precision(t, **format))

@@ -26,7 +26,7 @@ from tapeless.tracer.primitives import call as c
 
 
 def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    """The rule of a primitive that calls `jaxpr`."""
+    """Push tangents through a call of `jaxpr`, by a call of its jvp: the jvp rule of `primitive`."""
     some = are_nonzero(tangents)
     if not any(some):
         outs = primitive.bind(*primals, jaxpr=jaxpr, **how)
@@ -36,7 +36,7 @@ def call_jvp(primitive: Primitive, primals: Any, tangents: Any, *, jaxpr: Jaxpr,
 
 
 def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, **how: Any) -> Any:
-    """The rule of a primitive that calls `jaxpr`; a `policy` among `how` says what is saved."""
+    """Split a call of `jaxpr` into calls of its primal and linear halves; a `policy` among `how` chooses residuals."""
     linear_in = tuple(map(trace.is_linear, args))
     halves = partial_eval.unzip_body(jaxpr, linear_in, how.get("policy", save_all))
     results, residuals = call_primal(
@@ -47,7 +47,7 @@ def call_partial_eval(primitive: Primitive, trace: UnzipTrace, args: Any, *, jax
 
 
 def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Callable[..., Any]) -> tuple[Any, Any]:
-    """Results and residuals of the primal half; a residual that is an input is not passed through the call."""
+    """Call the primal half; return its results and residuals. Residuals that are inputs do not pass the call."""
     jaxpr, n = halves.primal, len(halves.primal.outvars) - halves.residuals
     source = passes.forwarded_inputs(jaxpr)
     computed = [i for i in range(len(jaxpr.outvars)) if i < n or source[i] is None]
@@ -59,7 +59,7 @@ def call_primal(halves: partial_eval.UnzippedJaxpr, primal: list[Any], call: Cal
 
 @core.remembered
 def _narrowed(jaxpr: Jaxpr, positions: tuple[int, ...]) -> Jaxpr:
-    """`jaxpr` with only some of its results; the same object every time, for the compiler's cache."""
+    """Keep only the results of `jaxpr` at `positions`; the same object every time, for the compiler's cache."""
     return jaxpr.replace(outvars=[jaxpr.outvars[i] for i in positions])
 
 
@@ -71,11 +71,12 @@ def _jit_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr) -> Any:
 def call_transposed(
     call: Callable[..., Sequence[Any]], jaxpr: Jaxpr, cts: Any, args: Any, running: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """Cotangents of the operands of a call of `jaxpr`.
+    """Compute the cotangents of the operands of a call of `jaxpr`, by a call of its transpose.
 
     Args:
       call: `call(program, residuals, cts, totals)` calls the transposed program.
       running: for every operand the running cotangent that the program is to add to, or None.
+    Returns: for every operand its cotangent, which may be `Zero`; None if the operand is not linear.
     """
     some, linear, added = are_nonzero(cts), list(map(is_linear, args)), [total is not None for total in running]
     program, reached = transpose.transpose_jaxpr(jaxpr, some, tuple(where_true(linear, added)))

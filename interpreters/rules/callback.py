@@ -1,4 +1,4 @@
-"""Rules of host callbacks: debugging looks at primal values; the others have no derivative."""
+"""Rules of host callbacks: debug_callback is called with primal values; the others have no derivative."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ jvp.rules[c.debug_callback_p] = _debug_jvp
 
 
 class _OneByOne:
-    """A callback that calls another for one example after the other."""
+    """A callback on batched arrays that calls another callback for one example after another."""
 
     def __init__(self, callback: c.Callback, size: int, dims: Sequence[Dim]) -> None:
         self._callback, self._size, self._dims = callback, size, tuple(dims)

@@ -1,8 +1,8 @@
 """Rules of checkpoint, `name`, `move` and optimization barriers (rematerialization).
 
-Unzipped, the linear half begins with the equations that compute again what the policy does not save; it is a
-checkpoint again, so that derivatives of derivatives keep to the policy too, and so is the primal half. Transposed, the
-second computation waits for the cotangents: a barrier ties to them what it starts from.
+In an unzipped checkpoint, the linear half begins with the equations that rematerialize what the policy does not save.
+Both halves are checkpoints again, so that derivatives of derivatives keep to the policy too. In a transposed one,
+rematerialization waits for the cotangents: an optimization barrier ties its inputs to them.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from tapeless.tracer.primitives import checkpoint as c
 
 
 def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how: Any) -> Any:
-    """The transposed program, which adds to the running cotangents in place."""
+    """Transpose a checkpoint; the transposed program adds to running cotangents in place."""
 
     def call(program: Jaxpr, residuals: list[Any], given: list[Any], running: list[Any]) -> Any:
         if how["prevent_cse"]:
@@ -43,7 +43,7 @@ def _checkpoint_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **how
 
 
 def _tied(jaxpr: Jaxpr, residuals: list[Any], cts: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Tie the cotangents and the residuals that are rematerialized from by one optimization barrier."""
+    """Tie cotangents to the residuals that are rematerialized from, by a barrier; not if that only moves elements."""
     again = [eqn for eqn in jaxpr.eqns if not eqn.linear]
     if all(map(may_be_repeated, again)):
         return residuals, cts
@@ -83,7 +83,7 @@ vmap.elementwise(c.move_p)
 
 # ---- materialize ---------------------------------------------------------------------------------------------
 
-# Nothing is compared with tangents.
+# Tangents are not compared with anything, so they need no stored copy.
 jvp.rules[c.materialize_p] = lambda primals, tangents: ((c.materialize(*primals),), tangents)
 jvp.structurally_linear[c.materialize_p] = jvp.All.JOINTLY
 transpose.unary(c.materialize_p, lambda ct, x: ct)
@@ -124,7 +124,7 @@ transpose.rules[c.optimization_barrier_p] = _barrier_transpose
 vmap.rules[c.optimization_barrier_p] = lambda size, args, dims: (c.optimization_barrier(*args), dims)
 
 
-# ---- a use ---------------------------------------------------------------------------------------------------
+# ---- dce_sink ------------------------------------------------------------------------------------------------
 
 
 def _sink_vmap(size: int, args: Any, dims: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Rules of collectives. Under the `vmap` that has their name they become operations on the mapped axis; under any
-other the mapped axis is one more of theirs.
+"""Rules of collectives. The `vmap` that binds their axis name turns them into operations on the mapped axis; under any
+other, the mapped axis is one more axis of their operands.
 
-All but the extremes and the position are linear in what all examples hold together: the cotangent of a sum, of which
+All but pmax, pmin and axis_index are linear in the values of all examples jointly: the cotangent of a sum, of which
 every example has a copy, is the sum of the cotangents of the copies.
 """
 
@@ -67,7 +67,7 @@ jvp.zero(c.axis_index_p)
 
 
 def _shifted(primitive: Primitive, *axes: str) -> None:
-    """A rule that leaves the mapped axis where it is, and counts the params `axes` past it."""
+    """Register a vmap rule that leaves the mapped axis where it is, and counts the params `axes` past it."""
 
     def rule(size: int, args: Any, dims: Any, **params: Any) -> Any:
         (d,) = dims
@@ -90,7 +90,7 @@ Resolve = Callable[..., tuple[Any, Dim]]
 
 
 def _resolved(primitive: Primitive) -> Callable[[Resolve], Resolve]:
-    """Register `resolve(size, x, d, **params) -> (result, its mapped axis)`: how a collective is done in one group."""
+    """Register `resolve(size, x, d, **params) -> (result, its mapped axis)`, a collective within one group."""
 
     def register(resolve: Resolve) -> Resolve:
         def rule(size: int, args: Any, dims: Any, **params: Any) -> Any:
@@ -159,7 +159,7 @@ def _psum_scatter(size: int, x: Any, d: Dim, axis: int, **_: Any) -> tuple[Any, 
 
 @_resolved(c.all_to_all_p)
 def _all_to_all(size: int, x: Any, d: Dim, split_axis: int, concat_axis: int, **_: Any) -> tuple[Any, Dim]:
-    """Exchange the mapped axis with the axis of the parts: it goes to `concat_axis`, they go first."""
+    """Cut `split_axis` into a part for each example; the parts' axis becomes the mapped one, that one concatenated."""
     parts = _cut(vmap.materialized(x, d, size), 1 + split_axis, size)
     own = [i for i in range(aval_of(parts).ndim) if i not in (0, 1 + split_axis)]
     order = [1 + split_axis, *own[:concat_axis], 0, *own[concat_axis:]]
@@ -173,7 +173,7 @@ def _joined(x: Any, axis: int) -> Any:
 
 
 def _cut(x: Any, axis: int, n: int) -> Any:
-    """x with `axis` as two, the first of length n."""
+    """Split `axis` of x into two axes, the first of length n."""
     shape = aval_of(x).shape
     return reshape(x, (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :]))
 

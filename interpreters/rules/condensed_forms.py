@@ -8,7 +8,7 @@ from tapeless.tracer.primitives import condensed_forms as a
 
 
 def without_derivative(primitive: Primitive) -> Any:
-    """Make the derivative of a reduction of a matrix, which says that there is none."""
+    """Return a jvp rule that raises: the derivative of this reduction of a matrix is not implemented."""
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         raise NotImplementedError(

@@ -23,7 +23,7 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def _joined(ct: Any, other: Any) -> tuple[Any, Any]:
-    """A cotangent in the dtype of the sum and the other operand, in the wider of their dtypes."""
+    """Convert a cotangent, in the dtype of the sum, and the other operand to the wider of their dtypes."""
     dtype = max(aval_of(ct).dtype, aval_of(other).dtype, key=dtypes.bits_of)
     return _converted(ct, dtype), _converted(other, dtype)
 
@@ -43,7 +43,7 @@ def _dot_general_transpose(
 
 
 def _pull(ct: Any, aval: ShapedArray, other: Any, dims: c.Dims, precision: c.Precisions, *, swapped: bool) -> Any:
-    """Cotangent of the operand of type `aval`: ct contracted with `other` over the axes that only `other` has."""
+    """Pull ct back to the operand of type `aval`: contract it with `other` over the free axes of `other`."""
     pulled = _pulled_dims(aval.ndim, aval_of(other).ndim, dims, swapped)
     factors = _joined(ct, other)
     if not pulled.ct_first:
@@ -55,7 +55,7 @@ def _pull(ct: Any, aval: ShapedArray, other: Any, dims: c.Dims, precision: c.Pre
 
 
 class _Pulled(NamedTuple):
-    """A product of ct and the other operand: their order, the dimension numbers, and the permutation of the result."""
+    """A contraction of ct and the other operand: their order, dimension numbers, and the permutation of the result."""
 
     ct_first: bool
     dims: c.Dims
@@ -64,7 +64,7 @@ class _Pulled(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _pulled_dims(rank: int, other_rank: int, dims: c.Dims, swapped: bool) -> _Pulled:
-    """Find the product for a cotangent of this rank, with ct first, unless only the other order has nothing to permute.
+    """Find the contraction for a cotangent of this rank, with ct first unless only ct second needs no permutation.
 
     ct is [batch, free of x, free of y]; the product comes out as [batch, free, contracted in the other's order], or
     with ct second as [batch, contracted, free].
@@ -80,7 +80,7 @@ def _pulled_dims(rank: int, other_rank: int, dims: c.Dims, swapped: bool) -> _Pu
 
 
 def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.Dims, **params: Any) -> Any:
-    """Mapped in both operands, an axis of the batch, which comes first; in one of them, another of its free axes."""
+    """Batch a contraction: the mapped axis of both operands is the first batch axis; of only one, a free axis."""
     each = [_Operand(x, d, *axes) for x, d, axes in zip(args, dims, zip(*dimension_numbers))]
     if None not in dims:
         (cx, bx), (cy, by) = [(o.contracted, (d, *o.batch)) for o, d in zip(each, dims)]
@@ -93,7 +93,7 @@ def _dot_general_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: c.D
 
 
 class _Operand:
-    """An operand of a contraction with the mapped axis at d: which axes are contracted, of the batch, neither."""
+    """An operand of a contraction with the mapped axis at d: its contracted, batch and free axes."""
 
     def __init__(self, x: Any, d: vmap.Dim, contracted: Any, batch: Any) -> None:
         self.d = d
@@ -206,7 +206,7 @@ def _pull_rhs(
 
 
 def _lengths(aval: ShapedArray, spec: tuple[int, ...], dilation: tuple[int, ...]) -> list[int]:
-    """Lengths of the axes of space, dilated."""
+    """Return the lengths of the spatial axes after dilation."""
     return [dilated(aval.shape[i], d) for i, d in zip(spec[2:], dilation)]
 
 
@@ -223,7 +223,7 @@ def _move_groups(x: Any, groups: int, source: int, target: int) -> Any:
 
 
 def _conv_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    """Examples are more of the batch if lhs is mapped, more features of the result if the kernel is, else groups."""
+    """Batch a convolution: a mapped lhs has a larger batch, a mapped kernel more features; both, more groups."""
     (x, y), (dx, dy) = args, dims
     if None not in dims:
         return _conv_vmap_both(size, x, y, dx, dy, **params)
@@ -238,7 +238,7 @@ def _conv_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
 
 def _conv_vmap_both(size: int, x: Any, y: Any, dx: int, dy: int, **params: Any) -> Any:
     lhs, rhs, out = params["dimension_numbers"]
-    if not size:  # there are no groups, nor anything to compute
+    if not size:  # a convolution cannot have 0 groups
         return _conv_vmap(size, (x, full(example_shape(y, dy), 0, aval_of(y).dtype)), (dx, None), **params)
     groups, axis = ("batch_group_count", lhs[0]) if params["batch_group_count"] > 1 else ("feature_group_count", lhs[1])
     params[groups] *= size
@@ -247,7 +247,7 @@ def _conv_vmap_both(size: int, x: Any, y: Any, dx: int, dy: int, **params: Any) 
 
 
 def _folded(x: Any, d: int, axis: int, groups: int = 1) -> Any:
-    """x with the mapped axis put into `axis` of an example, inside of its groups: d, [g i] -> [g d i]."""
+    """Merge the mapped axis of x into `axis` of an example, inside its groups: d, [g i] -> [g d i]."""
     whole, shape, at = list(aval_of(x).shape), list(example_shape(x, d)), vmap.beside(axis, d)
     split = [*whole[:at], groups, whole[at] // groups, *whole[at + 1 :]]
     source = d + (d > at)
@@ -257,7 +257,7 @@ def _folded(x: Any, d: int, axis: int, groups: int = 1) -> Any:
 
 
 def _unfolded(x: Any, axis: int, size: int, n: int, groups: int = 1) -> Any:
-    """x with the mapped axis taken out of `axis`, which is then n long, and put before it: [g d i] -> d, [g i]."""
+    """Split the mapped axis off `axis` of x, which is then n long, and put it before: [g d i] -> d, [g i]."""
     shape = list(aval_of(x).shape)
     split = reshape(x, [*shape[:axis], groups, size, n // groups, *shape[axis + 1 :]])
     order = list(range(len(shape) + 2))

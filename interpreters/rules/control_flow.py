@@ -1,7 +1,7 @@
-"""Rules of scan, while and cond: transform the programs inside, and run them by the same kind of control flow.
+"""Rules of scan, while and cond: transform the bodies, and run them by the same kind of control flow.
 
-A loop's carry is brought to a fixed point first: a tangent, a linear value or a mapped axis that one step gives to a
-part of the carry, the next step is given. Source: Radul et al. 2023, section 7, for what is linear.
+A loop's carry is brought to a fixed point first: if one step returns a carried value with a tangent, linear or mapped,
+the next step takes it so. Source: Radul et al. 2023, section 7, for linear values.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,9 +54,9 @@ def _fixed_point(carry: Sequence[bool], step: Callable[[Flags], tuple[Any, Seque
 
 
 def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list[int]:
-    """List the positions of primals and tangents, each group's tangents after its primals.
+    """List the positions that order primals in `groups` (sizes), the tangents of each group after its primals.
 
-    They are found after `start` others: first all primals, then the tangents of those that have `some`.
+    Positions count `start` others, then all primals, then the tangents of those flagged in `some`.
     """
     found = count(start + len(some))
     tangents = [next(found) if yes else None for yes in some]
@@ -70,7 +70,7 @@ def _paired(groups: Sequence[int], some: Sequence[bool], start: int = 0) -> list
 
 
 def _separated(results: Sequence[Any], order: Sequence[int], some: Sequence[bool]) -> Any:
-    """Primals and tangents, from results in the order of `_paired`."""
+    """Split results in the order of `_paired` into primals and tangents."""
     flat = [x for _, x in sorted(zip(order, results, strict=True), key=lambda pair: pair[0])]
     return with_zeros(flat, some)
 
@@ -127,7 +127,7 @@ def _cond_jvp(primals: Any, tangents: Any, *, branches: tuple[Jaxpr, ...]) -> An
 
 
 def with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jaxpr]:
-    """Programs that each take the constants of all before their operands, and use their own."""
+    """Give programs common inputs: each takes the constants of all programs before its operands, and reads its own."""
     types = [[aval_of(x) for x in consts] for _, consts in programs]
     made = []
     for i, (program, consts) in enumerate(programs):
@@ -144,7 +144,7 @@ def with_all_consts(programs: Sequence[tuple[Jaxpr, Sequence[Any]]]) -> list[Jax
 def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: int, n_carry: int, **loop: Any) -> Any:
     """Split a scan into a primal scan, whose residuals are stacked, and a linear scan that reads them.
 
-    Residuals that no step changes are computed before the loop, those that are elements of an operand are read again.
+    Loop-invariant residuals are computed before the loop; those that are elements of an operand are read from it.
     """
     of_consts, of_carry, of_xs = split_list(tuple(map(trace.is_linear, args)), n_consts, n_carry)
     n_ys = len(jaxpr.outvars) - n_carry
@@ -179,7 +179,7 @@ def _scan_partial_eval(trace: UnzipTrace, args: Any, *, jaxpr: Jaxpr, n_consts: 
 
 
 class _ScanResidual(NamedTuple):
-    """The value of a residual of a scan's body: the same for every step, or stacked."""
+    """The value of a residual of a scan's body: stacked, or the same for every step."""
 
     value: Any
     stacked: bool
@@ -230,7 +230,7 @@ def _primal_while(
 
 
 def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, ...]) -> Any:
-    """Branch among the primal halves, which give the residuals of the branch taken; the linear halves branch again."""
+    """Split a cond into one of primal halves, which return the residuals in common slots, and one of linear halves."""
     index, operands = args[0], args[1:]
     linear_in = tuple(map(trace.is_linear, operands))
     if trace.is_linear(index):
@@ -253,10 +253,9 @@ def _cond_partial_eval(trace: UnzipTrace, args: Any, *, branches: tuple[Jaxpr, .
 def _scan_transpose(
     cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, n_consts: int, n_carry: int, reverse: bool, **loop: Any
 ) -> Any:
-    """Transpose a scan: run it the other way.
+    """Transpose a scan: a scan of the transposed body in the opposite direction.
 
-    Its carry is the cotangents of the carry, and the running cotangents of the constants, which every step adds to in
-    place.
+    It carries the cotangents of the carry, and running cotangents of the constants, to which every step adds in place.
     """
     reached = _reached(jaxpr, cts, n_consts, n_carry)
     linear = split_list(jaxpr.linear_in, n_consts, n_carry)
@@ -297,7 +296,7 @@ def _reached(jaxpr: Jaxpr, cts: Sequence[Any], n_consts: int, n_carry: int) -> _
 
 
 def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: int) -> Jaxpr:
-    """The body of the scan the other way, of `n_kept` constants and `n_elements` sequences besides the cotangents."""
+    """Build the body of the transposed scan, with `n_kept` constants and `n_elements` sequences as residuals."""
     operands = (*reached.consts, *reached.carry, *reached.xs)
     added = where_true(jaxpr.linear_in, [yes and i < len(reached.consts) for i, yes in enumerate(operands)])
     wanted = where_true(jaxpr.linear_in, operands)
@@ -308,7 +307,7 @@ def _transposed_step(jaxpr: Jaxpr, reached: _Reached, n_kept: int, n_elements: i
 
 
 def _to_operands(pulled: Sequence[Any], some: Sequence[bool], args: Sequence[Any]) -> tuple[Any, ...]:
-    """Give every linear operand its cotangent, `Zero` where the program has none (`some`)."""
+    """Assign the cotangents `pulled` to the operands flagged in `some`; `Zero` to other linear operands, else None."""
     given = iter(pulled)
     cts = [next(given) if yes else None for yes in some]
     return tuple([(Zero(x.aval) if ct is None else ct) if is_linear(x) else None for x, ct in zip(args, cts)])
@@ -323,7 +322,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> Any:
 
 
 def _cond_transpose(cts: Any, totals: Any, index: Any, *operands: Any, branches: tuple[Jaxpr, ...]) -> Any:
-    """The transposed branches, which add to the running cotangents in place."""
+    """Transpose a cond: a cond of the transposed branches, which add to running cotangents in place."""
     linear, some = branches[0].linear_in, are_nonzero(cts)
     reach = [transpose.reached(branch, some) for branch in branches]
     found = [any(flags) for flags in zip(*reach)]
@@ -348,7 +347,7 @@ def _dims(flags: Sequence[bool], axis: int = 0) -> tuple[Any, ...]:
 
 
 def _put(size: int, args: Sequence[Any], dims: Sequence[Any], mapped: Sequence[bool], place: int = 0) -> list[Any]:
-    """Move the mapped axes of operands to `place`, or add them there, where they are wanted."""
+    """Move the mapped axes of the operands flagged in `mapped` to `place`; repeat those that have none."""
     return [vmap.placed(x, d, place, size) if yes else x for x, d, yes in zip(args, dims, mapped, strict=True)]
 
 
@@ -463,7 +462,7 @@ def _while_linear(check: Check, eqn: Equation, facts: Facts) -> Facts:
 
 
 def _linear_carry(check: Check, eqn: Equation, body: Jaxpr, consts: Facts, carry: Facts, xs: Facts) -> Any:
-    """Facts of the results of the last step, and of the carry, which steps make less of until they are the same."""
+    """Return the linearity facts of the last step's results and of the carry, joined step by step to a fixed point."""
     while True:
         outs = check.inside(body, (*consts, *carry, *xs))
         after = tuple([check.join(eqn, a, b) for a, b in zip(carry, outs)])

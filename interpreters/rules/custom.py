@@ -22,7 +22,7 @@ from tapeless.tracer.types import ShapedArray, aval_of
 
 
 def differentiated_closure(kind: Any, name: str, x: Any) -> TypeError:
-    """The error for a differentiated value that a function with a rule closes over."""
+    """Return the error for a differentiated value that a function with a custom derivative closes over."""
     here = source.describe_here()
     called = f"\n  It was called at {here}." if here else ""
     return TypeError(
@@ -50,7 +50,7 @@ def _custom_transpose(cts: Any, totals: Any, *args: Any, jaxpr: Jaxpr, **_: Any)
 
 
 class _Batched:
-    """A function with its own rule, and its rule, for `size` examples at once."""
+    """A custom_jvp or custom_vjp function and its rule, batched for `size` examples."""
 
     def __init__(self, custom: Any, size: int, dims: Any) -> None:
         self._custom, self._size, self._dims = custom, size, list(dims)
@@ -61,7 +61,7 @@ class _Batched:
         return vmap.vmap_to_front(self._custom.function, args, self._dims, self._size, self._custom, self._axis_name)
 
     def traced(self, avals: tuple[ShapedArray, ...]) -> tuple[Jaxpr, tuple[Any, ...]]:
-        """The function as a program, and its constants, which are the same for all examples."""
+        """Return the batched function as a program, and its constants, which are the same for all examples."""
         of_one = [
             a if d is None else a.update(shape=(*a.shape[:d], *a.shape[d + 1 :])) for a, d in zip(avals, self._dims)
         ]
@@ -107,10 +107,10 @@ for _kind in (c.custom_jvp_p, c.custom_vjp_p):
 
 @dataclass(frozen=True)
 class Pull:
-    """A linear map by a program: `residuals, xs -> ys`, `n` being the number of residuals. A `pull` of `custom_linear`.
+    """The linear map of a program `residuals, xs -> ys` with `n` residuals, a `pull` of `custom_linear`.
 
-    If it is `transposed`, the map is the transpose of what the program computes, from ys to xs: the program is a
-    user's backward rule, and the map its JVP. Source: Radul et al. 2023, transposition being its own inverse.
+    If it is `transposed`, the map is the transpose of the program, from ys to xs: the program is a user's backward
+    rule, and the map its JVP. Source: Radul et al. 2023, transposition being its own inverse.
     """
 
     jaxpr: Jaxpr
@@ -124,30 +124,30 @@ class Pull:
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
-        """Types of what the map is applied to."""
+        """Types of the inputs of the map."""
         return self.jaxpr.out_avals if self.transposed else self.jaxpr.in_avals[self.n :]
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
-        """Types of the results."""
+        """Types of the results of the map."""
         return self.jaxpr.in_avals[self.n :] if self.transposed else self.jaxpr.out_avals
 
     def check(self, residuals: Sequence[ShapedArray], tangents: Sequence[ShapedArray]) -> None:
-        """Raises: TypeError naming both, if values are of other types than the program says."""
+        """Check the types of residuals and inputs. Raises: TypeError naming both, if the program takes others."""
         wanted = *self.jaxpr.in_avals[: self.n], *self.in_avals
         call.check_types(f"custom_linear: {self.__name__}", "takes", wanted, (*residuals, *tangents))
 
     def closed(self, avals: Sequence[ShapedArray]) -> tuple[tuple[Any, ...], "Pull"]:
-        """Return no closed-over arrays, and the map itself."""
+        """Return the arrays that the map closes over, here none, and the map without them, here itself."""
         return (), self
 
     def backward(self, residuals: Sequence[Any], cts: Sequence[Any]) -> tuple[Any, ...]:
-        """The transposed map applied."""
+        """Apply the transposed map to cotangents."""
         there = self.altered(self.jaxpr, not self.transposed)
         return c.custom_linear(there, residuals, list(map(instantiate, cts)))
 
     def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The map applied. Raises: NotImplementedError if the program must be transposed and cannot be."""
+        """Apply the map. Raises: NotImplementedError if the program must be transposed and cannot be."""
         if not self.transposed:
             return call.jit(self.jaxpr, *residuals, *tangents)
         try:
@@ -170,7 +170,7 @@ class Pull:
         return Pull(jaxpr, self.n, self.name, transposed)
 
     def _forward_by_transposition(self, residuals: list[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """Unzip the program, to compute what is not linear (a loop's counter), and transpose the linear jaxpr."""
+        """Apply the transpose of the program; unzip it first, as it may compute nonlinear values (a loop's counter)."""
         halves = partial_eval.unzip_body(self.jaxpr, tuple([i >= self.n for i in range(len(self.jaxpr.invars))]))
         _, saved = call_primal(halves, residuals, call.jit)
         given = where_true(halves.linear_out, tangents)
@@ -181,12 +181,12 @@ class Pull:
 
 @dataclass(frozen=True)
 class ReverseOnlyPull(Pull):
-    """A map by a program that is known to have no transpose; `refusal` is the error of forward mode."""
+    """A map by a program that is known to have no transpose; `refusal` is the error message of forward mode."""
 
     refusal: str = ""
 
     def forward(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The program applied. Raises: NotImplementedError if it must be transposed."""
+        """Apply the program. Raises: NotImplementedError if it must be transposed."""
         if self.transposed:
             raise NotImplementedError(self.refusal)
         return super().forward(residuals, tangents)
@@ -198,7 +198,7 @@ class ReverseOnlyPull(Pull):
 
 @dataclass(frozen=True)
 class _ZeroPull:
-    """The map to zeros of the types `out_avals`, from one value. A `pull` of `custom_linear`."""
+    """The linear map from one value to zeros of the types `out_avals`, a `pull` of `custom_linear`."""
 
     in_aval: ShapedArray
     out_avals: tuple[ShapedArray, ...]
@@ -225,10 +225,9 @@ records.update(Pull=Pull, ReverseOnlyPull=ReverseOnlyPull, _ZeroPull=_ZeroPull)
 
 
 def linear_zeros(tangents: Sequence[Any]) -> list[Any]:
-    """Tangents as arrays, for a rule to compute with; one of them is not zero.
+    """Instantiate the symbolic zeros among tangents, of which one is not zero, as linear values.
 
-    The zeros are linear values, as all tangents are: constants in their place would make what the rule computes affine
-    as far as one can see.
+    Constants instead would make a rule that reads them look affine, not linear.
     """
     some = next(t for t in tangents if type(t) is not Zero)
     zeros = tuple([t.aval for t in tangents if type(t) is Zero and dtypes.is_inexact(t.aval.dtype)])

@@ -1,9 +1,9 @@
 """Rules of custom_vmap: derivatives of a function with a vmap rule have vmap rules too.
 
-The derivative of such a function has a rule too, the derivative of the rule, and so have both halves of one that is
-unzipped and the transpose of the linear one. A half cannot hand the residuals of the rule over: how many examples there
-will be, and whether, is not known yet. So the linear half is given the primal inputs besides the residuals, and of many
-examples its rule begins again from these; of one, it is an ordinary program.
+The vmap rule of the jvp of such a function is the jvp of its vmap rule. Both halves of an unzipped function, and the
+transpose of its linear half, get vmap rules likewise. The primal half cannot save the residuals of the user's rule: it
+is not known yet whether there will be a vmap, and of what size. So the linear half takes the primal inputs besides the
+residuals, and its vmap rule starts again from these inputs. Without vmap it is an ordinary program of its residuals.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,14 @@ Pairs = Sequence[tuple[Any, bool]]  # values, and whether they have the mapped a
 
 
 class _Pushed:
-    """The rule of a derivative: arguments, then tangents of some of them -> results, tangents of some of these."""
+    """The vmap rule of a jvp: arguments, tangents of `some` of them -> results, tangents of `some_out` of them.
+
+    of_consts: types of constants with a tangent, which the rule cannot have.
+    """
 
     def __init__(self, rule: Any, n: int, some: Flags, some_out: Flags, of_consts: Sequence[Any]) -> None:
         self._rule, self._n, self._some, self._some_out, self._of_consts = rule, n, some, some_out, list(of_consts)
-        self.tangents = sum(some_out)  # so many of the results, the last, are tangents
+        self.tangents = sum(some_out)  # how many of the results, the last ones, are tangents
         self.__name__ = f"jvp_{rule.__name__}"
 
     def __call__(self, size: int, args: Sequence[Any], mapped: Sequence[bool]) -> tuple[list[Any], list[bool]]:
@@ -56,14 +59,14 @@ class _Pushed:
 
 
 def _as(x: Any, was: bool, now: bool, size: int) -> Any:
-    """x, with the mapped axis first if it `was` so; and repeated if it is not but shall be `now`."""
+    """Repeat x along a new first axis if it is to be mapped `now`, and `was` not."""
     return vmap.materialized(x, None, size) if now and not was else x
 
 
 def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
     some = are_nonzero(tangents)
     inexact = tuple([aval.tangent().dtype != dtypes.float0 for aval in jaxpr.out_avals])
-    program, outer, some_out = jvp.jvp_jaxpr(jaxpr, some, inexact)  # what is zero here may not be so in the rule
+    program, outer, some_out = jvp.jvp_jaxpr(jaxpr, some, inexact)  # zero tangents may be nonzero in the user's rule
     of_consts = list(map(aval_of, where_true(some[:n_consts], primals[:n_consts])))
     pushed = _Pushed(rule, len(primals) - n_consts, some[n_consts:], some_out, of_consts)
     given = [*primals[n_consts:], *where_true(some, tangents)]
@@ -75,10 +78,10 @@ def _custom_vmap_jvp(primals: Any, tangents: Any, *, rule: Any, jaxpr: Jaxpr, n_
 
 
 class _Part:
-    """The rule of a part of a function: some of its arguments, in an order of their own -> some of its results.
+    """The base of vmap rules of a half of a function, which the function's own vmap rule `rule` computes.
 
-    rule: that of the function. linear_in, linear_out: which of its inputs, the first `n_consts` of them constants, and
-    which of its results are linear.
+    linear_in, linear_out: flags of the function's linear inputs, of which the first `n_consts` are constants, and of
+    its linear results.
     """
 
     def __init__(self, rule: Any, linear_in: Flags, linear_out: Flags, n_consts: int) -> None:
@@ -87,7 +90,7 @@ class _Part:
         self.__name__: str = rule.__name__
 
     def whole(self, size: int, primals: Pairs, linear: Pairs) -> tuple[list[Any], list[bool]]:
-        """The function's own rule, applied to values with whether they are mapped."""
+        """Apply the function's own rule to pairs (value, is it mapped); return its results and their flags."""
         pairs = merge_lists(self.linear_in, linear, primals)
         _check_not_given(self.rule, [(x, 0 if m else None) for x, m in pairs[: self.n_consts]])
         given = pairs[self.n_consts :]
@@ -95,7 +98,7 @@ class _Part:
 
 
 class _PrimalRule(_Part):
-    """The rule of the primal half: primal inputs -> primal results, residuals of the program of one example."""
+    """The vmap rule of the primal half: primal inputs -> primal results, residuals of the batched program `jaxpr`."""
 
     def __init__(self, part: _Part, jaxpr: Jaxpr, linear_avals: Sequence[ShapedArray]) -> None:
         super().__init__(part.rule, part.linear_in, part.linear_out, part.n_consts)
@@ -112,7 +115,7 @@ class _PrimalRule(_Part):
             out_mapped[:] = where_false(self.linear_out, flags)
             return where_false(self.linear_out, results)
 
-        # As a program, without what it computes only of the zeros.
+        # Staged, to remove the equations that only the linear results need.
         program, consts = trace_to_jaxpr(outs, [aval_of(x) for x in args], what="vmap", function=self.rule)
         results = eval_jaxpr(passes.dead_code(program), [*consts, *args])
         dims = tuple([0 if yes else None for yes in mapped])
@@ -121,9 +124,9 @@ class _PrimalRule(_Part):
 
 
 class _LinearRule(_Part):
-    """The rule of the linear half: residuals, primal inputs, linear inputs -> linear results.
+    """The vmap rule of the linear half: residuals, primal inputs, linear inputs -> linear results.
 
-    Batched, it begins again from the primal inputs: only the function's own rule knows how.
+    It applies the function's own rule to the primal inputs again, and ignores the residuals.
     """
 
     linear = True
@@ -135,7 +138,7 @@ class _LinearRule(_Part):
 
 
 class _Transposed:
-    """The rule of a transpose: residuals, primal inputs, cotangents of some results -> cotangents of all inputs."""
+    """The vmap rule of a transpose: residuals, primals, cotangents of `nonzero` results -> of all linear inputs."""
 
     linear = True
 
@@ -156,7 +159,7 @@ class _Transposed:
         program, consts = trace_to_jaxpr(pushed, [*map(aval_of, fixed), *avals], what="vmap", function=self._rule)
         linear_in = (*[False] * (len(consts) + n), *[True] * len(avals))
         every, outs = (True,) * len(avals), (True,) * len(program.outvars)
-        # The rule may compute the value again, too, and in the same loop.
+        # Unzipped, as the rule may compute primal values again, and in the same loop.
         halves = partial_eval.unzip_body(passes.dead_code(program), linear_in, linear_out=outs)
         pulled, _ = transpose.transpose_jaxpr(halves.linear, outs, wanted=every)
         given = [vmap.materialized(ct, 0 if m else None, size) for ct, m in cts]
@@ -165,9 +168,9 @@ class _Transposed:
 
 
 def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
-    """Split a function with a rule into a primal and a linear one, which takes all primal inputs too, for its rule."""
+    """Split a custom_vmap function into a primal and a linear one; for its rule, the latter takes primal inputs too."""
     linear_in = tuple(map(trace.is_linear, args))
-    n_tangents = getattr(rule, "tangents", 0)  # one that is zero for one example may not be so in the rule
+    n_tangents = getattr(rule, "tangents", 0)  # linear, even if zero: they may be nonzero in the user's rule
     tangent = tuple([i >= len(jaxpr.outvars) - n_tangents for i in range(len(jaxpr.outvars))])
     halves = partial_eval.unzip_body(jaxpr, linear_in, linear_out=tangent)
     primals, tangents = where_false(linear_in, args), where_true(linear_in, args)
@@ -188,7 +191,7 @@ def _custom_vmap_partial_eval(trace: UnzipTrace, args: Any, *, rule: Any, jaxpr:
 
 
 def _custom_vmap_transpose(cts: Any, *args: Any, rule: Any, jaxpr: Jaxpr, n_consts: int) -> Any:
-    """A function with a rule again, the transpose of the rule."""
+    """Transpose a linear custom_vmap function: a custom_vmap function whose rule is the transpose of the rule."""
     nonzero, linear_in = are_nonzero(cts), tuple(map(transpose.is_linear, args))
     if not isinstance(rule, _LinearRule):  # a user's, whose arguments have another order
         rule = _LinearRule(rule, linear_in, (True,) * len(cts), n_consts)

@@ -1,4 +1,4 @@
-"""Rules of `ein`: each derivative of a sum of terms is a sum of terms, with the brackets that it had.
+"""Rules of `ein`: each derivative of a sum of terms is a sum of terms, with the same brackets.
 
 With y[O(v)] += c [p(v)] a[A(v)] b[B(v)] and b constant, ȧ is pushed by the same terms, and ȳ pulled by swapping
 accesses: ā[A(v)] += c [p(v)] ȳ[O(v)] b[B(v)]. Source: Bernstein et al. 2020, section 6.
@@ -24,7 +24,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def _ein_jvp(primals: list[Any], tangents: list[Any], *, terms: Sum, shape: Any, dtype: Any, precision: Any) -> Any:
-    """The product rule: a term for each factor that moves, its tangent in its place; of quotients -ẋ / x²."""
+    """Apply the product rule: a term for each factor with a tangent, which takes its place; -ẋ / x² for a divisor."""
     out = ein_p.bind(*primals, terms=terms, shape=shape, dtype=dtype, precision=precision)
     moving = [k for k, t in enumerate(tangents) if type(t) is not Zero]
     place = {k: len(primals) + i for i, k in enumerate(moving)}
@@ -59,7 +59,10 @@ def _ein_transpose(
 
 
 def _linear_factor(t: Term, linear: frozenset[int]) -> int | None:
-    """The only factor that is linear; None if there is none, as of a zero. Raises: NotImplementedError."""
+    """Return the position of the linear factor; None if there is none, as the term is zero.
+
+    Raises: NotImplementedError if two factors are linear, or one is a divisor.
+    """
     found = [at for at, f in enumerate(t.factors) if f.operand in linear]
     if len(found) > 1:
         raise transpose.not_linear(ein_p, "it multiplies two values that are both linear (bilinear)")
@@ -69,7 +72,7 @@ def _linear_factor(t: Term, linear: frozenset[int]) -> int | None:
 
 
 class _SwappedTerm(NamedTuple):
-    """A term with its result and the factor that reads `operand` swapped; both may be those of conjugates."""
+    """A term whose result is swapped with the factor that reads `operand`, or its conjugate if `is_conjugated`."""
 
     operand: int
     term: Term
@@ -83,7 +86,7 @@ def _swapped(t: Term, at: int, ct: int) -> _SwappedTerm:
 
 
 def _pulled(swapped: Sequence[_SwappedTerm], k: int, given: Sequence[Any], aval: ShapedArray, precision: Any) -> Any:
-    """The cotangent of operand k: of what was read conjugated, the conjugate of a sum of its own."""
+    """Compute the cotangent of operand k; terms that read it conjugated are summed apart, and the sum is conjugated."""
     total: Any = Zero(aval)
     for conjugate in (False, True):
         own = [s.term for s in swapped if s.operand == k and s.is_conjugated is conjugate]
@@ -102,12 +105,13 @@ transpose.rules[ein_p] = _ein_transpose
 def _ein_vmap(
     size: int, args: Sequence[Any], dims: Sequence[vmap.Dim], *, terms: Sum, shape: Any, dtype: Any, precision: Any
 ) -> Any:
-    """One more variable, by which the result and what is mapped are indexed."""
+    """Batch a sum of terms: one more index variable, which indexes the result and the mapped operands."""
     mapped = [_mapped(t, size, args, dims) for t in terms]
     return (ein(args, mapped, (size, *shape), dtype=dtype, precision=precision),), [0]
 
 
 def _mapped(t: Term, size: int, args: Sequence[Any], dims: Sequence[vmap.Dim]) -> Term:
+    """Add an index variable for the examples; symbols of mapped operands become it, or variables with lookups."""
     sizes, more = [*t.sizes, size], list[Bracket]()
     example = Affine(0, ((len(t.sizes), 1),))
 
@@ -141,7 +145,7 @@ vmap.rules[ein_p] = _ein_vmap
 
 
 def _check_linear(check: linearity.Check, eqn: Equation, facts: linearity.Facts) -> linearity.Facts:
-    """Each term is a product: linear if one factor is, which divides nothing; a sum of such and of zeros is linear."""
+    """Check the linearity of a sum of products: a product is linear in its one linear factor, which is no divisor."""
     if not dtypes.is_inexact(eqn.outvars[0].aval.dtype):
         return (check.primitive(eqn, facts),)
     given = [_of_product(check, eqn, t, facts) for t in eqn.params["terms"]]

@@ -50,7 +50,7 @@ from tapeless.tracer.types import aval_of
 
 
 def _fit(ct: Any, x: Any) -> Any:
-    """A cotangent in the shape of the operand `x`: summed if `x` was broadcast from rank 0."""
+    """Return a cotangent in the shape of the operand `x`: sum it if `x` was broadcast from rank 0."""
     aval = aval_of(ct)
     return ct if aval.shape == x.aval.shape else reduce_sum(ct, range(aval.ndim))
 
@@ -67,7 +67,7 @@ def _only_where(mask: Any, t: Any) -> Any:
 
 
 def _times(ct: Any, y: Any) -> Any:
-    """ct y; simply y for the constant 1, the cotangent that every gradient starts from."""
+    """Multiply ct by y; return y if ct is the constant 1, from which every gradient starts."""
     return y if isinstance(ct, np.ndarray) and ct.ndim == 0 and ct == 1 else mul(ct, y)
 
 
@@ -93,7 +93,7 @@ transpose.multilinear(e.mul_p, lambda ct, x, y: _fit(_times(ct, y), x), lambda c
 
 
 def _div_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
-    """(ẋ - q ẏ) / y: with two operations less than ẋ / y - ẏ q / y. If x is constant, ẏ has one coefficient."""
+    """Push tangents as (ẋ - q ẏ) / y, two operations less than ẋ / y - ẏ q / y; by one coefficient if x is constant."""
     (x, y), (t, s) = primals, tangents
     q = div(x, y)
     if type(s) is Zero:
@@ -110,15 +110,15 @@ transpose.multilinear(e.div_p, lambda ct, x, y: _fit(div(ct, y), x), transpose.n
 jvp.partials_of_result(
     e.rem_p,
     lambda t, r, x, y: _spread(t, x, y),
-    lambda t, r, x, y: mul(t, e.round(div(sub(r, x), y))),  # the quotient, which is an integer but for rounding
+    lambda t, r, x, y: mul(t, e.round(div(sub(r, x), y))),  # minus the quotient, an integer up to rounding
 )
 
 
 def _extreme(primitive: Primitive, wins: Callable[[Any, Any], Any]) -> None:
     """Register the rule of max or min: 1 for the operand that wins, 1/2 for each in a tie, 0 where there is nan.
 
-    Operands are compared with one another, not with the result: an operand that is computed again may be rounded in
-    another way than that of which the result was made, and equal it no more.
+    Operands are compared with one another, not with the result: an operand that is recomputed may be rounded in another
+    way than when the result was computed, and no longer equal it.
     """
 
     def share(x: Any, other: Any) -> Any:
@@ -130,7 +130,7 @@ def _extreme(primitive: Primitive, wins: Callable[[Any, Any], Any]) -> None:
 
 
 def _wins(wins: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """Tell where x wins over y; complex numbers are compared by their real parts, then by the others."""
+    """Tell where x wins over y; complex numbers are compared by their real parts, then by their imaginary parts."""
     if not dtypes.is_complex(aval_of(x).dtype):
         return wins(x, y)
     of_tie = bitwise_and(eq(real(x), real(y)), wins(imag(x), imag(y)))
@@ -142,7 +142,7 @@ _extreme(e.min_p, lt)
 
 
 def _sign_of_complex(t: Any, s: Any, z: Any) -> Any:
-    """z/|z| turns: d s = i s Im(conj(s) dz) / |z|, and at 0, where s = 0, not at all."""
+    """Differentiate s = z / |z|: ds = i s Im(conj(s) dz) / |z|, and 0 at z = 0, where s = 0."""
     modulus = e.abs(z)
     angle = div(imag(mul(t, conj(s))), select_n(eq(modulus, 0.0), modulus, constant(1, aval_of(modulus))))
     return mul(convert_element_type(angle, aval_of(s).dtype), mul(1j, s))
@@ -160,14 +160,17 @@ jvp.partials(e.square_p, lambda t, x: mul(t, mul(2.0, x)))
 
 
 def _integer_pow(t: Any, power: Any, x: Any, *, y: int) -> Any:
-    """y x^(y-1), of which negative powers are x^y / x."""
+    """Compute t y x^(y-1); for negative y the power is x^y / x."""
     if y == 0:
         return Zero(aval_of(x))
     return t if y == 1 else mul(t, mul(float(y), integer_pow(x, y - 1) if y > 0 else div(power, x)))
 
 
 def _pow_base(t: Any, x: Any, y: Any) -> Any:
-    """y x^(y-1), which is 0 for y = 0, also where x is 0 or nan; elsewhere its derivative in y is not 0 there."""
+    """Compute t y x^(y-1); where y = 0 and x is 0 or nan it is 0, with 1 in the place of x.
+
+    For y = 0 and any other x the power stays, as the derivative of y x^(y-1) by y is not 0 there.
+    """
     zero = constant(0, aval_of(y))
     usual = bitwise_and(eq(x, x), e.ne(x, constant(0, aval_of(x))))
     x = select_n(bitwise_or(e.ne(y, zero), usual), constant(1, aval_of(x)), x)
@@ -179,7 +182,10 @@ def _pow_base(t: Any, x: Any, y: Any) -> Any:
 
 
 def _one_less(y: Any) -> Any:
-    """Integers minus 1, in a dtype that holds that; but for the ends of 64 bits, which no float tells from the next."""
+    """Subtract 1 from integers, in a dtype that holds the result; 64-bit ones are clamped so that int64 holds it.
+
+    The clamped exponents differ from the true ones by too little for a float to tell.
+    """
     dtype = aval_of(y).dtype
     if dtypes.bits_of(dtype) < 64:
         y = convert_element_type(y, np.int32 if dtypes.bits_of(dtype) < 32 else np.int64)
@@ -191,7 +197,7 @@ def _one_less(y: Any) -> Any:
 
 
 def _pow_exponent(t: Any, power: Any, x: Any, y: Any) -> Any:
-    """x^y log x, which is 0 for x = 0 where it has a limit."""
+    """Compute t x^y log x, with 0 for log x where x = 0."""
     if dtypes.is_integer(aval_of(y).dtype):
         return zero_of(y)
     nonzero = select_n(eq(x, 0.0), x, constant(1, aval_of(x)))
@@ -219,8 +225,10 @@ jvp.partials_of_result(e.tanh_p, lambda t, y, x: mul(t, _one_less_square(y)))
 
 
 def _one_less_square(x: Any) -> Any:
-    """1 - x^2, without cancellation near 1; and bit for bit the same wherever it is computed again, as 1 - x x is not,
-    which is one operation if a compiler says so."""
+    """Compute 1 - x^2 as (1 + x) (1 - x): without cancellation near 1, and always with the same bits.
+
+    A compiler may contract 1 - x x to one operation (FMA) in some of the places where it is computed.
+    """
     return mul(add(1.0, x), sub(1.0, x))
 
 
@@ -233,7 +241,7 @@ jvp.partials(e.atanh_p, lambda t, x: div(t, _one_less_square(x)))
 
 
 def _atan2_jvp(primals: list[Any], tangents: list[Any]) -> tuple[Any, Any]:
-    """(y ẋ - x ẏ) / (x² + y²)."""
+    """Push tangents as (y ẋ - x ẏ) / (x² + y²)."""
     (x, y), (t, s) = primals, tangents
     out = e.atan2_p.bind(x, y)
     terms = [] if type(t) is Zero else [mul(t, y)]
@@ -272,7 +280,7 @@ jvp.rules[e.complex_p] = _complex_jvp
 jvp.structurally_linear[e.complex_p] = jvp.All.JOINTLY
 transpose.joint(e.complex_p, lambda ct, x, y: _fit(real(ct), x), lambda ct, x, y: _fit(neg(imag(ct)), y))
 
-# ---- choice --------------------------------------------------------------------------------------------------
+# ---- selection -----------------------------------------------------------------------------------------------
 
 
 def _select_n_jvp(primals: Any, tangents: Any) -> Any:
@@ -327,7 +335,7 @@ transpose.unary(
 jvp.linear(e.copy_p)
 transpose.unary(e.copy_p, lambda ct, x: ct)
 
-jvp.partials(e.nextafter_p, lambda t, x, y: _spread(t, x, y), None)  # but for a unit in the last place, it is x
+jvp.partials(e.nextafter_p, lambda t, x, y: _spread(t, x, y), None)  # it is x, up to a unit in the last place
 
 # ---- piecewise constant --------------------------------------------------------------------------------------
 
@@ -336,14 +344,14 @@ for _primitive in (e.floor_p, e.ceil_p, e.round_p, e.is_finite_p, e.stop_gradien
 for _primitive in (e.eq_p, e.ne_p, e.lt_p, e.le_p, e.gt_p, e.ge_p):
     jvp.zero(_primitive)
 
-# ---- many examples -------------------------------------------------------------------------------------------
+# ---- vmap ----------------------------------------------------------------------------------------------------
 
 for _primitive in [p for p in vars(e).values() if isinstance(p, Primitive) and p is not e.clamp_p]:
     vmap.elementwise(_primitive)
 
 
 def _clamp_vmap(size: int, args: Any, dims: Any) -> Any:
-    """Bounds may be scalars but the operand may not: it has the mapped axis if they have."""
+    """Batch clamp: the operand always gets the mapped axis; scalar bounds that are not mapped stay scalars."""
     lower, x, upper = args
     shape = vmap.example_shape(x, dims[1])
     low, high = [vmap.aligned(y, d, size, shape) for y, d in ((lower, dims[0]), (upper, dims[2]))]

@@ -1,4 +1,4 @@
-"""Rules of functions made of the error function: derivatives by DLMF 7.10."""
+"""Rules of functions related to the error function: derivatives by DLMF 7.10."""
 
 import math
 

@@ -57,7 +57,7 @@ def _rest_of_identity(n: int, k: int, dtype: Any) -> Any:
 
 
 def _padded(x: Any, more: tuple[int, int]) -> Any:
-    """x with rows and columns of zeros after its own."""
+    """Append rows and columns of zeros to matrices, so many as `more` says."""
     if not any(more):
         return x
     return pad(x, exact(0, x.dtype), [(0, 0, 0)] * (x.ndim - 2) + [(0, n, 0) for n in more])
@@ -89,11 +89,11 @@ def _qr_tangents(q: Any, r: Any, t: Any) -> tuple[Any, Any]:
 
 
 def _tangent_of_completion(q: Any, dq: Any) -> Any:
-    """Compute the tangent of the columns that LAPACK completes the factor q [.., m, n] with.
+    """Compute the tangent of the columns with which LAPACK completes the factor q [.., m, n].
 
-    All columns are 1 - V T V^H, of V's vectors of reflections, and q the first n of them. With the first n rows Q and
-    V1 of q and V, Q - 1 = -V1 T V1^H, and of the others P = -V2 T V1^H. So Z = V2 V1^-1 = P (Q - 1)^-1, and the other
-    columns are those of the identity and (q - 1) Z^H.
+    The complete factor is 1 - V T V^H, with the vectors of reflections in V, and q is its first n columns. Let Q, V1 be
+    the first n rows of q and V, and P, V2 the others. Then Q - 1 = -V1 T V1^H and P = -V2 T V1^H, so that
+    Z = V2 V1^-1 = P (Q - 1)^-1, and the other columns are those of the identity plus (q - 1) Z^H.
     Source: Bouwmeester, Langou and Monteiro 2024, "Derivatives of the full QR factorisation and of the compact WY
     representation".
     """
@@ -132,8 +132,8 @@ def _det_tangent(t: Any, x: Any) -> Any:
     return _trace_of_product(a.adjugate(x), t)
 
 
-# ---- adjugate: with X = A^-1, its tangent is det(A) (tr(X dA) X - X dA X), a polynomial of A, and a polynomial is its
-#      mean over a circle around. Nearly singular matrices have the mean over regular ones, A + z U V^H. Only that
+# ---- adjugate: with X = A^-1, its tangent is det(A) (tr(X dA) X - X dA X), a polynomial in A, and a polynomial equals
+#      its mean over a circle. For nearly singular matrices the mean is taken over regular ones, A + z U V^H. Only that
 #      formula is differentiated further, so that derivatives of every order are right everywhere.
 
 
@@ -147,7 +147,7 @@ def _adjugate_tangent(t: Any, x: Any) -> Any:
 
 
 def _is_regular(x: Any) -> Any:
-    """Tell whether the formula loses at most a third of the digits, and its derivative two thirds: [..]."""
+    """Tell for each matrix [..] whether the formula loses at most a third of the digits, its derivative two thirds."""
     factors, _, permutation = a.lu(x)
     inverse = lu_solve(factors, permutation, _identity_like(x))
     n, eps = aval_of(x).shape[-1], float(dtypes.finfo(aval_of(x).dtype).eps)
@@ -160,14 +160,14 @@ def _largest(x: Any) -> Any:
 
 
 def _around_zero(aval: ShapedArray) -> Any:
-    """Points on the unit circle, more than the degree of the polynomial, and as far from -1 as can be."""
+    """Return points on the unit circle: more than the degree of the polynomial, and as far from -1 as possible."""
     n = max(aval.shape[-1] - 1, 1)
     return exact(np.exp(2j * np.pi * (np.arange(n) + 0.5 + n / 2) / n), dtypes.complex_of(aval.dtype))
 
 
 @lru_cache(maxsize=256)
 def _tangents_of_adjugate(aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:
-    """Programs of the tangent, the matrix, whether it is regular and points around: by the mean, by the formula."""
+    """Stage the tangent by the mean, and by the formula: tangent, matrix, is it regular, points -> tangent."""
     operands = (aval, aval, aval.update(shape=aval.shape[:-2], dtype=np.dtype(bool)), aval_of(_around_zero(aval)))
     mean, formula = [trace_to_jaxpr(f, operands, what="adjugate")[0] for f in (_by_mean, _by_formula)]
     return mean, formula
@@ -189,7 +189,10 @@ def _by_mean(t: Any, x: Any, _: Any, points: Any) -> Any:
 
 
 def _radius(s: Any) -> Any:
-    """Less than the singular values [.., n] that count in the tangent, by n, lest large ones grow by more than e."""
+    """Return the circle's radius: 1/n of the second smallest singular value [.., n], or of eps^(1/4) times the largest.
+
+    So the product of the larger singular values grows by less than (1 + 1/n)^n < e on the circle.
+    """
     n, axis = s.shape[-1], s.ndim - 1
     first, second = (reduce_sum(slice_in_dim(s, k, k + 1, axis=axis), (axis,)) for k in (0, max(n - 2, 0)))
     radius = e.div(e.max(second, e.mul(first, float(dtypes.finfo(s.dtype).eps) ** 0.25)), float(n))
@@ -222,7 +225,7 @@ def _trace_of_product(x: Any, y: Any) -> Any:
 
 
 def _over(x: Any, matrix: Any) -> Any:
-    """x [..] for every element of a matrix."""
+    """Broadcast x [..] to all elements of each matrix."""
     return broadcast_in_dim(x, aval_of(matrix).shape, range(aval_of(x).ndim))
 
 
@@ -237,7 +240,7 @@ def _pinv_tangent(t: Any, p: Any, x: Any, **_: Any) -> Any:
     return e.add(e.sub(left, inner), right)
 
 
-# ---- all
+# ---- shared
 
 
 def _half(x: Any) -> Any:
@@ -250,7 +253,7 @@ def _turned(x: Any) -> Any:
 
 
 def _in_rows(values: Any, like: Any) -> Any:
-    """values [.., n] in every row of matrices."""
+    """Repeat values [.., n] in every row of matrices."""
     n = aval_of(like).ndim
     return broadcast_in_dim(values, aval_of(like).shape, (*range(n - 2), n - 1))
 

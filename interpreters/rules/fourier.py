@@ -1,4 +1,4 @@
-"""Rules of Fourier transforms, which are linear, of real numbers over the reals.
+"""Rules of Fourier transforms, which are linear; those of real numbers over the reals only.
 
 The matrix of FFT is symmetric, so it is its own transpose, and so is IFFT. The pairing is Re(x y), without conjugation:
 with m[k] the number of bins that bin k of RFFT stands for, 1 or 2 (its conjugate's), and N elements in all,

@@ -12,7 +12,7 @@ from tapeless.tracer.types import aval_of
 
 
 def _share(x: Any, y: Any) -> Any:
-    """x / y; 0 for 0 / 0, where the product with a logarithm does not depend on y."""
+    """Compute x / y, and 0 for 0 / 0, where the product with a logarithm does not depend on y."""
     both_zero = bitwise_and(eq(x, 0.0), eq(y, 0.0))
     return div(x, add(y, convert_element_type(both_zero, aval_of(y).dtype)))
 

@@ -1,7 +1,7 @@
 """Rules of gather, scatter, dynamic_slice and dynamic_update_slice.
 
-What reads a part has an `Update` for a cotangent, which writes the part: no dense zeros are built, but for the
-first. What writes a part reads it. Where windows may overlap the derivative follows the update that won.
+The cotangent of an operand that is read in part is an `Update`, which writes that part: dense zeros are built at most
+once. Writes are transposed to reads. Where windows may overlap, the derivative belongs to the update that won.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def _zeros(aval: ShapedArray) -> Any:
     return full(aval.shape, 0, aval.dtype)
 
 
-# Starts are a primitive's here, not a user's: a negative one does not count from the end.
+# Starts are those of a primitive here, not a user's: negative ones do not count from the end.
 _cut = partial(i.dynamic_slice, allow_negative_indices=False)
 _put = partial(i.dynamic_update_slice, allow_negative_indices=False)
 
@@ -89,13 +89,13 @@ transpose.rules[i.gather_p] = transpose.ReadingPart(_gather_transpose)
 
 
 def _numbers_later(d: Any, windows: int, operand: int, indices: int) -> Any:
-    """Dimension numbers where new axes stand first in the array of windows, the operand, the indices: how many."""
+    """Shift dimension numbers behind this many new first axes of the array of windows, the operand, the indices."""
     shifts = (windows, operand, operand, operand, indices)
     return type(d)(*[tuple([k + n for k in dims]) for dims, n in zip(d, shifts)])
 
 
 def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, slice_sizes: Any, **params: Any) -> Any:
-    """The mapped axis is one more of every window, one more of the index vectors, or a batching axis of both."""
+    """Batch a gather: the mapped axis is one more window axis, one more axis of indices, or a batching axis of both."""
     x, indices = [y if d is None else vmap.to_front(y, d) for y, d in zip(args, dims)]
     mapped, indices_mapped = [d is not None for d in dims]
     d = _numbers_later(dimension_numbers, 1, mapped, indices_mapped)
@@ -109,20 +109,20 @@ def _gather_vmap(size: int, args: Any, dims: Any, *, dimension_numbers: Any, sli
 
 
 def _batching(d: Any) -> Any:
-    """Dimension numbers with the first axes of operand and indices for batching."""
+    """Make the first axes of operand and indices batching axes in dimension numbers."""
     return type(d)(*d[:3], (0, *d[3]), (0, *d[4]))
 
 
-# Indices of one example keep the promises made of them, those of several examples in one operand do not.
+# Promises about the indices of each example do not hold for the indices of all examples into one operand.
 _NO_PROMISES = {"unique_indices": False, "indices_are_sorted": False}
 
 vmap.rules[i.gather_p] = _gather_vmap
 
 
 def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **params: Any) -> Any:
-    """The windows of x that a scatter of updates of this type would write; zeros where it would write nothing."""
+    """Gather the windows of x that a scatter of updates of this type would write; zeros for those it would drop."""
     if not updates.size:
-        return full(updates.shape, 0, aval_of(x).dtype)  # x may have no element that a window could be
+        return full(updates.shape, 0, aval_of(x).dtype)  # x may be too small for a window
     sizes = window_sizes(aval_of(x), updates, dimension_numbers)
     numbers = i.GatherDimensionNumbers(*dimension_numbers)
     return i.gather(x, indices, numbers, sizes, fill_value=0, **params)
@@ -132,9 +132,9 @@ def _read(x: Any, indices: Any, updates: ShapedArray, dimension_numbers: Any, **
 
 
 def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Linear, if no two windows overlap; otherwise the winners are found first, and no other update has a derivative.
+    """Push tangents through scatter: linear if no windows overlap; else only the updates that win have a derivative.
 
-    The result is then computed from the winners too, since what wins need not be the same every time.
+    The winners are found first, and the result is computed from them too, since others might win another time.
     """
     operand, indices, updates = primals
     t, t_updates = tangents[0], tangents[2]
@@ -166,7 +166,7 @@ def _writer(primals: Any, params: Any) -> Callable[[Any, Any], Any]:
 
 
 def _winners(operand: ShapedArray, indices: Any, updates: ShapedArray, params: Any) -> Any:
-    """Find the update element that wins at each place: number them from 1, and scatter the numbers."""
+    """Flag the elements of updates that win at their places: number them from 1, scatter the numbers, and read them."""
     numbers = add(reshape(iota(np.int32, updates.size), updates.shape), 1)
     kept = i.scatter(full(operand.shape, 0, np.int32), indices, numbers, **params)
     return eq(_read(kept, indices, updates, **params), numbers)
@@ -200,7 +200,10 @@ transpose.rules[i.scatter_add_p] = _scatter_add_transpose
 
 
 def _scatter_mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """The product rule; several factors for one element would need the product of the others."""
+    """Apply the product rule. Raises: NotImplementedError for moving updates that may share an element.
+
+    The derivative by one of these would need the product of the others.
+    """
     operand, indices, updates = primals
     t, _, t_updates = tangents
     out = i.scatter_mul(operand, indices, updates, **params)
@@ -230,9 +233,9 @@ transpose.rules[i.scatter_mul_p] = _scatter_mul_transpose
 
 
 def _extreme(primitive: Primitive, extreme: Callable[[Any, Any], Any], loses: Callable[[Any, Any], Any]) -> None:
-    """Make the rule of scatter_min and scatter_max: elements that equal the result share its derivative equally.
+    """Register the rule of scatter_min or scatter_max: elements that equal the result share its derivative equally.
 
-    They are stored, to equal it bit for bit. `loses(x, result)` is false for nan, so that a nan wins.
+    They are materialized, to equal it bit for bit. `loses(x, result)` is false for nan, so that a nan wins.
     """
 
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
@@ -259,8 +262,10 @@ def _extreme(primitive: Primitive, extreme: Callable[[Any, Any], Any], loses: Ca
 def _extreme_tangent(
     primals: Any, tangents: Any, extreme: Callable[[Any, Any], Any], loses: Callable[[Any, Any], Any], params: Any
 ) -> Any:
-    """The tangent of scatter_min and scatter_max, if no two windows overlap: it is that of the operand but for what is
-    written, so it is written in place. Nothing else is looked at or stored: an element is compared with its update."""
+    """Compute the tangent of scatter_min or scatter_max if no windows overlap: scatter into the operand's tangent.
+
+    Only the windows are read and compared with their updates; no whole array is.
+    """
     operand, indices, updates = primals
     t, _, t_updates = tangents
 
@@ -283,7 +288,7 @@ def _one_where_not(lost: Any, like: Any) -> Any:
 
 
 def _loses(less: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """`less(x, result)`; of complex numbers, which it does not order, whether x is not a result that is no nan."""
+    """Return the predicate `less(x, result)`; for complex numbers, which `less` does not order, x != result, no nan."""
     return lambda x, out: bitwise_and(ne(x, out), eq(out, out)) if dtypes.is_complex(aval_of(x).dtype) else less(x, out)
 
 
@@ -292,8 +297,10 @@ _extreme(i.scatter_max_p, e.max, _loses(lambda x, out: lt(x, out)))
 
 
 def _scatter_vmap(primitive: Primitive) -> Callable[..., Any]:
-    """Every example has an operand of its own. The mapped axis is one more of every window, if the index vectors are
-    the same for all examples, else a batching axis."""
+    """Return the vmap rule of a scatter: every example has an operand of its own.
+
+    The mapped axis is one more window axis if indices are the same for all examples, else a batching axis.
+    """
 
     def rule(size: int, args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -> Any:
         operand, updates = [vmap.materialized(args[k], dims[k], size) for k in (0, 2)]
@@ -314,7 +321,7 @@ for _primitive in (i.scatter_p, i.scatter_add_p, i.scatter_mul_p, i.scatter_min_
 
 
 def _dynamic_slice_vmap(size: int, args: Any, dims: Any, *, slice_sizes: tuple[int, ...]) -> Any:
-    """One window at one place has one more axis; those at several places are gathered."""
+    """Batch a dynamic_slice: add an axis to the window; if starts differ between examples, gather the windows."""
     (x, *starts), (dim, *start_dims) = args, dims
     starts, start_dims = _starts_that_matter(starts, start_dims, vmap.example_shape(x, dim), slice_sizes)
     if any(d is not None for d in start_dims):
@@ -328,7 +335,7 @@ def _dynamic_slice_vmap(size: int, args: Any, dims: Any, *, slice_sizes: tuple[i
 
 
 def _dynamic_update_slice_vmap(size: int, args: Any, dims: Any) -> Any:
-    """The same: windows at several places are scattered."""
+    """Batch a dynamic_update_slice: add an axis to the window; if starts differ, scatter the windows."""
     (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
     shape, window = vmap.example_shape(x, dim), vmap.example_shape(update, update_dim)
     starts, start_dims = _starts_that_matter(starts, start_dims, shape, window)
@@ -348,7 +355,7 @@ _ONE_WINDOW = {"mode": i.GatherScatterMode.CLIP, "unique_indices": True, "indice
 def _starts_that_matter(
     starts: Sequence[Any], dims: Sequence[vmap.Dim], shape: tuple[int, ...], window: tuple[int, ...]
 ) -> tuple[list[Any], list[vmap.Dim]]:
-    """Starts of a window, and their mapped axes: 0 for the axes that it spans, where it is moved there anyway."""
+    """Replace the starts of a window by 0 along axes that it spans, as clamping would; return starts, mapped axes."""
     spanned = [n == k for n, k in zip(shape, window)]
     return (
         [_ZERO if whole else x for x, whole in zip(starts, spanned)],
@@ -357,7 +364,7 @@ def _starts_that_matter(
 
 
 def _index_vectors(size: int, starts: Sequence[Any], dims: Sequence[vmap.Dim]) -> tuple[Any, tuple[int, ...]]:
-    """Starts as index vectors, one per example, and the axes that they are along: those that may begin elsewhere."""
+    """Stack starts into index vectors, one per example; return these, and the axes they index: not those that are 0."""
     axes = tuple([k for k, x in enumerate(starts) if x is not _ZERO])
     dtype = _index_dtype([aval_of(starts[k]).dtype for k in axes])
     scalars = [convert_element_type(starts[k], dtype) for k in axes]
@@ -365,9 +372,9 @@ def _index_vectors(size: int, starts: Sequence[Any], dims: Sequence[vmap.Dim]) -
 
 
 def _index_dtype(found: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """One that holds every index."""
+    """Return an integer dtype for indices of all these dtypes."""
     joined = np.result_type(*found)
-    return joined if joined.kind in "iu" else np.dtype(np.int64)  # of uint64 and a signed type
+    return joined if joined.kind in "iu" else np.dtype(np.int64)  # NumPy joins uint64 and a signed dtype to a float
 
 
 vmap.rules[i.dynamic_slice_p] = _dynamic_slice_vmap

@@ -1,4 +1,4 @@
-"""Rules of integrals of elementary functions: derivatives are what is integrated."""
+"""Rules of integrals of elementary functions: their derivatives are the integrands."""
 
 from collections.abc import Callable
 from typing import Any

@@ -38,12 +38,12 @@ vmap.front(a.cholesky_p)
 
 
 def _triangle(t: Any, lower: bool, unit_diagonal: bool) -> Any:
-    """The part of a matrix that is read."""
+    """Return the part of a triangular matrix that is read."""
     return tril(t, -1 if unit_diagonal else 0) if lower else triu(t, 1 if unit_diagonal else 0)
 
 
 def _triangular_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Push both tangents through one solution."""
+    """Push both tangents through one solve."""
     (matrix, _), (moving, t) = primals, tangents
     out = a.triangular_solve_p.bind(*primals, **params)
     if type(moving) is Zero:
@@ -54,7 +54,7 @@ def _triangular_solve_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _moved(t: Any, x: Any, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool) -> Any:
-    """op(dA) X."""
+    """Compute op(dA) X, for t = dA."""
     moved = _triangle(t, lower, unit_diagonal)
     n = aval_of(moved).ndim
     if transpose_a:

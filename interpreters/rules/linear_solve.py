@@ -1,4 +1,4 @@
-"""Rules of custom_linear_solve: implicit differentiation, by solving again, never through the solver.
+"""Rules of custom_linear_solve: implicit differentiation, by another solve, never through the solver.
 
 A x = b gives A ẋ = ḃ - Ȧ x, and backwards a system with the transposed matrix. Source: Giles 2008, section 2.3.
 """
@@ -46,7 +46,7 @@ def _partial_eval(trace: UnzipTrace, args: Any, *, system: Any, counts: Any) -> 
 
 
 def _transpose(cts: Any, *args: Any, system: Any, counts: Any) -> tuple[Any, ...]:
-    """The transposed system."""
+    """Solve the transposed system for the cotangents. Raises: NotImplementedError if there is no solver for it."""
     *consts, b = split_list(args, *counts)
     matvec, vecmat, solve, transpose_solve = system
     if vecmat is None:
@@ -61,7 +61,7 @@ def _transpose(cts: Any, *args: Any, system: Any, counts: Any) -> tuple[Any, ...
 
 
 def _vmap(size: int, args: Any, dims: Any, *, system: Any, counts: Any) -> Any:
-    """Every program for all examples at once."""
+    """Batch a solve: batch each of its programs; right-hand sides are always mapped."""
     before = sum(counts)
     mapped = [d is not None or i >= before for i, d in enumerate(dims)]
     given = [vmap.materialized(x, d, size) if yes else x for x, d, yes in zip(args, dims, mapped)]

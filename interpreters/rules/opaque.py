@@ -1,4 +1,4 @@
-"""Rules of functions that are not known: their derivatives are such functions again."""
+"""Rules of opaque (uninterpreted) functions: their derivatives are opaque functions again."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from tapeless.tracer.types import aval_of
 
 
 def _opaque_jvp(primals: list[Any], tangents: list[Any], *, function: str, ranks: Any, shape: Any, orders: Any) -> Any:
-    """Contract each derivative with the tangent of the argument that it is by."""
+    """Contract the derivative by each argument with the tangent of that argument."""
     out = opaque(function, ranks, shape, *primals, orders=orders)
     moving = [k for k, t in enumerate(tangents) if type(t) is not Zero]
     terms = [_directional(primals, tangents[k], k, function, ranks, shape, orders) for k in moving]
@@ -26,7 +26,7 @@ def _directional(
 ) -> Any:
     derivative = opaque(name, ranks, shape, *primals, orders=(*orders, k))
     batch = aval_of(t).ndim - ranks[k]
-    behind = [j for j in sorted((*orders, k)) if j <= k]  # this argument is the last of these: they are symmetric
+    behind = [j for j in sorted((*orders, k)) if j <= k]  # the last is contracted: derivatives by k are symmetric
     end = batch + len(shape) + sum(ranks[j] for j in behind)
     i = variables(derivative.shape)
     own = range(end - ranks[k], end)
@@ -37,7 +37,7 @@ def _directional(
 
 
 def _opaque_vmap(size: int, args: Sequence[Any], dims: Sequence[Dim], /, *, ranks: Any, **params: Any) -> Any:
-    """Add an axis to those of a batch."""
+    """Batch an opaque function: the mapped axis is one more batch axis."""
     given = [vmap.materialized(x, d, size) for x, d in zip(args, dims, strict=True)]
     return opaque_p.bind(*given, ranks=ranks, **params), [0]
 

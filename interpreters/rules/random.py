@@ -1,4 +1,4 @@
-"""Rules of random bits and keys: no derivative; keys are batched as their words are."""
+"""Rules of random bits and keys: zero derivative; keys are batched as arrays of their words."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from tapeless.tracer.types import aval_of
 
 
 def _random_wrap_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    """The words of a key stay together, in the last axis."""
+    """Batch with the mapped axis first: the words of a key stay the last axis."""
     return random_wrap_p.bind(vmap.to_front(args[0], dims[0]), **params), [0]
 
 
 def _rng_bit_generator_vmap(size: int, args: Any, dims: Any, **params: Any) -> Any:
-    """One state after the other: XLA's generators take one."""
+    """Batch by a scan over states: XLA's generators take only one."""
     states = vmap.to_front(args[0], dims[0])
     aval = aval_of(states)
     of_one = aval.update(shape=aval.shape[1:])

@@ -1,4 +1,4 @@
-"""Rules of reductions and scans. No derivative divides by an element, so zeros are no exceptions.
+"""Rules of reductions and cumulative operations. No derivative divides by an element, so zeros are no exceptions.
 
 At ties of max and min all elements that attain the extreme share its derivative equally.
 """
@@ -29,7 +29,7 @@ Axes = tuple[int, ...]
 
 
 def _over(y: Any, like: Any, axes: Axes) -> Any:
-    """A result of a reduction in the shape of its operand."""
+    """Broadcast the result of a reduction over `axes` to the shape of its operand."""
     shape = aval_of(like).shape
     return broadcast_in_dim(y, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
@@ -52,9 +52,9 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> Any:
 
 
 def product_of_last(x: Any, t: Any, moves: Any = None) -> tuple[Any, Any]:
-    """The product along the last axis and its tangent: of pairs, of pairs of pairs and so on, each by the product rule.
+    """Compute the product along the last axis and its tangent, by the product rule on a binary tree of products.
 
-    Where `moves` is false the tangent is known to be 0, and is not multiplied.
+    Where `moves` is false the tangent t is known to be 0, and is not multiplied.
     """
     while (n := aval_of(x).shape[-1]) > 1:
         (a, b, *odd), (ta, tb, *odd_t) = _halves(x, n), _halves(t, n)
@@ -94,7 +94,7 @@ def _without_last(x: Any) -> Any:
 
 
 def _shifted(x: Any, axis: int, fill: float, *, reverse: bool) -> Any:
-    """Elements moved by one place along an axis, in the order of accumulation; `fill` comes first."""
+    """Move elements by one place along an axis, in the order of accumulation; `fill` comes first."""
     aval = aval_of(x)
     if not aval.shape[axis]:
         return x
@@ -108,7 +108,7 @@ jvp.rules[r.reduce_prod_p] = _reduce_prod_jvp
 
 
 def _extreme_jvp(primitive: Primitive) -> None:
-    """Register the rule of reduce_max and reduce_min, whose result is compared with the elements that it is one of."""
+    """Register the rule of reduce_max or reduce_min; elements are materialized, as the result is compared with them."""
 
     def rule(primals: Any, tangents: Any, *, axes: Axes) -> Any:
         x = materialize(primals[0])
@@ -150,14 +150,14 @@ def _cumlogsumexp_jvp(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> An
 
 
 def _share(x: Any, y: Any) -> Any:
-    """exp(x - y) for x <= y; 0 where y is infinite, and the difference would be nan."""
+    """Compute exp(x - y) for x <= y; 0 where y is not finite, and the difference might be nan."""
     zero = full(aval_of(y).shape, 0, aval_of(y).dtype)
     known = e.is_finite(y)
     return select_n(known, zero, exp(sub(select_n(known, zero, x), select_n(known, zero, y))))
 
 
 def _running_extreme_jvp(cumulate: Callable[..., Any]) -> Callable[..., Any]:
-    """The tangent of the last element so far that was more extreme than all before it."""
+    """Return the row of cummax or cummin: the tangent of the last element so far that was a new extreme."""
 
     def row(t: Any, y: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         aval = aval_of(y)
@@ -166,7 +166,7 @@ def _running_extreme_jvp(cumulate: Callable[..., Any]) -> Callable[..., Any]:
         places = broadcasted_iota(np.int32, aval.shape, axis)
         first = full(aval.shape, aval.shape[axis] - 1 if reverse else 0, np.int32)
         before = _shifted(y, axis, 0, reverse=reverse)
-        new = bitwise_and(e.ne(y, before), eq(before, before))  # after nan there is nothing new
+        new = bitwise_and(e.ne(y, before), eq(before, before))  # after a nan there is no new extreme
         advance = r.cummin if reverse else cummax
         return take_along_axis(t, advance(select_n(new, first, places), axis, reverse), axis)
 
@@ -182,7 +182,7 @@ jvp.partials_of_result(r.cummin_p, _running_extreme_jvp(r.cummin))
 
 
 def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
-    """ż[i] = decay[i] ż[i-1] + ḋ[i] z[i-1] + ẋ[i]."""
+    """Push tangents by the same recurrence: ż[i] = decay[i] ż[i-1] + ḋ[i] z[i-1] + ẋ[i]."""
     (decay, x), (t, driving) = primals, tangents
     z = linear_recurrence(decay, x, axis, reverse)
     terms = [] if type(t) is Zero else [mul(t, _shifted(z, axis, 0, reverse=reverse))]
@@ -192,7 +192,7 @@ def _recurrence_jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) ->
 
 
 def _recurrence_transpose(cts: Any, decay: Any, x: Any, *, axis: int, reverse: bool) -> Any:
-    """ct_x[i] = decay[i+1] ct_x[i+1] + ct[i]: the same recurrence, run the other way."""
+    """Pull ct back by the reversed recurrence: ct_x[i] = decay[i+1] ct_x[i+1] + ct[i]."""
     if is_linear(decay):
         raise transpose.not_linear(r.linear_recurrence_p, "it is linear in its second operand only")
     later = _shifted(decay, axis, 0, reverse=not reverse)
@@ -203,7 +203,7 @@ jvp.rules[r.linear_recurrence_p] = _recurrence_jvp
 jvp.structurally_linear[r.linear_recurrence_p] = (1,)
 transpose.rules[r.linear_recurrence_p] = _recurrence_transpose
 
-# ---- vmap: the axes are beside the mapped one, which nothing moves ---------------------------------------------
+# ---- vmap: the mapped axis stays where it is, and the params count past it -------------------------------------
 
 
 def _reduce_vmap(primitive: Primitive) -> None:

@@ -1,7 +1,7 @@
 """Rules of reshape, transpose, pad, slice and their like: tangents move along, cotangents move back.
 
-The cotangent of a part is an `Update`: added in place to the running cotangent of the whole, padded only if
-there is none.
+The cotangent of a slice's operand is an `Update`: added in place to the operand's running cotangent, and padded only
+if there is none.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ vmap.front(s.rev_p, lambda size, *, dimensions: {"dimensions": _later(dimensions
 
 
 def _transpose_vmap(size: int, args: Any, dims: Any, *, permutation: tuple[int, ...]) -> Any:
-    """One transposition, which also moves the mapped axis to the front."""
+    """Batch by one transposition, which also moves the mapped axis to the front."""
     (d,) = dims
     return (s.transpose(args[0], (d, *[k + (k >= d) for k in permutation])),), [0]
 
@@ -90,7 +90,7 @@ def _pad_transpose(cts: Any, x: Any, value: Any, *, padding_config: Any) -> Any:
 
 
 def _unpad(ct: Any, config: Any) -> Any:
-    """The elements of ct that padding took from its operand: low and high undone, then every (interior+1)st."""
+    """Slice out of ct the elements that come from pad's operand: undo low and high, then take each (interior+1)st."""
     whole = s.pad(ct, 0, [(-low, -high, 0) for low, high, _ in config])
     shape = aval_of(whole).shape
     return s.slice(whole, (0,) * len(shape), shape, [gap + 1 for _, _, gap in config])
@@ -108,7 +108,7 @@ def _from_operand(shape: tuple[int, ...], config: Any) -> Any:
 
 
 def _pad_vmap(size: int, args: Any, dims: Any, *, padding_config: Any) -> Any:
-    """A value that differs between examples takes the place of zeros."""
+    """Batch a pad; a padding value that differs between examples is selected in the place of zeros."""
     x, value = args
     shape = vmap.example_shape(x, dims[0])
     x, config = vmap.materialized(x, dims[0], size), ((0, 0, 0), *padding_config)
@@ -124,17 +124,17 @@ jvp.linear(s.pad_p)
 transpose.rules[s.pad_p] = _pad_transpose
 vmap.rules[s.pad_p] = _pad_vmap
 
-# ---- cutting -------------------------------------------------------------------------------------------------
+# ---- slicing -------------------------------------------------------------------------------------------------
 
 
 def place(ct: Any, starts: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """ct at `starts` in zeros of `shape`."""
+    """Pad ct with zeros to `shape`, so that it begins at `starts`."""
     ends = [n - start - k for n, start, k in zip(shape, starts, aval_of(ct).shape)]
     return s.pad(ct, 0, [(start, end, 0) for start, end in zip(starts, ends)])
 
 
 def add_at(whole: Any, ct: Any, starts: Sequence[int]) -> Any:
-    """`whole` with ct added to the window that begins at `starts`, in place."""
+    """Add ct to the window of `whole` that begins at `starts`, in place."""
     limits = [start + k for start, k in zip(starts, aval_of(ct).shape)]
     window = s.slice(whole, starts, limits)
     return dynamic_update_slice(whole, add(window, ct), starts, allow_negative_indices=False)
@@ -161,7 +161,7 @@ vmap.front(
 
 
 def _split_transpose(cts: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
-    """Zero parts are not added; alone, they are filled in."""
+    """Concatenate the cotangents of all parts; if some are symbolic zeros, return an `Update` by the others."""
     starts = [tuple(sum(sizes[:k]) if d == axis else 0 for d in range(x.aval.ndim)) for k in range(len(sizes))]
     parts = [(ct, start) for ct, start in zip(cts, starts) if type(ct) is not Zero]
 

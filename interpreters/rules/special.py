@@ -15,7 +15,7 @@ _SLOPE = 2.0 / math.sqrt(math.pi)  # of erf at 0
 
 
 def _undefined(primitive: Primitive, operand: str) -> Callable[..., Any]:
-    """The row of a derivative that exists but for which there is no formula here."""
+    """Return a row that raises: the derivative exists, but there is no formula for it here."""
 
     def row(t: Any, *operands: Any) -> Any:
         raise NotImplementedError(f"{primitive}: the derivative by {operand} is not implemented, of {aval_of(t)}.")
@@ -69,7 +69,7 @@ jvp.partials(
 
 
 def _i1e_slope(x: Any, y: Any) -> Any:
-    """I1' = I0 - I1/x, so that (exp(-|x|) I1)' = i0e - i1e (1/x + sign x), whose limit at 0 is 1/2."""
+    """Compute the slope of i1e: with I1' = I0 - I1/x it is i0e - i1e (1/x + sign x), whose limit at 0 is 1/2."""
     at_zero = eq(x, 0.0)
     safe = select_n(at_zero, x, constant(1, aval_of(x)))
     slope = sub(s.bessel_i0e(x), mul(y, add(div(1.0, safe), sign(x))))

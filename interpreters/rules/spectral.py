@@ -1,9 +1,9 @@
 """Rules of eigenvalue and singular value decompositions.
 
-Where the formulas divide by a difference that is 0, the quotient is 0: of all derivatives of the vectors that the
-equations leave open it is the smallest. Source: Giles 2008, "An extended collection of matrix derivative results",
-sections 3.1 and 3.3; Townsend 2016, "Differentiating the singular value decomposition". Knowingly left out: the phases
-of complex vectors are held as in JAX, and not as LAPACK happens to choose them.
+Where the formulas divide by a difference of values that is 0 (degenerate eigenvalues), the quotient is set to 0: of all
+derivatives of the vectors that satisfy the equations, this is the smallest. Source: Giles 2008, "An extended collection
+of matrix derivative results", sections 3.1 and 3.3; Townsend 2016, "Differentiating the singular value decomposition".
+Knowingly left out: the phases of complex vectors are held as in JAX, and not as LAPACK happens to choose them.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def _eigh_jvp(primals: Any, tangents: Any, *, lower: bool, compute_v: bool) -> A
 
 
 def _read(t: Any, lower: bool) -> Any:
-    """The Hermitian matrix of which a triangle is read."""
+    """Return the Hermitian matrix one of whose triangles is that of t."""
     part = tril(t) if lower else triu(t)
     half = e.sub(part, e.mul(tril(triu(part)), constant(0.5, aval_of(part).update(shape=()))))
     return e.add(half, adjoint(half))
@@ -70,7 +70,7 @@ def _eig_jvp(primals: Any, tangents: Any, *, left: bool, right: bool, vector_der
 
 
 def _vector_tangent(v: Any, w: Any, moved: Any) -> Any:
-    """dV, where `moved` is V^-1 dX V."""
+    """Compute dV, where `moved` is V^-1 dX V."""
     if not aval_of(v).size:
         return v
     _, gaps = _sums_and_gaps(w)
@@ -89,8 +89,8 @@ def _picked(there: Any, x: Any, axis: int) -> Any:
 
 # ---- svd: with M = U^H dX V, the real diagonal of M is dS; off it, of A = U^H dU and B = V^H dV, both antihermitian,
 #      (A + B)_ij = (M + M^H)_ij / (s_j - s_i),    (A - B)_ij = (M - M^H)_ij / (s_j + s_i),
-# so that only the sum depends on gaps: the polar factor U V^H does not. On the diagonal, B is 0. What of dX V is not in
-# the span of U moves U out of it, and likewise for V.
+# so that only the sum depends on gaps: the polar factor U V^H does not. On the diagonal, B is 0. The part of dX V
+# that is outside the span of U turns U out of its span, and likewise for V.
 
 
 def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, routine: str) -> Any:
@@ -117,7 +117,7 @@ def _svd_jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bo
 
 
 def _rotations(inner: Any, s: Any) -> tuple[Any, Any]:
-    """U^H dU and V^H dV."""
+    """Compute U^H dU and V^H dV from `inner`, which is U^H dX V."""
     turned, (sums, gaps) = adjoint(inner), _sums_and_gaps(s)
     half = constant(0.5, aval_of(s).update(shape=()))
     both = _scaled(e.add(inner, turned), e.mul(_inverse(gaps, s), half))
@@ -133,24 +133,24 @@ def _out_of_span(moved: Any, vectors: Any, inner: Any, s: Any) -> Any:
     return _scaled(rest, broadcast_in_dim(_inverse(s, s), shape, _all_but(len(shape), -2)))
 
 
-# ---- both
+# ---- shared
 
 
 def _paired(u: Any, moved: Any) -> Any:
-    """The real part of the diagonal of u^H @ moved."""
+    """Compute the real part of the diagonal of u^H @ moved."""
     if not dtypes.is_complex(aval_of(u).dtype):
         return reduce_sum(e.mul(u, moved), (aval_of(u).ndim - 2,))
     return reduce_sum(e.real(e.mul(e.conj(u), moved)), (aval_of(u).ndim - 2,))
 
 
 def _scaled(x: Any, by: Any) -> Any:
-    """x, real or complex, times real factors."""
+    """Multiply x, real or complex, by real factors."""
     dtype = aval_of(x).dtype
     return e.mul(x, e.convert_element_type(by, dtype) if dtypes.is_complex(dtype) else by)
 
 
 def _sums_and_gaps(values: Any) -> tuple[Any, Any]:
-    """values_j + values_i and values_j - values_i, in row i and column j."""
+    """Compute values_j + values_i and values_j - values_i, in row i and column j."""
     n = aval_of(values).ndim
     shape = (*aval_of(values).shape, aval_of(values).shape[-1])
     columns = broadcast_in_dim(values, shape, _all_but(n + 1, -2))
@@ -163,13 +163,13 @@ def _all_but(n: int, axis: int) -> tuple[int, ...]:
 
 
 def _inverse(x: Any, values: Any) -> Any:
-    """1 / x, 0 where x is nothing but rounding errors of the values [.., n]: safe also to differentiate."""
+    """Compute 1 / x, and 0 where x may be a rounding error of the values [.., n]: safe also to differentiate."""
     far = _above_noise(x, values)
     return select(far, e.div(1.0, select(far, x, 1.0)), 0.0)
 
 
 def _above_noise(x: Any, values: Any) -> Any:
-    """Tell whether x is more than ten roundings of the largest value, as equal ones are rarely computed to be equal."""
+    """Flag the x above ten roundings of the largest of the values [.., n]: equal ones are rarely computed as equal."""
     eps = float(dtypes.finfo(aval_of(values).dtype).eps)
     axis = aval_of(values).ndim - 1
     if not aval_of(values).shape[axis]:

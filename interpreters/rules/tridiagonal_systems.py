@@ -13,7 +13,7 @@ from tapeless.tracer.types import aval_of
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Push all tangents through one solution."""
+    """Push all tangents through one solve."""
     *diagonals, _ = primals
     *moved, t = tangents
     x = tridiagonal_solve_p.bind(*primals, **params)[0]
@@ -27,13 +27,13 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _product(diagonal: Any, x: Any, k: int) -> Any:
-    """The matrix that has this diagonal [.., n], of elements [i, i+k], times x [.., n, m]."""
+    """Multiply the matrix with only this diagonal [.., n], of elements [i, i+k], by x [.., n, m]."""
     shape = aval_of(x).shape
     return e.mul(broadcast_in_dim(diagonal, shape, range(len(shape) - 1)), _shifted(x, -k, -2))
 
 
 def _shifted(x: Any, k: int, axis: int) -> Any:
-    """x moved on by k places along an axis, zeros coming in."""
+    """Shift x by k places along an axis; zeros come in."""
     if not k:
         return x
     aval = aval_of(x)
@@ -50,7 +50,7 @@ def _transposed(cts: Any, dl: Any, d: Any, du: Any, b: Any, **params: Any) -> An
 
 
 def _vmap(size: int, args: Any, dims: Any, /, **params: Any) -> Any:
-    """Give one matrix the columns of all right sides; matrices of their own are a batch."""
+    """Batch a solve: right sides of one matrix become its columns; if matrices are mapped, add a batch axis."""
     *diagonals, b = args
     if any(d is not None for d in dims[:-1]):
         given = [vmap.materialized(x, d, size) for x, d in zip(args, dims)]

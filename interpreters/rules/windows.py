@@ -1,7 +1,7 @@
 """Rules of reductions over windows (pooling): sums are linear; extremes follow the element that was chosen.
 
-A window that is dilated, or over a dilated operand, is no window to select_and_gather_add; nor is a product linear.
-There, the windows are laid out as an axis of their own, and the derivative is that of the reduction over it.
+Extremes of dilated windows or operands, which select_and_gather_add does not take, and products, which are not linear:
+the windows are laid out along an axis of their own, and the derivative is that of the reduction over it.
 """
 
 import itertools
@@ -37,7 +37,7 @@ def _reduce_window_sum_transpose(
     base_dilation: tuple[int, ...],
     window_dilation: tuple[int, ...],
 ) -> Any:
-    """Every element collects from the windows it is in: a sum over windows of ct, dilated by the stride."""
+    """Collect for every element from the windows it is in: a sum over windows of ct, dilated by the stride."""
     sizes = zip(x.aval.shape, base_dilation, aval_of(ct).shape, window_strides, window_dimensions, window_dilation)
     lengths = [(dilated(n, d), dilated(m, s), dilated(k, e)) for n, d, m, s, k, e in sizes]
     pairs = [(wide - 1 - lo, n + lo - m) for (n, m, wide), (lo, _) in zip(lengths, padding)]
@@ -52,7 +52,7 @@ transpose.unary(w.reduce_window_sum_p, _reduce_window_sum_transpose)
 
 def _reduce_window_extreme_jvp(select: str, fill: float) -> Callable[..., Any]:
     def row(t: Any, y: Any, x: Any, *, base_dilation: Any, window_dilation: Any, **window: Any) -> Any:
-        if not aval_of(x).size or not aval_of(y).size:  # of nothing, more may be cut than there is
+        if not aval_of(x).size or not aval_of(y).size:  # negative padding may cut more than there is off
             return Zero(aval_of(y))
         if set(base_dilation) | set(window_dilation) <= {1}:
             return select_and_gather_add(t, x, select, **window)
@@ -81,7 +81,7 @@ def _at(t: Any, places: Any) -> Any:
 def _reduce_window_prod_jvp(primals: Any, tangents: Any, **window: Any) -> Any:
     (x,), (t,) = primals, tangents
     (aval,) = w.reduce_window_prod_p.type((aval_of(x),), window)
-    if type(t) is Zero or not aval.size:  # of nothing, more may be cut than there is
+    if type(t) is Zero or not aval.size:  # negative padding may cut more than there is off
         out = w.reduce_window_prod_p.bind(x, **window)
         return out, zeros_of(out)
     edges = any(map(any, window["padding"])) or any(d > 1 for d in window["base_dilation"])
@@ -104,7 +104,7 @@ def _laid_out(
     base_dilation: tuple[int, ...],
     window_dilation: tuple[int, ...],
 ) -> Any:
-    """The elements of every window along a new first axis, in row-major order of the window."""
+    """Lay out the elements of every window along a new first axis, in row-major order of the window."""
     aval = aval_of(x)
     edges = [(lo, hi, d - 1) for (lo, hi), d in zip(padding, base_dilation)]
     padded = pad(x, exact(fill, aval.dtype), edges)
@@ -118,7 +118,7 @@ def _windows_shape(aval: ShapedArray, *window: Any) -> tuple[int, ...]:
 
 
 def _every(x: Any, start: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """`shape` elements of x, `strides` apart, from `start` on."""
+    """Slice `shape` elements of x, `strides` apart, from `start` on."""
     if not all(shape):
         start = tuple(0 for _ in shape)
     stop = [a + dilated(n, s) for a, n, s in zip(start, shape, strides)]
