@@ -1,1 +1,1 @@
-"""RUN: print StableHLO, compile it and call it. The only importer of jaxlib."""
+"""Lowering: print programs as StableHLO, compile them and run them. The only importer of jaxlib."""

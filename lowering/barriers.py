@@ -1,11 +1,12 @@
-"""Optimization barriers, of values that XLA cannot mistake for their operands.
+"""Optimization barriers whose results XLA cannot mistake for their operands.
 
-XLA (CPU, jaxlib 0.10.2 to 0.12.0) gives the result of a barrier the buffer of its operand, and lets a kernel that reads
-both write its own result into that buffer: at the same place as it reads the one, wherever it reads the other. So a
-value that is computed where the barrier stands passes it as its bits, which have a buffer of their own where the value
-is read later, and none where it is not. What comes from outside of a loop is there after each step, and nothing is
-written into it; so are the arguments of a program that are not donated. (A value that a loop carries and that its step
-reads beside a barrier of it is passed on as it is: a copy in each step would cost as much as all steps.)
+XLA (CPU, jaxlib 0.10.2 to 0.12.0) gives the result of a barrier the buffer of its operand. A kernel that reads both may
+write its own result into that buffer, in place for one of them, while it reads other elements of the other. So a value
+that is computed in the barrier's own function and loop step passes the barrier as its bits (another dtype of the same
+width), which have a buffer of their own if the value is read later, and none if it is not. Values from outside the
+loop, and arguments that are not donated, live on, so nothing is written into them: they pass as they are. (So does a
+value that a loop carries and whose step reads it beside its barrier: a copy in each step would cost as much as all
+steps.)
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 def barrier(f: Function, operands: Sequence[Value], outs: Sequence[ShapedArray]) -> list[Value]:
-    """Write a barrier: its results are new to XLA, and none is computed before all operands are."""
+    """Emit a barrier: XLA takes its results for new values, none of which is computed before all operands are."""
     words = [_words(f, x) for x in operands]
     flat = [word for each in words for word in each]
     behind = iter(f.ops("optimization_barrier", flat, [word.aval for word in flat]))
@@ -27,7 +28,7 @@ def barrier(f: Function, operands: Sequence[Value], outs: Sequence[ShapedArray])
 
 
 def _words(f: Function, x: Value) -> list[Value]:
-    """A value as what passes the barrier."""
+    """Return the values that pass the barrier for x: its bits or its parts; x itself if it passes as it is."""
     dtype = x.aval.dtype
     if f.platform != "cpu" or not f.is_computed_here(x):
         return [x]
@@ -41,7 +42,7 @@ def _words(f: Function, x: Value) -> list[Value]:
 
 
 def _value(f: Function, words: list[Value], out: ShapedArray) -> Value:
-    """The value that passed the barrier."""
+    """Rebuild a value from its `_words` behind the barrier."""
     if len(words) == 2:
         return f.op("complex", words, out)
     (word,) = words
@@ -51,7 +52,7 @@ def _value(f: Function, words: list[Value], out: ShapedArray) -> Value:
 
 
 def _bits(dtype: Any) -> Any:
-    """Another dtype of as many bits; None for less than a byte, and for what is nothing."""
+    """Return another dtype of as many bits; None for less than a byte, and for float0."""
     if dtype == dtypes.float0 or (dtypes.is_integer(dtype) and dtypes.iinfo(dtype).bits < 8):
         return None
     if dtypes.is_float(dtype) and dtypes.finfo(dtype).bits < 8:

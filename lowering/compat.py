@@ -1,10 +1,10 @@
-"""Everything that differs among the jaxlib releases we run on, found by feature and never by version.
+"""Compatibility with several releases of jaxlib: all that differs among them, found by feature and never by version.
 
 What jaxlib does is stable; how it is spelled is not. Here each difference is hidden behind one function, so that a new
-release is a change to this file. Three rules of jaxlib's bear on all of lowering, and hold on every release:
+release is a change to this file. Three facts about jaxlib bear on all of lowering, and hold on every release:
 - its process-wide switches belong to jax (`set_enable_x64_state` above all): we set none, we pass keywords;
-- some of its paths import jax behind the user's back: we take the others wherever there are others;
-- many of its checks are missing: we hand it checked arguments (buffers are compared by size in bytes only).
+- some of its functions import jax behind the user's back: we call others wherever there are others;
+- it checks little: we hand it checked arguments (it compares buffers by size in bytes only).
 """
 
 import functools
@@ -24,9 +24,9 @@ from tapeless.tracer.types import ShapedArray
 
 
 class _JaxlibModule(LateModule):
-    """A module of jaxlib, loaded when a program is first compiled or an array made: to trace programs takes none.
+    """A module of jaxlib, loaded at its first use, to compile a program or to make an array: tracing needs none.
 
-    What is found there is kept, as dispatch asks for it at each call.
+    Its attributes are cached, as dispatch reads them at each call.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -49,8 +49,8 @@ def jaxlib_identity() -> str:
     return f"jaxlib {jaxlib_version()}, interface {xc._version}, commit {getattr(_version, '__git_hash__', '')}"
 
 
-# What surrounds calls that import jax.core. As long as the process lives jaxlib keeps the classes that it finds there,
-# or that there are none: they must be JAX's own, whatever `import jax` means just then; see api/jax_shim.py.
+# Context managers around calls in which jaxlib imports jax.core. For the life of the process jaxlib keeps the classes
+# that it finds there, or that there are none: they must be JAX's own, whatever `import jax` means; see api/jax_shim.py.
 around_imports_of_jax: list[Callable[[], AbstractContextManager[None]]] = []
 
 
@@ -65,17 +65,17 @@ def _importing_jax(call: Callable[..., Any], *args: Any) -> Any:
 
 
 def put(host: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any, device: Any) -> Any:
-    """A buffer holding a copy of `host`, made before this returns.
+    """Copy `host` to a buffer on a device, before this returns.
 
-    The keywords are what makes it so: other semantics alias NumPy's memory, sometimes, and without `enable_x64`
-    jax's switch, if jax is there, decides whether 64 bits arrive.
+    The keywords ensure that: other semantics sometimes alias NumPy's memory, and without `enable_x64` a switch of jax,
+    if jax is loaded, decides whether 64 bits arrive.
     """
     copied = xc.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
     return xc.batched_device_put(aval, sharding, [host], [device], enable_x64=True, host_buffer_semantics=copied)
 
 
 def transfer(buf: Any, aval: ShapedArray, sharding: Any, device: Any) -> Any:
-    """A buffer on another device."""
+    """Copy a buffer to another device."""
     return xc.batched_device_put(aval, sharding, [buf], [device], enable_x64=True)
 
 
@@ -86,7 +86,7 @@ def duplicate(buf: Any, devices: Any, sharding: Any) -> Any:
 
 
 def to_numpy(buf: Any) -> np.ndarray[Any, Any]:
-    """The elements, read-only: a view where there is host memory to view, else a copy. Waits for them.
+    """Wait for a buffer, and return its elements, read-only: a view if they are in host memory, else a copy.
 
     Through memoryview, because `np.asarray(buf)` of a deleted buffer is an object array, and not an error.
     """
@@ -103,7 +103,7 @@ def _read_back(buf: Any) -> np.ndarray[Any, Any]:
 
 
 def copy_to_host_async(buf: Any) -> None:
-    """Begin to copy a buffer to the host, where `to_numpy` will find it."""
+    """Begin to copy a buffer to the host, where `to_numpy` will find the copy."""
     name = "_copy_single_device_array_to_host_async"
     getattr(buf, name if hasattr(buf, name) else "copy_to_host_async")()
 
@@ -117,7 +117,7 @@ def address(buf: Any) -> int:
 
 
 def result_handler(aval: ShapedArray, sharding: Any) -> Any:
-    """A function in C++ that gives a raw result its type and sharding; `.wrap(cls)` makes it call `cls` on that."""
+    """Return a C++ function that gives a raw result its type and sharding; `.wrap(cls)` makes it apply `cls` then."""
     try:
         return xc.array_result_handler(aval, sharding, True, True)
     except TypeError:  # newer releases never check, and have no argument that says so
@@ -128,12 +128,12 @@ def result_handler(aval: ShapedArray, sharding: Any) -> Any:
 
 
 def export_dlpack(buf: Any, stream: Any = None) -> Any:
-    """An unversioned capsule: the one form that every release makes and every consumer reads."""
+    """Export an unversioned capsule: the one form that every release writes and every consumer reads."""
     return jaxlib_core.buffer_to_dlpack_managed_tensor(buf, stream=stream)
 
 
 def import_dlpack(capsule: Any, device: Any, stream: Any, copy: bool | None) -> Any:
-    """A raw buffer on the memory of a capsule, or on a copy of it where alignment requires one and `copy` lets it."""
+    """Import a capsule as a raw buffer on its memory, or on a copy if alignment requires one and `copy` allows it."""
     return _importing_jax(jaxlib_core.dlpack_managed_tensor_to_buffer, capsule, device, stream, copy)
 
 
@@ -146,9 +146,9 @@ def has_default_layout(buf: Any, dtype: Any, shape: Sequence[int], device: Any) 
 
 
 def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any], options: Any = None) -> Any:
-    """Load the executable that `.serialize()` gave `blob`; with `options`, for the devices that these assign.
+    """Load an executable from the bytes of its `.serialize()`; with `options`, for the devices that these assign.
 
-    Raises: XlaRuntimeError, or whatever else a bad blob leads to.
+    Raises: XlaRuntimeError, or any other exception for a bad blob.
     """
     if callbacks:
         return client.deserialize_executable(blob, devices, options, list(callbacks))
@@ -156,7 +156,7 @@ def deserialize(client: Any, blob: bytes, devices: Any, callbacks: Sequence[Any]
 
 
 def memory_field(stats: Any, name: str) -> Any:
-    """A field of an executable's memory statistics, None on releases that do not have it."""
+    """Return a field of an executable's memory statistics; None on releases that do not have it."""
     return getattr(stats, name, None)
 
 
@@ -165,9 +165,9 @@ def memory_field(stats: Any, name: str) -> Any:
 
 @functools.cache
 def load_lapack() -> None:
-    """Make LAPACK's routines known to XLA: a program that calls one of them before this ends the process.
+    """Register LAPACK's routines with XLA: a program that calls one of them before that ends the process.
 
-    They are SciPy's, whose loading takes a good part of a second: hence not before some program needs them.
+    They are SciPy's, which takes a good part of a second to load: hence only when a program needs them.
     """
     lapack = importlib.import_module("jaxlib.lapack")
     for platform, targets in lapack.registrations().items():
@@ -177,9 +177,9 @@ def load_lapack() -> None:
 
 
 def with_extra_options(options: Any, extra: Mapping[str, str]) -> Any:
-    """Compile options with entries of `xla_backend_extra_options` added, which bindings for Python do not offer.
+    """Add entries of `xla_backend_extra_options` to compile options, for which there is no Python binding.
 
-    By protocol buffers: what is appended to a message is merged with it. The numbers are those of the fields
+    By protocol buffers: fields appended to a serialized message are merged into it. The numbers are those of the fields
     `executable_build_options.debug_options.xla_backend_extra_options[name] = value`.
     """
     added = [
@@ -190,7 +190,7 @@ def with_extra_options(options: Any, extra: Mapping[str, str]) -> Any:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of a protocol buffer that has a length."""
+    """Encode a length-delimited field of a protocol buffer."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
@@ -202,11 +202,11 @@ def _varint(n: int) -> bytes:
 
 
 def module_cost(client: Any, text: str) -> dict[str, float]:
-    """XLA's estimates of a StableHLO module as it is written: "flops", "bytes accessed", "transcendentals", ..."""
+    """Return XLA's estimates for a StableHLO module, unoptimised: "flops", "bytes accessed", "transcendentals", ..."""
     hlo = jaxlib_core.mlir.mlir_module_to_xla_computation(text).get_hlo_module()
     return dict(jaxlib_core.hlo_module_cost_analysis(client, hlo))
 
 
 def hlo_text(text: str) -> str:
-    """Print a StableHLO module as HLO, as it is before XLA optimises it."""
+    """Print a StableHLO module as HLO, before XLA optimises it."""
     return jaxlib_core.mlir.mlir_module_to_xla_computation(text).as_hlo_text()

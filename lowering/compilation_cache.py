@@ -58,7 +58,7 @@ class CompilationCache:
         _make_private(self.directory)
 
     def get(self, key: str) -> bytes | None:
-        """Look up the program of a key, or None, and mark it as most recently used."""
+        """Return the program of a key, and mark it as most recently used; None if it is missing or damaged."""
         path = self._path(key)
         try:
             content = _read_own(path)
@@ -70,7 +70,7 @@ class CompilationCache:
         return payload
 
     def put(self, key: str, blob: bytes) -> None:
-        """Keep a program. That it cannot be written is no error: the disk may be full."""
+        """Write a program, unless it takes over a quarter of the limit; failing is no error: the disk may be full."""
         if len(blob) > self.limit // 4:
             return
         with suppress(OSError):
@@ -97,7 +97,7 @@ class CompilationCache:
                 surplus -= size
 
     def _entries(self) -> Iterator[tuple[float, int, Path]]:
-        """Time of last use, size and path of every program; removes what a writer that died has left."""
+        """Yield time of last use, size and path of every program; remove the partial files of dead writers."""
         now = time.time()
         with os.scandir(self.directory) as entries:
             for entry in entries:
@@ -135,7 +135,7 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _read_own(path: Path) -> bytes:
-    """The content of a regular file of the user's. Raises: OSError if it is not that."""
+    """Read a regular file that belongs to the user. Raises: OSError if it is no such file."""
     with open(os.open(path, os.O_RDONLY | _NO_LINKS), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or not _is_own(status):
@@ -147,7 +147,7 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getatt
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600 that is there whole or not at all."""
+    """Write a file of mode 0600 atomically."""
     handle, partial = tempfile.mkstemp(suffix=_PARTIAL, dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -164,7 +164,7 @@ def _wrapped(blob: bytes) -> bytes:
 
 
 def _unwrapped(content: bytes) -> bytes | None:
-    """The program in a file, or None if the file is not what was written."""
+    """Return the program in a file; None if its header or checksum is wrong."""
     blob = content[_HEADER:]
     return blob if content[:_HEADER] == _MAGIC + hashlib.sha256(blob).digest() else None
 
@@ -173,7 +173,7 @@ def _unwrapped(content: bytes) -> bytes | None:
 
 
 def program_key(text: str | bytes, device: Device, options: Any) -> str:
-    """Names a compiled program: all that the compiler's output depends on.
+    """Return the key of a compiled program: a digest of all that the compiler's output depends on.
 
     jaxlib loads programs of other releases and other processors without complaint, so the key must tell them apart.
     The source lines at the end of a module's text do not count: moving a function does not compile it anew.
@@ -219,17 +219,17 @@ def _without_source_lines(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else _SOURCE_LINES.sub("", text).encode()
 
 
-# ---- the one in use
+# ---- the cache in use
 
 
 def default_cache() -> CompilationCache | None:
-    """The cache that the settings ask for; None if it is turned off or its directory is of no use."""
+    """Return the cache that the settings ask for; None if it is turned off or its directory cannot be used."""
     return _cache_in(config.compilation_cache_dir) if config.enable_compilation_cache else None
 
 
 @functools.cache
 def _cache_in(given: str) -> CompilationCache | None:
-    """The cache in a directory, else in that of the environment."""
+    """Return the cache in a directory, or else in that of the environment; None, with a warning, if it fails."""
     if not given and os.environ.get("TAPELESS_CACHE", "1").lower() in ("0", "false", "off"):
         return None
     directory = given or os.environ.get("TAPELESS_CACHE_DIR") or _user_cache_directory()

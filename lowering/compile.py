@@ -1,7 +1,7 @@
-"""Compilation of modules by XLA, and the executables.
+"""Compilation of StableHLO modules by XLA, and executables.
 
-`compile_module` gives an `Executable`. Its `call` is the fast path, for callers who know what the buffers are; calling
-the object checks first, because XLA compares sizes in bytes and nothing else.
+`compile_module` returns an `Executable`. Its `call` is the fast path, for callers who know the types of the buffers;
+calling the object checks them first, because XLA compares sizes in bytes and nothing else.
 """
 
 import importlib
@@ -32,27 +32,27 @@ from tapeless.tracer.types import ShapedArray, holds_keys, physical
 
 Options = Mapping[str, Any]
 
-# What we set differently from XLA. An option that the user sets, here or in XLA_FLAGS, is the user's. Never to be among
-# them: xla_cpu_copy_insertion_use_region_analysis, which miscompiles loops in loops (docs/decisions/0008).
+# Our defaults where they differ from XLA's. What the user sets, by `options` or in XLA_FLAGS, has precedence. Never add
+# xla_cpu_copy_insertion_use_region_analysis, which miscompiles nested loops (docs/decisions/0008).
 DEFAULTS: dict[str, dict[str, Any]] = {
     "cpu": {
-        # Merges what an optimization barrier keeps apart, and with it the recomputation of `checkpoint`.
+        # This pass merges values that an optimization barrier keeps apart, and so the recomputation of `checkpoint`.
         "xla_disable_hlo_passes": "cse_barrier_expander",
     }
 }
-# What we set differently for modules that hold an optimization barrier: XLA makes one kernel of a small loop, and ends
-# the process where it meets a barrier in it (jaxlib 0.10.2 to 0.11.2, CPU).
+# Our defaults for modules with an optimization barrier: XLA compiles a small loop to one kernel, and ends the process
+# if there is a barrier in the loop (jaxlib 0.10.2 to 0.11.2, CPU).
 WITH_BARRIERS: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 }
-# Options of one backend, which XLA takes as texts and ignores if it does not know them; with a dash, those of LLVM.
+# Options of one backend, which XLA takes as texts and ignores if they are unknown; with a dash, options of LLVM.
 EXTRA: dict[str, dict[str, str]] = {
-    # Loops whose steps touch less than that are one kernel. XLA says 1,024, which gradients and tangents of a few
-    # elements exceed, and then each of their operations is started by itself: six times the time.
+    # Loops whose steps touch fewer bytes become one kernel. XLA's default is 1,024, which gradients and tangents of a
+    # few elements exceed; then each of their operations is dispatched by itself: six times the time.
     "cpu": {
         "xla_cpu_small_while_loop_byte_threshold": "4096",
-        # LLVM's, for which XLA's exponentials of 32 bits are undefined where their argument is the constant nan. It is
-        # where a loop is written twice, once for each case of a choice by a number: docs/xla_defects.md.
+        # To LLVM, XLA's 32-bit exponentials of the constant nan are undefined. Loop unswitching makes arguments
+        # constant: it writes a loop twice, once for each case of a select by a number. See docs/xla_defects.md.
         "-unswitch-threshold": "0",
     }
 }
@@ -73,14 +73,14 @@ def compile_module(
 
     Args:
       text: the module, with a public `@main`.
-      out_avals: types of the results, which they carry from then on.
-      device: where it will run.
-      in_avals: types of the arguments, for calls that check.
+      out_avals: types of the results.
+      device: where the program will run.
+      in_avals: types of the arguments, for calls that check them.
       options: XLA's compiler options by name, such as {"xla_cpu_enable_fast_math": True}.
       callbacks: functions on the host, which the module refers to by index.
-      use_cache: whether the cache on disk may be asked, and given the result.
+      use_cache: whether to read the cache on disk, and to write the result to it.
     Raises: ValueError for an option that XLA does not have or a value that it refuses; XlaRuntimeError, a
-      RuntimeError, for a module that it does.
+      RuntimeError, for a module that it refuses; NotImplementedError for callbacks on other devices than the CPU.
     """
     forking.check()
     given = {} if options is None else {name: _option_value(value) for name, value in options.items()}
@@ -97,20 +97,20 @@ def compile_module(
 
 
 def _name_of(text: str | bytes) -> str:
-    """The name of a module, as its text begins."""
+    """Read the name of a module from its text."""
     found = re.search(r"module @(\S+)", (text if isinstance(text, str) else text.decode(errors="replace"))[:1000])
     return found[1] if found else "a module"
 
 
 def _types_of(text: str | bytes) -> str:
-    """The types of a module's arguments and results: `(tensor<3xf32>) -> tensor<3xf32>`."""
+    """Read the types of a module's arguments and results from its text: `(tensor<3xf32>) -> tensor<3xf32>`."""
     words = text if isinstance(text, str) else text.decode(errors="replace")
     found = re.search(r"public @main(\(.*?\) -> .*?) \{$", words, re.MULTILINE)
     return re.sub(r"%\w+: ", "", found[1])[:200] if found else "a serialised module"
 
 
 class Executable:
-    """A compiled program on one device. One that is `restored` from bytes cannot be made bytes again by jaxlib."""
+    """A compiled program on one device. jaxlib cannot serialise it again if it was `restored` from bytes."""
 
     __slots__ = ("__weakref__", "_execute", "_handlers", "device", "in_avals", "loaded", "out_avals", "restored")
 
@@ -127,7 +127,7 @@ class Executable:
         self._handlers = [_handler(aval, device) for aval in self.out_avals]
 
     def refuse(self) -> None:
-        """Raise RuntimeError whenever it is called from now on: this process is a fork of the one that compiled it."""
+        """Make every later call raise RuntimeError: this process is a fork of the one that compiled the program."""
         self._execute = forking.refuse
 
     def call(self, bufs: Sequence[Any]) -> list[DeviceArray]:
@@ -140,7 +140,7 @@ class Executable:
             self._explain(bufs, error)
 
     def call_single(self, bufs: Sequence[Any]) -> DeviceArray:
-        """`call` for a program of one result."""
+        """Run a program of one result on buffers, as `call` does."""
         if _donating:
             check_live(bufs)
         try:
@@ -172,25 +172,25 @@ class Executable:
             check_distinct(bufs, range(len(bufs)))
         raise type(error)(clean_message(str(error))) from None
 
-    # ---- what it is
+    # ---- inspection
 
     def as_text(self) -> str:
-        """The program that XLA made of the module: optimised HLO."""
+        """Print the optimised HLO that XLA compiled the module to."""
         return self.loaded.hlo_modules()[0].to_string()
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates by name: "flops", "bytes accessed", "transcendentals", ..."""
+        """Return XLA's estimates by name: "flops", "bytes accessed", "transcendentals", ..."""
         return dict(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> "MemoryAnalysis":
-        """The memory that running it takes."""
+        """Return the memory that a run takes."""
         stats = self.loaded.get_compiled_memory_stats()
         return MemoryAnalysis(self.device.platform, *[compat.memory_field(stats, name) for name in MEMORY_FIELDS])
 
     def serialize(self) -> bytes:
-        """The compiled program, for this build of jaxlib and this kind of device only.
+        """Write the compiled program as bytes, for this build of jaxlib and this kind of device only.
 
-        Raises: InternalError if it is restored: its bytes would lack the machine code (jaxlib 0.10.2, CPU).
+        Raises: InternalError if it is `restored`: its bytes would lack the machine code (jaxlib 0.10.2, CPU).
         """
         if self.restored:
             raise InternalError("a compiled program that was restored from bytes cannot be serialised again")
@@ -198,7 +198,7 @@ class Executable:
 
 
 class CallingExecutable(Executable):
-    """A compiled program that calls functions on the host: what they raise, calling it raises."""
+    """A compiled program with host callbacks; calling it raises the exceptions that these raise."""
 
     __slots__ = ()
 
@@ -229,24 +229,24 @@ def _raising(run: Callable[[Sequence[Any]], Any], bufs: Sequence[Any]) -> Any:
     raise raised
 
 
-_donating = False  # has a program been given the memory of its arguments? They may be used again by mistake.
+_donating = False  # has a program taken the memory of its arguments? They may be used again by mistake.
 
 
 def note_donation() -> None:
-    """Look for donated buffers among arguments from now on, before jaxlib does, which prints a line on stderr."""
+    """Check all arguments for donated buffers from now on, before jaxlib does, which prints a line on stderr."""
     global _donating
     _donating = True
 
 
 def check_live(bufs: Sequence[Any]) -> None:
-    """Raise RuntimeError for a buffer that was deleted or donated. jaxlib does too, after a line on stderr."""
+    """Raise RuntimeError if a buffer was deleted or donated. jaxlib does too, after a line on stderr."""
     for i, buf in enumerate(bufs):
         if buf.is_deleted():
             raise deleted_error(buf.aval, f"argument {i}") from None
 
 
 def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
-    """Raise ValueError for a buffer that is donated and an argument besides."""
+    """Raise ValueError if a `donated` argument is the same buffer as another argument."""
     if len(set(map(id, bufs))) == len(bufs):
         return
     first: dict[int, int] = {}
@@ -260,9 +260,9 @@ def check_distinct(bufs: Sequence[Any], donated: Sequence[int]) -> None:
 
 
 def _handler(aval: ShapedArray, device: Device) -> Any:
-    """Make the function that turns a raw result into an array.
+    """Return the function that wraps a raw result as an array.
 
-    Keys are made of their words; tangents of integers (float0), which travel as booleans, are NumPy's.
+    Keys wrap the buffer of their words; float0 results, which programs return as booleans, become NumPy zeros.
     """
     if aval.dtype == dtypes.float0:
         travelled = aval.update(dtype=np.dtype(bool))
@@ -273,13 +273,13 @@ def _handler(aval: ShapedArray, device: Device) -> Any:
 
 @dataclass(frozen=True)
 class MemoryAnalysis:
-    """The memory that a run takes, in bytes, by XLA's figures, whose names are JAX's; they print with what holds.
+    """The memory that a run takes, in bytes, by XLA's figures under JAX's names; printed with their reliability.
 
-    Measured on CPU as the growth of the process (jaxlib 0.10.2): arguments, results, aliases (results in the memory of
-    donated arguments) and temporaries hold to 2 %, and so does `total_size_in_bytes`, made of them. They do not know of
-    what library calls take while they run: sorting three to eight times its operand, singular values about their
-    operand, products of matrices a few megabytes. The peak does not hold: it leaves the temporaries out (it is None
-    where this jaxlib does not tell it); nor does generated code, which is always 0. Other platforms were not measured.
+    Compared on CPU with the growth of the process (jaxlib 0.10.2): arguments, results, aliases (results in the memory
+    of donated arguments) and temporaries are right to 2 %, and so is `total_size_in_bytes`, their sum. They leave out
+    the workspace of library calls: sorting takes three to eight times its operand, singular values about their operand,
+    products of matrices a few megabytes. The peak is not reliable: it leaves out temporaries (it is None where this
+    jaxlib does not have it); nor is generated code, which is always 0. Other platforms were not measured.
     """
 
     platform: str
@@ -308,7 +308,7 @@ class MemoryAnalysis:
     __repr__ = __str__
 
     def _reliability(self, name: str) -> str:
-        """Say of a figure that does not hold why, or that it is not known to."""
+        """Say why a figure is not reliable, or that it was not measured; "" for the others."""
         if self.platform != "cpu":
             return "was not measured on this platform" if name == "total_size_in_bytes" else ""
         return f"does not hold: {_NOT_HOLDING[name]}" if name in _NOT_HOLDING else ""
@@ -327,7 +327,7 @@ _NOT_HOLDING = {  # on CPU
 def _load_or_compile(
     text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any], use_cache: bool
 ) -> tuple[Any, bool]:
-    """jaxlib's executable, and whether it was found in the cache on disk."""
+    """Return jaxlib's executable, and whether it was found in the cache on disk."""
     if config.dump_ir_to:
         _dump(text, Path(config.dump_ir_to))
     cache = default_cache() if use_cache else None
@@ -338,7 +338,7 @@ def _load_or_compile(
     if blob is not None:
         try:
             return uninterrupted(compat.deserialize, device.client, blob, device.list, callbacks), True
-        except Exception:  # a blob that its checksum vouches for and jaxlib refuses: of no use, whatever it says
+        except Exception:  # jaxlib refuses the blob although its checksum is right: compile anew, whatever the error
             cache.remove(key)
     loaded = _compile(text, device, given, callbacks)
     with suppress(xc.XlaRuntimeError):  # not every platform can serialise
@@ -347,7 +347,7 @@ def _load_or_compile(
 
 
 def _dump(text: str | bytes, directory: Path) -> None:
-    """Write a module to a file of its own, named after it."""
+    """Write a module to a new file, named after it."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{next(_dumped):04}-{re.sub(r'[^.0-9A-Za-z_-]', '_', _name_of(text))}.mlir"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -357,7 +357,7 @@ _dumped = itertools.count()
 
 
 def _compile(text: str | bytes, device: Device, given: Options, callbacks: Sequence[Any]) -> Any:
-    """Compile, without the defaults that turn out to be unknown to this jaxlib: options come and go."""
+    """Compile; try again without those of our defaults that this jaxlib does not know, as options come and go."""
     try:
         return _compile_once(text, device, compile_options(device, given, text), callbacks)
     except xc.XlaRuntimeError as error:
@@ -380,7 +380,7 @@ def _compile_once(text: str | bytes, device: Device, options: Any, callbacks: Se
 
 
 def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
-    """A function that logs what is being compiled, and since when; None if `config.progress` is off."""
+    """Return a function that logs what is being compiled, and since when; None if `config.progress` is off."""
     if not config.progress:
         return None
     began = time.time()
@@ -393,7 +393,7 @@ def _progress(text: str | bytes, device: Device) -> Callable[[], None] | None:
 
 
 def parse(text: str | bytes) -> Any:
-    """The module as MLIR's object. Loads the MLIR bindings, which nothing else needs, on first use."""
+    """Parse a module to an MLIR object. The first use loads the MLIR bindings, which nothing else needs."""
     ir: Any = importlib.import_module("jaxlib.mlir.ir")
     context = ir.Context()
     registry = ir.DialectRegistry()
@@ -410,7 +410,7 @@ def parse(text: str | bytes) -> Any:
 
 
 def compile_options(device: Device, given: Options, text: str | bytes = "") -> Any:
-    """The compiler's options: for this device and module, with our defaults and on top of them `given`."""
+    """Return XLA's compile options for a device and a module: our defaults, overridden by `given`."""
     options = xc.CompileOptions()
     options.device_assignment = xc.DeviceAssignment.create(np.array([[device.id]]))
     options.env_option_overrides = list({**_defaults(device.platform, text), **given}.items())
@@ -432,7 +432,7 @@ def _names(text: str | bytes, operation: str) -> bool:
 
 
 def _option_value(value: Any) -> Any:
-    """Convert the value of a compiler option: words of command lines to booleans."""
+    """Convert the value of a compiler option: the texts "true" and "false" to booleans."""
     return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
@@ -456,5 +456,5 @@ _MISLEADING = re.compile(r"\n?[^\n]*Failed to parse using StableHLO v[^\n]*\n?")
 
 
 def clean_message(message: str) -> str:
-    """The compiler's message without the line that blames versions for every error there is."""
+    """Remove from a compiler's message the line that blames versions for every error."""
     return _MISLEADING.sub("", message).strip()

@@ -1,4 +1,4 @@
-"""Rules for what StableHLO has no operation for: functions of arrays, made of primitives, written out where they stand.
+"""Emit rules by decomposition: primitives without a StableHLO operation, as functions made of other primitives.
 
 `composed(f)` is the emit rule of a primitive that `f` computes; `in_float32` and `in_float64` make a rule for narrower
 formats from one for these; `while_loop` is a loop whose condition and body are functions of arrays.
@@ -19,7 +19,7 @@ ArrayFunction = Callable[..., Any]
 
 
 def composed(function: ArrayFunction) -> Rule:
-    """The rule that writes out `function(*arrays, **params) -> array or tuple`."""
+    """Return the rule that emits the primitives of `function(*arrays, **params) -> array or tuple`."""
 
     def rule(f: Function, outs: Any, *operands: Value, **params: Any) -> Sequence[Value]:
         return write_out(f, lambda *xs: function(*xs, **params), operands)
@@ -28,7 +28,7 @@ def composed(function: ArrayFunction) -> Rule:
 
 
 def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -> list[Value]:
-    """Write what `function` computes of `operands` into `f`. It may close over numbers, not over arrays."""
+    """Emit `function(*operands)` into `f`, and return its results. It may close over numbers, not over arrays."""
 
     def flat(*xs: Any) -> tuple[Any, ...]:
         out = function(*xs)
@@ -40,7 +40,7 @@ def write_out(f: Function, function: ArrayFunction, operands: Sequence[Value]) -
 
 
 def while_loop(f: Function, condition: ArrayFunction, body: ArrayFunction, state: Sequence[Value]) -> list[Value]:
-    """The state after `body` was applied for as long as `condition`, a scalar boolean, held."""
+    """Emit a loop that applies `body` to the state while `condition`, a scalar boolean, holds; return its results."""
     avals = [x.aval for x in state]
     test = f.block(avals, lambda *xs: write_out(f, condition, xs))
     step = f.block(avals, lambda *xs: write_out(f, body, xs))

@@ -1,17 +1,17 @@
 """May-alias analysis of one function of a module, as it is written: which values could share memory with which.
 
-XLA on CPU fuses a write into part of an array with what computes the part. It then writes in place, and reads what it
-has overwritten, if that is read through a reshape (docs/xla_defects.md, `update_from_reshaped_target`). So a part that
-may be computed from the array it is written into is kept apart by a barrier.
-An update that is computed element by element from the very window that it replaces needs none.
-Left out, for the answer to err on the safe side: which other windows overlap, and what programs do inside.
+XLA on CPU fuses a write into a part of an array with the computation of the update. It then writes in place, and reads
+elements that it has overwritten, if they are read through a reshape (docs/xla_defects.md,
+`update_from_reshaped_target`). So an update that may be computed from the array it is written into is kept apart by a
+barrier. An update that is computed elementwise from the very window that it replaces needs none.
+Left out, to err on the safe side: which other windows overlap, and what bodies compute.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-LIMIT = 300  # values that are looked at for one answer; beyond, the answer is yes
-# Operations that XLA may find to be another form of their first operand, if that has as many elements.
+LIMIT = 300  # values visited for one answer; beyond, the answer is yes
+# Operations whose result XLA may take for a view of their first operand, if it has as many elements.
 VIEWS = frozenset(
     "reshape transpose broadcast_in_dim convert reverse slice dynamic_slice pad concatenate dynamic_update_slice "
     "optimization_barrier".split()
@@ -20,20 +20,20 @@ _ELEMENTWISE = frozenset(
     "add subtract multiply divide negate maximum minimum select compare convert and or not abs sign real imag complex "
     "exponential log sine cosine tanh sqrt rsqrt power".split()
 )
-_PROGRAMS = frozenset(["func.call", "while", "if", "case"])  # XLA may put what they do in their place
-ARGUMENTS = "arguments"  # what all arguments of a function that is called are made of: its caller may repeat one
+_PROGRAMS = frozenset(["func.call", "while", "if", "case"])  # XLA may inline their bodies
+ARGUMENTS = "arguments"  # a common source of all arguments of a called function: its caller may pass an array twice
 
 
 class Dataflow:
-    """The names that each name is computed from."""
+    """The names that each name of a function's values is computed from, and those that it may be a view of."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Sequence[str]] = {}
         self._elementwise: set[str] = set()
-        self._windows: dict[str, tuple[Any, ...]] = {}  # of results: the array, and where in it they begin
-        self._root: dict[str, str] = {}  # of views of one array: the name of that array
-        self._results: set[str] = set()  # of programs: these may be any of their sources
-        self._first: dict[Any, str] = {}  # of equal values, as XLA joins them: the array that is the first of them
+        self._windows: dict[str, tuple[Any, ...]] = {}  # window -> its array, and its starts in it
+        self._root: dict[str, str] = {}  # view -> its array; array -> the first array that is equal to it
+        self._results: set[str] = set()  # results of programs, which may be any of their sources
+        self._first: dict[Any, str] = {}  # operation -> its first result, as XLA joins equal values (CSE)
 
     def add(
         self,
@@ -45,13 +45,13 @@ class Dataflow:
         how: Any = None,
         view: bool = False,
     ) -> None:
-        """Note an operation.
+        """Record an operation.
 
         Args:
           names: its results.
-          kind: its name; `how`: what else makes two of one kind equal, their regions apart.
-          operands, inside: the names that it reads, and those that its regions do.
-          view: whether its result may be its first operand in another form.
+          kind: its name; `how`: attributes and types, in which two equal operations of one kind agree.
+          operands, inside: the names that it reads, and those that its regions read.
+          view: whether its result may be a view of its first operand.
         """
         sources = (*operands, *inside)
         self._sources.update(dict.fromkeys(names, sources))
@@ -72,17 +72,17 @@ class Dataflow:
         self._results.discard(name)
 
     def window(self, name: str, array: str, starts: Sequence[str | int]) -> None:
-        """Note that a value is a window of an array, without strides, that begins at numbers or named scalars."""
+        """Record that a value is a window of an array, without strides, that starts at numbers or named scalars."""
         self._windows[name] = self._place(array, starts)
 
     def may_read(self, name: str, array: str, starts: Sequence[str | int] = ()) -> bool:
         """Tell whether a value may be computed from the memory of an array.
 
-        starts: those of the window that it will replace; what is read there, each element for its own, does not count.
+        starts: of the window that the value will replace; elementwise reads of this window do not count.
         """
         targets, place = self._arrays(array), self._place(array, starts)
         waiting, seen = [(name, True)], set[tuple[str, bool]]()
-        for each, in_place in waiting:  # which grows; the nearest come first
+        for each, in_place in waiting:  # breadth first: the list grows in the loop
             if (each, in_place) in seen or (in_place and self._windows.get(each) == place):
                 continue
             if len(seen) > LIMIT or self._root.get(each, each) in targets:

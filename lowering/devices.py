@@ -1,4 +1,4 @@
-"""Platforms and devices: which there are, and which is used when nobody says.
+"""Platforms and devices: which there are, and which is used by default.
 
 A platform's client is made when its devices are first asked for: CPU is built in, CUDA and TPU are PJRT plugins that
 are loaded if they are installed (their packages `jax_plugins.*` and `libtpu`; jax itself is never imported).
@@ -53,11 +53,11 @@ class Device:
 
     @property
     def memory_kinds(self) -> tuple[str, ...]:
-        """The kinds of the memories that it reaches: its own, "device", and perhaps "pinned_host"."""
+        """The kinds of memory that the device can address: its own, "device", and perhaps "pinned_host"."""
         return tuple([memory.kind for memory in self.handle.addressable_memories()])
 
     def memory_stats(self) -> dict[str, int] | None:
-        """Memory in use and in total, in bytes, where the platform counts it."""
+        """Return the memory in use and in total, in bytes; None if the platform does not count it."""
         return self.handle.memory_stats()
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self.device!r})"
 
 
-# ---- what there is
+# ---- available devices
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -170,25 +170,25 @@ def default_backend() -> str:
 
 
 def device_of_handle(handle: Any) -> Device:
-    """Our object for a device of jaxlib's."""
+    """Return the `Device` of a jaxlib device."""
     return _by_handle[handle]
 
 
 def only_one() -> bool:
-    """Tell whether there is one device in all, among the platforms in use: then nothing can be on another."""
+    """Tell whether the platforms in use have one device in all, so that no value can be on another one."""
     if not _by_handle:
         _default_platform()
     return len(_by_handle) == 1
 
 
 def only() -> Device | None:
-    """The one device there is, or None if there are several: asked before every eager operation."""
+    """Return the only device of the platforms in use, or None: a fast test before every eager operation."""
     there = tuple(_by_handle.values())  # in one step, for another thread may be using another platform first
     return there[0] if len(there) == 1 else None
 
 
 def of_placement(who: str, placement: Any) -> Device | None:
-    """The device that is meant by one, by the sharding of an array that is on one, or by None.
+    """Return the device of a placement: a device, the sharding of an array on one device, or None.
 
     Raises: TypeError in the name of `who` if `placement` is none of these.
     """
@@ -215,16 +215,16 @@ def config_cpu_devices(n: int) -> None:
     _cpu_devices = n
 
 
-# ---- what is used
+# ---- the default device
 
 
 def current_device() -> Device:
-    """The device on which values go that are on none: that of `default_device`, else the first there is."""
+    """Return the device for values that are on none: the one set by `default_device`, else the first."""
     return _default.__get__(None) or _default_platform()[0]
 
 
 def _check_platform(name: str) -> None:
-    """Connect to a platform, so that one knows of its devices. Raises: RuntimeError if it is not there."""
+    """Connect to a platform, to check that it is there. Raises: RuntimeError if it is not, with the reason."""
     _platform(name)
 
 
@@ -235,7 +235,7 @@ config.watch("platform_name", _check_platform)
 def default_device(device: Device | str | None) -> Generator[Device]:
     """Use a device, or the first of a platform, within a with block (of this thread or task).
 
-    Raises: at the block, RuntimeError if the platform is not there, with the reason, TypeError for what is neither.
+    Raises: on entry, RuntimeError if the platform is not there, with the reason, TypeError for other values.
 
     >>> with default_device("cpu") as device:
     ...     device
@@ -246,9 +246,9 @@ def default_device(device: Device | str | None) -> Generator[Device]:
 
 
 def set_default_device(device: Device | str | None) -> None:
-    """Use a device, or the first of a platform, from now on, in every thread; None goes back to the first there is.
+    """Use a device, or the first of a platform, from now on, in every thread; None goes back to the first device.
 
-    Raises: RuntimeError if the platform is not there, with the reason, TypeError for what is neither.
+    Raises: RuntimeError if the platform is not there, with the reason, TypeError for other values.
     """
     config.update("default_device", device)
 
@@ -281,7 +281,7 @@ _ALIASES = {"gpu": "cuda"}
 
 
 def _platform(name: str) -> tuple[Device, ...]:
-    """The devices of a platform, whose client is made on first use."""
+    """Return the devices of a platform, whose client is made on first use."""
     name = _ALIASES.get(name, name)
     return _found.get(name) or _connect(name)
 
@@ -311,14 +311,14 @@ def _device_numbered(platform: str, id: int) -> Device:
 
 
 def _default_platform() -> tuple[Device, ...]:
-    """The platform of `config.platform_name`, else the best."""
+    """Return the devices of the platform `config.platform_name`, else of the best one."""
     asked = config.platform_name
     return _platform(asked) if asked else _best_platform()
 
 
 @functools.cache
 def _best_platform() -> tuple[Device, ...]:
-    """The platform of TAPELESS_PLATFORM, else the best that has devices."""
+    """Return the devices of the platform TAPELESS_PLATFORM, else of the best that works: TPU, CUDA, CPU."""
     asked = os.environ.get("TAPELESS_PLATFORM")
     if asked:
         return _platform(asked)
@@ -343,7 +343,7 @@ def _cpu_client() -> Any:
     return xc.make_cpu_client(num_devices=n)
 
 
-# ---- plugins. Loading one is what `jax_plugins.xla_cuda*.initialize()` does, which would import jax
+# ---- plugins: loaded as `jax_plugins.xla_cuda*.initialize()` does it, which would import jax
 
 _CUDA_LIBRARIES = {
     "cu13": "libcudart.so.13 libnvrtc.so.13 libcublas.so.13 libcublasLt.so.13 libcupti.so.13 libcusparse.so.12 "
@@ -358,7 +358,7 @@ _DRIVER_NODES = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux in Wind
 
 
 def _has_cuda() -> bool:
-    """Tell whether there is a plugin and a driver; without a driver the plugin is often installed all the same."""
+    """Tell whether there is a plugin and a driver; the plugin is often installed without a driver."""
     return _cuda_plugin() is not None and _has_cuda_driver()
 
 
@@ -367,7 +367,7 @@ def _has_cuda_driver() -> bool:
 
 
 def _cuda_plugin() -> Any:
-    """The package of the CUDA plugin, found without importing it."""
+    """Find the package of the CUDA plugin, without importing it; None if there is none."""
     if importlib.util.find_spec("jax_plugins") is None:
         return None
     found = (importlib.util.find_spec(f"jax_plugins.xla_cuda{v}") for v in (13, 12))
@@ -416,7 +416,7 @@ def _folder(package: Any) -> Path:
 
 
 def _register_cuda_kernels(api: Any, extension: Any) -> None:
-    """Make the plugin's kernels and jaxlib's (LAPACK's counterparts, threefry, ...) known to XLA."""
+    """Register the plugin's and jaxlib's kernels (LAPACK's counterparts, threefry, ...) with XLA."""
     xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, api))
     xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, api))
     for name, kind in extension.ffi_types().items():
@@ -430,7 +430,7 @@ def _register_cuda_kernels(api: Any, extension: Any) -> None:
 
 
 def _has_tpu() -> bool:
-    """Tell whether there is a plugin and a Google device on the bus: elsewhere libtpu asks the network, and waits."""
+    """Tell whether there is a plugin and a Google device on the bus; without one libtpu asks the network, and waits."""
     if not os.environ.get("TPU_LIBRARY_PATH") and importlib.util.find_spec("libtpu") is None:
         return False
     vendors = Path("/sys/bus/pci/devices").glob("*/vendor")
@@ -451,17 +451,17 @@ def _tpu_client() -> Any:
 
 _clients = {"cpu": _cpu_client, "cuda": _cuda_client, "tpu": _tpu_client}
 
-# ---- what a client needs of the process
+# ---- hooks of the process
 
 
 @functools.cache
 def _install_hooks() -> None:
     class Collection(Exception):
-        """Releases, when made and dropped, the Python objects that buffers held on to: jaxlib does it in its own time.
+        """A hook of the garbage collector: an instance, made and dropped, releases Python objects that buffers held.
 
-        A hook of the garbage collector written in Python is where an interrupt goes that came while garbage was
-        collected, and there it is lost but for a line on stderr. This one runs no Python: an exception takes any
-        arguments, and its finalizer is jaxlib's function.
+        Otherwise jaxlib does so in its own time. If the hook were Python code, an interrupt that comes during garbage
+        collection would be raised in it, and lost except for a line on stderr. This one runs no Python: an exception
+        takes any arguments, and its finalizer is jaxlib's function.
         """
 
         __slots__ = ()

@@ -1,6 +1,6 @@
-"""Lowering: print a jaxpr as the text of a StableHLO module, with the user's source lines.
+"""Emission: print a jaxpr as the text of a StableHLO module, with the user's source lines.
 
-One function per distinct inner program: however often it is called, its text stands once.
+Each distinct inner program is one function of the module, however often it is called.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from tapeless.tracer.jaxpr import Atom, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.rules import Rules
 from tapeless.tracer.source import Source
 
-passes: list[Callable[[Jaxpr], Jaxpr]] = []  # what a program goes through before it is written, see api/__init__.py
+passes: list[Callable[[Jaxpr], Jaxpr]] = []  # that a program runs through before it is written, see api/__init__.py
 rules: Final = Rules(
     "emit",
     "rule(f: Function, out types, *operands: Value, **params) -> Values: its StableHLO",
@@ -24,19 +24,19 @@ rules: Final = Rules(
 
 
 class Emitted(NamedTuple):
-    """A module, and the functions on the host that it calls by number."""
+    """The text of a module, and the functions on the host (callbacks) that it calls by number."""
 
     text: str
     callbacks: Sequence[Any]
 
 
 def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
-    """The module of a program: its inputs are the arguments of `@main`.
+    """Emit a program as a module; its inputs are the arguments of `@main`.
 
     Args:
       donated: positions of inputs whose memory the results may take.
-      platform: on CPU, what loops read of arrays that they write is settled before the write; see in_place_loops.py.
-        Elsewhere what a program moves to other memories and gives is moved back; see `memories`.
+      platform: on CPU, loops read arrays before they overwrite them; see in_place_loops.py. On other platforms,
+        results in other memories than the device's own are moved back; see `memories`.
     Raises: NotImplementedError if a primitive has no emit rule, or if branches are nested too deeply for XLA; TypeError
       if a dtype has no StableHLO name.
     """
@@ -44,7 +44,7 @@ def module(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platfor
 
 
 def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
-    """Run the passes on a program: what `written` writes. Args, Raises: those of `module`."""
+    """Rewrite a program to the form that `written` takes, by all passes. Args, Raises: as in `module`."""
     nested = _height(jaxpr).branches
     if nested > MOST_NESTED_BRANCHES:
         raise NotImplementedError(
@@ -58,27 +58,27 @@ def prepared(jaxpr: Jaxpr, name: str = "jit", platform: str = "cpu") -> Jaxpr:
 
 
 def written(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit", platform: str = "cpu") -> Emitted:
-    """Write a program that is `prepared` as a module. Args, Raises: those of `module`."""
+    """Write a program that is `prepared` as a module. Args, Raises: as in `module`."""
     writing = _Module(name, platform)
     return Emitted(writing.text(ordering.in_order(jaxpr), frozenset(donated)), writing.callbacks)
 
 
 def module_text(jaxpr: Jaxpr, donated: Sequence[int] = (), name: str = "jit") -> str:
-    """The text of `module`, which depends on nothing but the program."""
+    """Return the text of the module for the CPU, as `module` emits it."""
     return module(jaxpr, donated, name).text
 
 
-# Functions that call one another, one in the other, in a module. XLA inlines calls by recursion: of 200 of them it ends
-# the process (jaxlib 0.10.2), with or without JAX.
+# Limit on the depth of nested calls in a module. XLA inlines calls by recursion: a depth of 200 ends the process
+# (jaxlib 0.10.2), with or without JAX.
 MOST_NESTED_CALLS = 64
 
 
-# Branches within branches: of 250 it does, too.
+# Limit on the depth of nested branches: 250 end the process, too.
 MOST_NESTED_BRANCHES = 150
 
 
 class _Height(NamedTuple):
-    """The nesting depth of a program's subjaxprs, itself included, and of its branches."""
+    """The nesting depth of a program's bodies, itself included, and of its branches."""
 
     programs: int
     branches: int
@@ -86,7 +86,7 @@ class _Height(NamedTuple):
 
 @core.remembered
 def _height(jaxpr: Jaxpr) -> _Height:
-    """The height of a program, remembered for as long as it lives."""
+    """Compute the nesting depths of a program; remembered for as long as it lives."""
     programs = branches = 0
     for eqn in jaxpr.carrying:
         for inner in map(_height, subjaxprs(eqn.params)):
@@ -95,12 +95,12 @@ def _height(jaxpr: Jaxpr) -> _Height:
     return _Height(programs + 1, branches)
 
 
-# Of a function that a loop calls: which of its arguments the loop overwrites.
+# For a function that a loop's body calls: which of its arguments the loop overwrites. None for other functions.
 Looping = tuple[bool, ...] | None
 
 
 class _Module:
-    """The functions written so far, and the source lines they refer to."""
+    """A module that is being written: the functions so far, and the source locations that they refer to."""
 
     def __init__(self, name: str, platform: str) -> None:
         self._platform, self._settles = platform, platform == "cpu"
@@ -138,7 +138,7 @@ class _Module:
         return "\n".join([f"  func.func {title}({head}) -> ({types}) {{", *f.lines, end, "  }"])
 
     def _call(self, f: Function, jaxpr: Jaxpr, operands: Sequence[Value]) -> Sequence[Value]:
-        """A call of the function of an inner program, written on first use; where calls nest deeply, its equations."""
+        """Emit a call of an inner program's function, written at its first use; where calls nest deeply, inline it."""
         if _height(jaxpr).programs > MOST_NESTED_CALLS:
             return lower(f, jaxpr, operands)
         looping = tuple([v.name in f.overwritten for v in operands]) if f.looping else None
@@ -175,7 +175,7 @@ class _Module:
         return f" loc({alias})"
 
     def _alias(self, spot: str) -> str:
-        """The alias of a location, which is written behind the functions."""
+        """Return the alias of a location; its definition is written after the functions."""
         alias = self._places.get(spot)
         if alias is None:
             alias = self._places[spot] = f"#loc{len(self._places)}"
@@ -183,12 +183,12 @@ class _Module:
 
 
 def _plain(name: str) -> str:
-    """A name that MLIR reads without quotes."""
+    """Replace the characters of a name that MLIR reads only in quotes."""
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
 def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
-    """The dataflow of a function, so far: its caller may give it one array several times."""
+    """Make the dataflow of a function, with its arguments: those of a called function may be the same array."""
     flow = Dataflow()
     if called:
         for v in arguments:
@@ -198,7 +198,7 @@ def _dataflow(arguments: Sequence[Value], called: bool) -> Dataflow:
 
 
 def lower(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
-    """Write a program's equations into `f`; also used for the bodies of loops and branches."""
+    """Emit a program's equations into `f`, and return its results; also used for the bodies of loops and branches."""
     env, before = dict(zip(jaxpr.invars, arguments)), f.source
     overwritten = _overwritten(f, jaxpr, arguments) if f.looping and f.settles else frozenset()
     if overwritten:
@@ -220,7 +220,7 @@ def _read(f: Function, env: dict[Var, Value], atoms: Sequence[Atom]) -> list[Val
 
 
 def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritten: frozenset[Any]) -> None:
-    """Write the equations of a loop's body that overwrites arrays, so that XLA copies none: see in_place_loops.py."""
+    """Emit the equations of a loop's body that overwrites arrays, so that XLA copies none: see in_place_loops.py."""
     unsettled = in_place_loops.unsettled(jaxpr, overwritten)
     eqns, waits = in_place_loops.order(jaxpr, overwritten)
     for eqn in eqns:
@@ -236,7 +236,7 @@ def _write_in_place(f: Function, jaxpr: Jaxpr, env: dict[Var, Value], overwritte
 
 
 def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> frozenset[Any]:
-    """The variables of a loop's body whose elements are overwritten, here or by who called it."""
+    """Find the variables of a loop's body that are overwritten, here or by its caller; add them to `f.overwritten`."""
     here = in_place_loops.written(jaxpr)
     pairs = list(zip(jaxpr.invars, arguments))
     f.overwritten.update([x.name for v, x in pairs if v in here])
@@ -244,7 +244,7 @@ def _overwritten(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> froze
 
 
 def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Value]:
-    """Write what a program computes into `f`: its equations the first time in a module, from then on a call."""
+    """Emit a program into `f`: its equations at its first use in a module, then calls."""
     if jaxpr in f.inlined:
         return f.call(f, jaxpr, arguments)
     f.inlined.add(jaxpr)
@@ -252,7 +252,7 @@ def apply(f: Function, jaxpr: Jaxpr, arguments: Sequence[Value]) -> Sequence[Val
 
 
 def call(f: Function, outs: Any, *operands: Value, jaxpr: Jaxpr, **_: Any) -> Sequence[Value]:
-    """The rule of a primitive that calls a program, whatever else it means."""
+    """Emit a call of `jaxpr`: the emit rule of primitives that call a program."""
     return f.call(f, jaxpr, operands)
 
 

@@ -1,9 +1,9 @@
 """Behaviour after os.fork: a child process reads existing arrays, and computing raises a clear error.
 
-Of the threads of XLA's client none exists in the child. Compiling and computing would wait for them for ever, and
-giving up the client would join them: the child ends by a segmentation fault on its way out. So the child refuses to
-compute, and keeps its clients for good. Arrays that were computed before the fork can be read. A process that forks
-before anything is computed may compute in both.
+The threads of XLA's client do not exist in the child. Compiling and computing would wait for them forever, and freeing
+the client would join them: the child would end with a segmentation fault at exit. So the child refuses to compute, and
+keeps its clients for good. Arrays that were computed before the fork can be read. A process that forks before anything
+is computed may compute in both.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ class Refusing(Protocol):
         ...
 
 
-forked: bool = False  # whether this process is such a child
+forked: bool = False  # whether this process was forked after a client was made
 _clients: list[Any] = []
 _refusing: set["weakref.ref[Refusing]"] = set()
 
 
 def prepare(client: Any) -> None:
-    """Let processes forked from now on know what they cannot do with `client`."""
+    """Have processes that are forked from now on keep `client` without using it; warn at a fork."""
     _clients.append(client)
     _install_hooks()
 
@@ -39,13 +39,13 @@ def refuse_in_children(used: Refusing) -> None:
 
 
 def check() -> None:
-    """Raise RuntimeError in a child."""
+    """Raise RuntimeError in a forked child."""
     if forked:
         raise refusal()
 
 
 def refusal() -> RuntimeError:
-    """The error for computing in a child."""
+    """Return the error for computing in a forked child."""
     return RuntimeError(
         "this process was forked after Tapeless was used: XLA's threads do not exist in it, and computing would hang.\n"
         "  Start processes with multiprocessing's 'spawn' or 'forkserver', or fork before anything is computed."
@@ -53,7 +53,7 @@ def refusal() -> RuntimeError:
 
 
 def refuse(*_: Any) -> NoReturn:
-    """Raise RuntimeError: what stands in the place of a function that computes."""
+    """Raise RuntimeError: a child's replacement of functions that compute."""
     raise refusal()
 
 

@@ -59,7 +59,7 @@ class Function:
         self.looping = False  # is a loop's body being written? see in_place_loops.py
         self.settles: Final = settles
         self.overwritten: set[str] = set()  # names of values that the loop overwrites
-        self.owned: set[str] = set()  # names of arguments that nobody reads afterwards
+        self.owned: set[str] = set()  # names of arguments that are not read after the call
         self._computed_from = 0  # the number of the first value that the block being written computes
         self.call: Final = call
         self._location = location
@@ -78,28 +78,28 @@ class Function:
         self._inside: list[str] = []  # names that the regions of the operation to come read
 
     def at(self, source: Any) -> None:
-        """Operations to come belong to a line of the user's."""
+        """Set the user's source line for the operations to come."""
         self.source, self.place = source, self._location(source)
 
     def fresh(self, n: int = 1) -> list[str]:
-        """New names."""
+        """Return n new names."""
         first = self._n
         self._n += n
         return [f"%{i}" for i in range(first, first + n)]
 
     def callback(self, function: Callable[..., Any]) -> int:
-        """The number by which the module calls a function on the host."""
+        """Register a host callback; return the number by which the module calls it."""
         self._callbacks.append(function)
         return len(self._callbacks) - 1
 
     def write(self, line: str) -> None:
-        """A line of text; the location is added."""
+        """Append a line of text, with the current location."""
         self.lines.append(f"    {line}{self.place}")
 
     def op(
         self, name: str, operands: Sequence[Value], out: ShapedArray, attributes: str = "", region: str = ""
     ) -> Value:
-        """An operation of one result: `op("add", [x, y], aval)`; attributes as MLIR prints them, region in braces."""
+        """Emit an operation of one result: `op("add", [x, y], aval)`; attributes as MLIR's text, region in braces."""
         result = Value(f"%{self._n}", out)
         self._n += 1
         self._write(f"{result.name} = ", [result], name, operands, tensor(out), attributes, region)
@@ -113,7 +113,7 @@ class Function:
         attributes: str = "",
         region: str = "",
     ) -> list[Value]:
-        """An operation of several results. `name` is StableHLO's, or carries its dialect: `chlo.erf`."""
+        """Emit an operation of several results. `name` is StableHLO's, or begins with its dialect: `chlo.erf`."""
         if len(outs) == 1:
             return [self.op(name, operands, outs[0], attributes, region)]
         result = f"%{self._n}"
@@ -144,7 +144,7 @@ class Function:
         self.lines.append(f'    {left}"{full_name}"({arguments}){properties}{body} : {types}{self.place}')
 
     def _note(self, kind: str, operands: Sequence[Value], results: Sequence[Value], how: Any) -> None:
-        """Tell what an operation reads, to `dataflow` and to the block that it stands in."""
+        """Record the operands of an operation in `dataflow`, and among the reads of its block."""
         inside, self._inside = self._inside, []
         reads = [v.name for v in operands]
         self._read += [*reads, *inside]
@@ -153,7 +153,7 @@ class Function:
             self.dataflow.add([v.name for v in results], kind, reads, inside=inside, how=how, view=view)
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
-        """A constant: a scalar for any `aval`, or an array of that shape."""
+        """Emit a constant of type `aval`, from a scalar or an array of that shape; equal ones only once in a block."""
         array = np.zeros((), bool) if aval.dtype == dtypes.float0 else np.asarray(value, aval.dtype)
         key = (array.tobytes(), array.shape, aval.shape, aval.dtype)
         found = self._memo.get(key)
@@ -164,11 +164,11 @@ class Function:
         return found
 
     def number(self, x: Value) -> Any:
-        """The number that a scalar is known to be when the program is written; None if it is computed."""
+        """Return the number that a scalar constant holds; None if x is no scalar constant."""
         return self._numbers.get(x.name)
 
     def broadcast(self, x: Value, shape: tuple[int, ...], dims: Sequence[int] = ()) -> Value:
-        """x along new axes; axis i becomes dims[i]. Nothing is written if the shape is the same."""
+        """Broadcast x along new axes; axis i becomes dims[i]. Nothing is emitted if the shape is the same."""
         if x.aval.shape == shape:
             return x
         key = (x.name, shape, tuple(dims))
@@ -179,7 +179,7 @@ class Function:
         return found
 
     def compare(self, x: Value, y: Value, direction: str) -> Value:
-        """x `direction` y (EQ NE LT LE GT GE), elementwise; floating point unordered compares as IEEE says."""
+        """Emit x `direction` y (EQ NE LT LE GT GE), elementwise; floats that are unordered compare as in IEEE 754."""
         dtype = x.aval.dtype
         kind = "FLOAT" if dtypes.is_inexact(dtype) else "SIGNED" if dtypes.is_signed(dtype) else "UNSIGNED"
         attributes = (
@@ -189,11 +189,11 @@ class Function:
         return self.op("compare", [x, y], x.aval.update(dtype=np.dtype(bool), weak_type=False), attributes)
 
     def convert(self, x: Value, dtype: Any) -> Value:
-        """x with another element type."""
+        """Convert x to another element type."""
         return x if x.aval.dtype == dtype else self.op("convert", [x], x.aval.update(dtype=np.dtype(dtype)))
 
     def slice(self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] = ()) -> Value:
-        """The elements of x from `starts`, below `limits`, in steps of `strides` if they are not all 1."""
+        """Slice the elements of x from `starts`, below `limits`, in steps of `strides` (default: 1)."""
         steps = strides or [1] * x.aval.ndim
         shape = tuple([-(-(limit - start) // step) for start, limit, step in zip(starts, limits, steps, strict=True)])
         cut = f"start_indices = {array(starts)}, limit_indices = {array(limits)}, strides = {array(steps)}"
@@ -203,13 +203,13 @@ class Function:
         return part
 
     def is_computed_here(self, x: Value) -> bool:
-        """Tell whether a value is computed in this function, and in the step of the loop around, if there is one."""
+        """Tell whether a value is computed (or owned) by this function, in the same step of the loop around, if any."""
         if x.name.startswith("%arg"):
             return x.name in self.owned
         return int(x.name[1:].partition("#")[0]) >= self._computed_from
 
     def block(self, avals: Sequence[ShapedArray], body: "Callable[..., Sequence[Value]]") -> str:
-        """A region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
+        """Write a region of one block, `{ ^bb0(%a: t, ...): ... return }`, with arguments of these types."""
         names = self.fresh(len(avals))
         outer, self.lines, memo, self._memo = self.lines, [], self._memo, {}
         (read, self._read), (inside, self._inside) = (self._read, []), (self._inside, [])
@@ -225,7 +225,7 @@ class Function:
         return "\n".join([f"{{ ^bb0({arguments}):", *lines, f"    {end} }}"])
 
     def combination(self, combine: "Callable[[Function, Value, Value], Value]", scalar: ShapedArray) -> str:
-        """A region that combines two scalars, as reductions do: one text for all on a line of the user's."""
+        """Write a region that combines two scalars, as reductions do; one text for all on the same source line."""
         key = combine, scalar, self.place
         if key not in self._combinations:
             self._combinations[key] = self.block([scalar, scalar], lambda a, b: [combine(self, a, b)])
@@ -233,7 +233,7 @@ class Function:
 
 
 class _Tensors(dict[ShapedArray, str]):
-    """Names of types: `tensor<3x2xf32>`."""
+    """MLIR's names of types, cached: `tensor<3x2xf32>`."""
 
     def __missing__(self, aval: ShapedArray) -> str:
         sizes = "".join([f"{n}x" for n in aval.shape])
@@ -247,7 +247,7 @@ tensor: Callable[[ShapedArray], str] = _tensors.__getitem__
 
 
 def element(dtype: np.dtype[Any]) -> str:
-    """MLIR's name of an element type. Raises: TypeError if there is none."""
+    """Return MLIR's name of an element type. Raises: TypeError if there is none."""
     try:
         return _ELEMENTS[dtype.name]
     except KeyError:
@@ -255,7 +255,7 @@ def element(dtype: np.dtype[Any]) -> str:
 
 
 def dense(array: np.ndarray[Any, Any], aval: ShapedArray) -> str:
-    """An exact constant of any dtype; one element stands for all."""
+    """Print an exact constant of any dtype; a single element stands for all elements (splat)."""
     if array.size == 1:
         return f"dense<{_element_text(array.reshape(()))}> : {tensor(aval)}"
     if array.size == 0:
@@ -266,7 +266,7 @@ def dense(array: np.ndarray[Any, Any], aval: ShapedArray) -> str:
 
 
 def array(items: Sequence[int], kind: str = "i64") -> str:
-    """`array<i64: 0, 1>`."""
+    """Print `array<i64: 0, 1>`."""
     return f"array<{kind}: {', '.join(map(str, items))}>" if items else f"array<{kind}>"
 
 

@@ -1,8 +1,8 @@
-"""Calls of the host by compiled programs: what jaxlib calls, what it says of exceptions, what has to be waited for.
+"""Host callbacks of compiled programs: the functions that jaxlib calls, their exceptions, waiting for their effects.
 
-jaxlib gives a callback read-only NumPy arrays and takes a tuple of contiguous ones, without any check of them. It may
-call on any thread. Of an exception it keeps the text alone, so the exception itself is kept here, under a number that
-goes into the text. On the CPU a program that calls the host runs before its dispatch returns; elsewhere it may not.
+jaxlib passes read-only NumPy arrays to a callback and takes a tuple of contiguous ones, without any check of them. It
+may call on any thread. Of an exception it keeps only the text, so the exception itself is kept here, under a number
+that goes into the text. On the CPU a program with callbacks runs before its dispatch returns; elsewhere it may not.
 """
 
 import builtins
@@ -18,7 +18,7 @@ from tapeless.tracer.types import ShapedArray
 
 
 class HostCall:
-    """A callback as jaxlib calls it, for results of these types."""
+    """A callback in the form that jaxlib calls, with results of the types `avals`."""
 
     def __init__(self, callback: Callback, avals: Sequence[ShapedArray]) -> None:
         self._callback, self._avals = callback, tuple(avals)
@@ -31,7 +31,7 @@ class HostCall:
 
 
 class _Kept(Exception):
-    """Tells where the exception is that jaxlib reports the text of."""
+    """Raised instead of a callback's exception, with the number under which that is kept."""
 
 
 def _keep(error: BaseException) -> str:
@@ -43,7 +43,7 @@ def _keep(error: BaseException) -> str:
 
 
 def raised(error: Exception) -> BaseException | None:
-    """The exception of a callback that jaxlib's error is about, if it is that. It is forgotten here."""
+    """Return the exception of a callback that jaxlib's error reports, and forget it; None if it reports none."""
     found = re.search(r"tapeless-callback-(\d+)", str(error))
     return _raised.pop(int(found[1]), None) if found else _raised_at_entry(str(error))
 
@@ -58,7 +58,7 @@ def _raised_at_entry(text: str) -> BaseException | None:
     return kind(found[2] or "") if found and isinstance(kind, type) and issubclass(kind, BaseException) else None
 
 
-_LIMIT = 64  # exceptions that nobody asks for, of programs whose results nobody looks at
+_LIMIT = 64  # exceptions that are kept though nobody fetches them, of programs whose results are not read
 _raised: dict[int, BaseException] = {}
 _numbers = itertools.count()
 
@@ -66,14 +66,14 @@ _numbers = itertools.count()
 
 
 def await_later(device: Any, token: Any) -> None:
-    """Let `effects_barrier` wait for a program that was dispatched: jaxlib's token of its execution."""
+    """Make `effects_barrier` wait for a dispatched program, by jaxlib's token of its execution."""
     _outstanding[device] = token
 
 
 def effects_barrier() -> None:
     """Wait until the effects of all dispatched programs have happened, such as printing.
 
-    Raises: what a callback raised, if nobody was told yet.
+    Raises: the exception of a callback, if it was not raised yet.
     """
     for device in list(_outstanding):
         token = _outstanding.pop(device, None)

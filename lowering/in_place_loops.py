@@ -1,18 +1,18 @@
 """Loops with in-place updates: order reads before writes, so that XLA's copy insertion copies no array.
 
-XLA on CPU writes in place what nothing reads any more. Four things keep it from seeing that, and then every step of a
-loop copies the array: n² for n steps.
+XLA on CPU updates an array in place if nothing reads the old array any more. Four things keep it from seeing that, and
+then every step of a loop copies the array: n² for n steps.
 
-- Fusion moves the read of an element to where it is used, behind a write. A value that comes out of a branch is not
-  moved. So what a loop's body, or a program that it calls, reads of an array that is also written there passes through
-  a branch that is always taken, on a condition that the compiler does not see through: it is *settled*.
-- Fusion moves a write to the read of what it wrote, to be done there once more. Into a loop it is not moved. So such a
-  read is done in a loop of one step.
-- A read and a write of 0 to its place are in no order: neither needs the other. So a write *waits* for the reads: one
-  of its operands passes through a branch that is always taken, whose condition looks at what was read.
-- What a branch takes and gives is copied. So branches that update arrays are loops of one step or none.
+- Fusion moves the read of an element to where it is used, behind a write. The result of a branch is not moved. So a
+  read, in a loop's body or a program that it calls, of an array that is also written there passes through a branch that
+  is always taken, whose predicate XLA cannot evaluate: it is *settled*.
+- Fusion repeats a write at the read of the array that it wrote. It does not do so in a loop. So such a read is done in
+  a loop of one step.
+- A read of an element and a write of 0 to it are in no order: neither depends on the other. So a write *waits* for the
+  reads: one of its operands passes through a branch that is always taken, whose predicate depends on the values read.
+- Operands and results of a branch are copied. So branches that update arrays are emitted as loops of one step or none.
 
-None of this changes a value, and where it does not help nothing is wrong: XLA copies.
+None of this changes a value; where it does not help, XLA copies, which is correct.
 See docs/decisions/0008-loops-in-place.md.
 """
 
@@ -38,17 +38,17 @@ loops: Table[str] = Table(
     absent="it is no loop",
 )
 
-# ---- what is overwritten, and when ---------------------------------------------------------------------------
+# ---- overwritten variables, and the order of equations -------------------------------------------------------
 
 
 @core.remembered
 def written(jaxpr: Jaxpr) -> frozenset[Any]:
-    """The variables whose elements some equation overwrites, here or in a program that it runs."""
+    """Find the variables whose elements some equation overwrites, itself or in its bodies."""
     return frozenset([v for eqn in jaxpr.eqns for v in _written_by(eqn)])
 
 
 def _written_by(eqn: Equation) -> list[Any]:
-    """Operands that an equation overwrites; programs take the last operands, if not all."""
+    """List the operands that an equation overwrites; inputs of its bodies are the last operands, if not all."""
     if eqn.primitive in writes:
         return [eqn.invars[0]]
     found: list[Any] = []
@@ -65,7 +65,7 @@ def overwrites(jaxpr: Jaxpr) -> bool:
 
 
 class Order(NamedTuple):
-    """The equations of a program, and which others a write must be made to wait for."""
+    """The equations of a program, in order; waits: for a write, the reads that it must be made to wait for."""
 
     eqns: Sequence[Equation]
     waits: dict[Equation, list[Equation]]
@@ -101,7 +101,7 @@ class _Needs:
     def __init__(self, eqns: Sequence[Equation], watched: Iterable[Equation]) -> None:
         self._bits = {eqn: 1 << k for k, eqn in enumerate(watched)}
         self._needed: dict[Equation, int] = {}
-        after: dict[Any, int] = {}  # what computing a variable has needed
+        after: dict[Any, int] = {}  # the watched equations that a variable depends on
         for eqn in eqns:
             needed = self._needed[eqn] = reduce(or_, [after.get(v, 0) for v in eqn.invars], 0)
             after.update(dict.fromkeys(eqn.outvars, needed | self._bits.get(eqn, 0)))
@@ -111,7 +111,7 @@ class _Needs:
 
 
 def _sorted(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> Sequence[Equation]:
-    """The equations with others `before` them; as they stand if that goes in a circle."""
+    """Sort equations, each behind those that it maps to in `before`; unchanged if that is cyclic."""
     if _keeps(eqns, before):
         return eqns
     makers = {v: eqn for eqn in eqns for v in eqn.outvars}
@@ -132,13 +132,13 @@ def _keeps(eqns: Sequence[Equation], before: dict[Equation, list[Equation]]) -> 
     return all(place[other] < place[eqn] for eqn, others in before.items() for other in others)
 
 
-# ---- what is always done, as the compiler does not know ------------------------------------------------------
+# ---- branches that are always taken, which XLA does not know -------------------------------------------------
 
 
 def unsettled(jaxpr: Jaxpr, overwritten: Container[Any]) -> dict[Equation, bool]:
-    """The equations of a loop's body that read, at places known when it runs, arrays that are overwritten.
+    """Find the equations of a loop's body that read overwritten arrays at indices that are not constant.
 
-    With each, whether what it reads has been written in this step.
+    Returns: for each, whether its array is computed (written) in the same step.
     """
     made = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     return {eqn: eqn.invars[0] in made for eqn in jaxpr.eqns if _reads_one_of(eqn, overwritten)}
@@ -150,7 +150,7 @@ def _reads_one_of(eqn: Equation, overwritten: Container[Any]) -> bool:
 
 
 def _varying(eqn: Equation, first: int) -> int | None:
-    """The first index operand that is not a constant."""
+    """Return the position of the first index operand that is not a constant; None if there is none."""
     return next((k for k, v in enumerate(eqn.invars) if k >= first and isinstance(v, Var)), None)
 
 
@@ -178,14 +178,14 @@ def wait(f: Function, eqn: Equation, operands: Sequence[Value], values: Iterable
 
 
 def apart(f: Function, x: Value) -> Value:
-    """x, which XLA does not compute where it is read: out of a branch in loops, as there is no kernel with barriers."""
+    """Keep XLA from computing x where it is read: by a barrier; in loops, whose kernels take none, by a branch."""
     if f.looping:
         return _out_of_a_branch(f, x, [x, _last(f, x)])
     return f.op("optimization_barrier", [x], x.aval)
 
 
 def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value:
-    """x, out of a branch that is always taken, which cannot be known before some values are."""
+    """Pass x through a branch that is always taken, whose predicate depends on the values `looked_at`."""
     conditions = [_always(f, each) for each in looked_at if each.aval.size]
     if not conditions:
         return x
@@ -195,7 +195,7 @@ def _out_of_a_branch(f: Function, x: Value, looked_at: Iterable[Value]) -> Value
 
 
 def _settled(f: Function, values: Sequence[Value]) -> Sequence[Value]:
-    """Note that XLA fuses the definitions of these values with nothing; return the values."""
+    """Record that XLA does not fuse the definitions of these values with their readers; return the values."""
     for x in values:
         if f.dataflow is not None:
             f.dataflow.cut(x.name)
@@ -214,7 +214,7 @@ def _always(f: Function, x: Value) -> Value:
 
 
 def _first(f: Function, x: Value) -> Value:
-    """The first element."""
+    """Return the first element, as a scalar."""
     if not x.aval.shape:
         return x
     element = f.slice(x, [0] * x.aval.ndim, [1] * x.aval.ndim)

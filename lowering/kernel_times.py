@@ -10,7 +10,7 @@ from tapeless.lowering.profiling import RecordedEvent
 
 
 class Kernel(NamedTuple):
-    """An instruction of a compiled program, and what it took in one run, on average.
+    """An instruction of a compiled program, and its cost in one run, on average.
 
     places: the user's line that it computes, and those that are fused into it. calls: how often it ran.
     seconds, nbytes: of all calls together; the bytes are those that it writes.
@@ -24,11 +24,11 @@ class Kernel(NamedTuple):
 
 
 def kernels(executable: Executable, run: Callable[[], Any], runs: int) -> tuple[Kernel, ...]:
-    """Run a program several times and return its kernels, in the order of the program's text.
+    """Run a program `runs` times and return its kernels with their times, in the order of the program's text.
 
     Args:
-      run: runs it once, and waits.
-    Returns: nothing if the profiler records no kernels on this device.
+      run: runs the program once, and waits for it.
+    Returns: no kernels if the profiler records none on this device.
     Raises: RuntimeError if a trace is being recorded.
     """
     program = optimized_program.computations(executable.as_text())
@@ -52,7 +52,7 @@ def _kernel(instruction: Instruction, program: Computations, spans: list[float],
 
 
 def _is_apart(instruction: Instruction, program: Computations, spans: dict[str, list[float]]) -> bool:
-    """Tell whether the parts of a loop or a branch were recorded by themselves; a small one is a single kernel."""
+    """Tell whether the kernels inside a loop or branch were recorded by themselves; a small one is a single kernel."""
     return instruction.opcode in CONTROL_FLOW and any(
         name in spans for body in instruction.calls for name in program.get(body, {})
     )
@@ -65,7 +65,7 @@ def _recorded(run: Callable[[], Any], runs: int) -> list[RecordedEvent]:
 
 
 def _spans(recorded: Sequence[RecordedEvent], module: str) -> dict[str, list[float]]:
-    """Seconds of each recorded execution of a kernel, by the name of its instruction.
+    """Map names of instructions to the seconds of each of their recorded executions.
 
     A kernel that goes on in other threads after its event is over has another event for its end, which names the first.
     """

@@ -36,7 +36,7 @@ class KeyArray(DeviceArray):
 
     @property
     def key_objects(self) -> Any:
-        """The keys as objects that know where they were used, see `tracer.key_reuse`; made when they are asked for."""
+        """The keys as objects that record where they were used, see `tracer.key_reuse`; made at the first read."""
         if self._key_objects is None:
             self._key_objects = key_reuse.new_keys(self.aval.shape)
         return self._key_objects
@@ -47,21 +47,21 @@ class KeyArray(DeviceArray):
 
     @property
     def words(self) -> DeviceArray:
-        """The words, in the same memory. Raises: RuntimeError if that was deleted or donated."""
+        """The words, in the same memory. Raises: RuntimeError if the memory was deleted or donated."""
         return DeviceArray(self.live())
 
     def around(self, buf: Any) -> "KeyArray":
-        """Keys for the same generator, in another buffer."""
+        """Return keys for the same generator, in another buffer."""
         return KeyArray(buf, self.aval.dtype, self.key_objects if config.debug_key_reuse else None)
 
     def placed(self, aval: ShapedArray, device: Device) -> DeviceArray:
-        """Itself on `device`. Raises: TypeError if `aval` is no type of keys."""
+        """Return the keys on `device`. Raises: TypeError if `aval` is no type of keys."""
         if not holds_keys(aval):
             self._host()
         return self.around(self.words.placed(physical(aval), device).buf)
 
     def unsafe_buffer_pointer(self) -> int:
-        """Address of the words on the device; valid for as long as the array is."""
+        """Return the address of the words on the device; it is valid for as long as the array lives."""
         return self.words.unsafe_buffer_pointer()
 
     def _host(self) -> NoReturn:
@@ -102,7 +102,7 @@ class KeyArray(DeviceArray):
 
 
 def wrapped(buf: Any, aval: ShapedArray) -> DeviceArray:
-    """The array of type `aval` that a buffer holds."""
+    """Wrap a buffer as an array of type `aval`: of keys, or of numbers."""
     return KeyArray(buf, aval.dtype) if holds_keys(aval) else DeviceArray(buf)
 
 

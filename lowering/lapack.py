@@ -1,7 +1,7 @@
-"""Calls of LAPACK, which has the decompositions that StableHLO lacks.
+"""Emission of calls of LAPACK, which has the decompositions that StableHLO lacks.
 
-Matrices are in column-major order, and all leading axes batches. A routine's info is not 0 where it fails: its results
-are nan there.
+Matrices are in column-major order, and all leading axes are batch axes. Where a routine fails (its info is not 0), its
+results are nan.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from tapeless.tracer.types import ShapedArray
 _LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
 
-Option = str | int | bool  # a letter, a number, or whether
+Option = str | int | bool  # a letter, a number, or a flag
 
 
 def call(
@@ -33,14 +33,14 @@ def call(
     in_place: Sequence[tuple[int, int]] = ((0, 0),),
     **options: Option,
 ) -> list[Value]:
-    """Apply a routine to x [.., m, n], which gives `outs`, and says for each matrix whether it is done.
+    """Emit a call of a routine on x [.., m, n], whose results are `outs` and, for each matrix, its info.
 
     Args:
-      routine: without the letter of its dtype.
+      routine: its name without the letter of the dtype.
       outs: types of the results.
       in_place: as for `call_plainly`; by default the first result takes the place of x.
       options: one letter each, or a number.
-    Returns: the results, nan where the routine failed. That a matrix is singular is no failure of `getrf`.
+    Returns: the results, nan where the routine failed. A singular matrix is no failure of `getrf`.
     Raises: NotImplementedError on other devices than the CPU.
     """
     info = ShapedArray(x.aval.shape[:-2], np.dtype(np.int32))
@@ -54,7 +54,7 @@ def call(
 def _finite_matrices(x: Array) -> tuple[Array, Array]:
     """Zero out batch members with a non-finite element; also return the mask of the untouched ones.
 
-    Of such a matrix LAPACK's iterations may not end.
+    LAPACK's iterations may not end on such a matrix.
     """
     axes = (x.ndim - 2, x.ndim - 1)
     finite = reduce_and(e.eq(e.sub(x, x), full_like(x, 0)), axes)
@@ -69,11 +69,11 @@ def call_plainly(
     in_place: Sequence[tuple[int, int]],
     **options: Option,
 ) -> list[Value]:
-    """`call` of a routine without looking at whether it fails.
+    """Emit a call of a routine as `call` does, without checking its info.
 
     Args:
       outs: types of all its results.
-      in_place: pairs of a result and the operand whose place it takes.
+      in_place: pairs of a result and the operand whose memory it takes.
     """
     if f.platform != "cpu":
         raise NotImplementedError(f"{routine}: LAPACK's routines run on the CPU, and this program is for {f.platform}.")
@@ -90,7 +90,7 @@ def custom_call(
     in_place: Sequence[tuple[int, int]],
     **options: Option,
 ) -> list[Value]:
-    """Call a routine by its full name; arrays with as many axes as the one that has most are matrices."""
+    """Emit a call of a routine by its full name; arrays of the highest rank among the operands are matrices."""
     _load(f, target)
     matrices = max(x.aval.ndim for x in operands)
     written = ", ".join(f"{name} = {_attribute(x)}" for name, x in options.items())
@@ -129,7 +129,7 @@ def variant(aval: ShapedArray, of_real: str, of_complex: str) -> str:
 
 
 def identity(f: Function, aval: ShapedArray) -> Value:
-    """The vectors of matrices without elements: mostly without elements too, or all that complete them to a basis."""
+    """Emit the vectors of matrices without elements: the identity if they are completed to a basis, or no elements."""
     if not aval.size:
         return f.constant(0, aval)
 
@@ -141,7 +141,7 @@ def identity(f: Function, aval: ShapedArray) -> Value:
 
 
 def _layouts(avals: Sequence[ShapedArray], matrices: int) -> str:
-    """Print the layouts of operands: column-major for arrays with as many axes as `matrices`, else row-major."""
+    """Print the layouts of operands: column-major for arrays of rank `matrices`, else row-major."""
     orders = [_order(x.ndim, x.ndim == matrices) for x in avals]
     return f"[{', '.join(f'dense<{o if o else str()}> : tensor<{len(o)}xindex>' for o in orders)}]"
 

@@ -1,10 +1,10 @@
 """Memories of a device (offloading): move results back to device memory before a compiled program ends.
 
-The results of a compiled program are in the device's own memory. XLA refuses a program of which one would end in
-another (error E1200), which happens when the two halves of a derivative are compiled apart, as eagerly they are: the
-first moves away what it saves. So that is moved back there and then, and nothing is gained by it.
-A move to where a value is already costs nothing, so it does no harm that some values are only thought to be away: those
-that are computed, by equations that are not known here, from values that are.
+XLA refuses a program with a result outside the device's own memory (error E1200). Such results occur when the two
+halves of a derivative are compiled apart, as in eager mode: the primal half offloads its residuals. So they are moved
+back at the end of the program, and nothing is gained by offloading them.
+A move to the memory where a value is already costs nothing. So it does no harm that the analysis overestimates: it
+takes results of any equation that it has no rule for to be where some operand is.
 Source: XLA, host_offloader.cc; https://openxla.org/xla/errors/error_1200.
 """
 
@@ -14,11 +14,11 @@ from tapeless.tracer.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from tapeless.tracer.primitives.checkpoint import move_p, optimization_barrier_p
 
 DEVICE = "device"  # XLA's name for a device's own memory
-Memory = str | None  # another one; None: the device's own
+Memory = str | None  # a memory other than the device's own; None: the device's own
 
 
 def brought_back(jaxpr: Jaxpr) -> Jaxpr:
-    """A program whose results are in the device's own memory, if its inputs are."""
+    """Move the results of a program to the device's own memory, which its inputs are in."""
     if not _has_moves(jaxpr):
         return jaxpr
     places = _of_results(jaxpr, [None] * len(jaxpr.invars))

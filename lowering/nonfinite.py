@@ -1,4 +1,4 @@
-"""Looking for NaN and infinities in results: `config.debug_nans`, `config.debug_infs`."""
+"""Checks of results for nan and infinities: `config.debug_nans`, `config.debug_infs`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ def are_watched() -> bool:
 
 
 def found_in(outs: Sequence[DeviceArray]) -> str:
-    """Return "nan" or "inf" if some result holds one that is an error; else ""."""
+    """Return "nan" or "inf" if a result has such an element and the settings make that an error; else ""."""
     watched = [(name, test) for name, test, watch in _TESTS if getattr(config, watch)]
     return next((name for name, test in watched if any(_has(x, test) for x in outs)), "")
 
 
 def check(primitive: Primitive, outs: Sequence[DeviceArray]) -> None:
-    """Raises: FloatingPointError naming a primitive, and the line that it came from, if a result of it is bad."""
+    """Check the results of a primitive. Raises: FloatingPointError naming it and its line, if one is not finite."""
     found = found_in(outs)
     if found:
         here = source.describe_here()
@@ -32,7 +32,10 @@ def check(primitive: Primitive, outs: Sequence[DeviceArray]) -> None:
 
 
 def check_program(jaxpr: Jaxpr, outs: Sequence[DeviceArray], args: Sequence[Any]) -> None:
-    """Raises: FloatingPointError naming the equation of `jaxpr` that first gave what is bad in its results `outs`."""
+    """Check the results `outs` of a program; if one is not finite, run its equations one by one.
+
+    Raises: FloatingPointError naming the first equation with a result that is not finite.
+    """
     if not found_in(outs):
         return
     with config.scope(debug_key_reuse=False):  # keys were followed when the program was run

@@ -1,7 +1,7 @@
-"""Optimised HLO, read from XLA's text: its instructions, where they come from, and the bytes that they write.
+"""A parser of XLA's optimised HLO text: instructions, their source lines, and the bytes that they write.
 
 Fusions are instructions that call a computation of their own; the computation's instructions tell which lines were
-fused. Left out: everything else that the text says.
+fused. Left out: everything else in the text.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class SourcePlace(NamedTuple):
-    """A line of the user's."""
+    """A line of the user's source."""
 
     file: str
     line: int
@@ -20,7 +20,7 @@ class SourcePlace(NamedTuple):
 class Instruction(NamedTuple):
     """An instruction of a computation.
 
-    nbytes: of its result, as its type says. operands: names. calls: the computations that it runs, by name.
+    nbytes: of its result, by its type. operands: their names. calls: the names of the computations that it runs.
     """
 
     name: str
@@ -47,7 +47,7 @@ _ARRAY = re.compile(r"\b(pred|token|[a-z]+\d+\w*)\[([\d,]*)\]")
 
 
 def computations(text: str) -> Computations:
-    """Read the computations of an optimised program, as `Executable.as_text` gives it."""
+    """Parse the computations of an optimised program, as `Executable.as_text` prints it."""
     found: dict[str, dict[str, Instruction]] = {}
     inside: dict[str, Instruction] = {}
     for line in text.splitlines():
@@ -83,20 +83,20 @@ def _bytes(types: str) -> int:
 
 
 def _width(kind: str) -> int:
-    """Bytes of an element: 4 of `f32`, 1 of `pred` and of `f8e4m3fn`."""
+    """Count the bytes of an element: 4 of `f32`, 1 of `pred` and of `f8e4m3fn`."""
     bits = re.match(r"[a-z]+(\d+)", kind)
     return 0 if kind == "token" else max(int(bits[1]) // 8, 1) if bits else 1
 
 
 def lines_fused(instruction: Instruction, program: Computations) -> tuple[SourcePlace, ...]:
-    """The lines of what a kernel computes: of the instruction itself first, then of those fused into it."""
+    """List the source lines of a kernel: of the instruction itself first, then of the instructions fused into it."""
     inner = [i for name in instruction.calls for i in program.get(name, {}).values()]
     places = [instruction.place, *[i.place for i in inner if i.is_root], *[i.place for i in inner]]
     return tuple(dict.fromkeys(place for place in places if place))
 
 
 def bytes_written(instruction: Instruction, program: Computations) -> int:
-    """Count the bytes that a kernel writes: an update in place writes its update, all else its result."""
+    """Count the bytes that a kernel writes: of the update if it updates in place, else of its result."""
     if instruction.opcode == "fusion":
         body = program.get(instruction.calls[0], {}) if instruction.calls else {}
         root = next((i for i in body.values() if i.is_root), None)
@@ -105,7 +105,7 @@ def bytes_written(instruction: Instruction, program: Computations) -> int:
 
 
 def _results(root: Instruction, body: Mapping[str, Instruction]) -> Iterator[Instruction]:
-    """The instructions whose values a computation gives."""
+    """Yield the instructions whose values a computation returns."""
     if root.opcode in ("tuple", "bitcast"):
         for name in root.operands:
             yield from _results(body[name], body)
@@ -113,7 +113,7 @@ def _results(root: Instruction, body: Mapping[str, Instruction]) -> Iterator[Ins
         yield root
 
 
-_UPDATE = {"dynamic-update-slice": 1, "scatter": 2}  # which operand is written
+_UPDATE = {"dynamic-update-slice": 1, "scatter": 2}  # the position of the operand that is written
 
 
 def _written(result: Instruction, body: Mapping[str, Instruction]) -> int:

@@ -1,8 +1,8 @@
-"""Ordered effects, in order: before a program is written for XLA, they are chained by a token.
+"""Order of effects: before a program is emitted, its ordered effects are chained by a token.
 
 XLA keeps side effects, but not their order: the CPU starts one as soon as its operands are there, on whatever thread
-is free. So an ordered callback takes an operand more, which the one before gave, and gives it on: a data dependency,
-that every compiler respects. Loops carry the token, branches and calls pass it through.
+is free. So an ordered callback takes one more operand, the token that the callback before returned, and returns it: a
+data dependence, which every compiler respects. Loops carry the token, branches and calls pass it through.
 See docs/decisions/0005-ordered-effects.md.
 """
 
@@ -27,7 +27,7 @@ rules: Final = Rules(
 
 
 def in_order(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with its ordered effects chained; the program itself if it has none.
+    """Chain the ordered effects of a program; return the program itself if it has none.
 
     Raises: NotImplementedError if a primitive that carries programs with ordered effects has no rule.
     """
@@ -39,7 +39,7 @@ def in_order(jaxpr: Jaxpr) -> Jaxpr:
 
 @core.remembered
 def threaded(jaxpr: Jaxpr, at: int = 0) -> Jaxpr:
-    """The program with a token among its inputs, at `at`, and first of its results, after its ordered effects.
+    """Chain the effects of a program from a token, its input at `at`, to a token, its first result.
 
     Remembered for as long as `jaxpr` lives.
     """
@@ -49,12 +49,12 @@ def threaded(jaxpr: Jaxpr, at: int = 0) -> Jaxpr:
 
 
 def with_token(atoms: Sequence[Any], token: Atom, at: int) -> tuple[Any, ...]:
-    """Operands with the token at `at`."""
+    """Insert the token among operands, at `at`."""
     return (*atoms[:at], token, *atoms[at:])
 
 
 def call(eqn: Equation, token: Atom, out: Var) -> Equation:
-    """The rule of a primitive that calls a program, its param `jaxpr`."""
+    """Pass the token through a call of the param `jaxpr`: the rule of primitives that call a program."""
     params = {**eqn.params, "jaxpr": threaded(eqn.params["jaxpr"])}
     return eqn.replace(invars=(token, *eqn.invars), params=params, outvars=(out, *eqn.outvars))
 

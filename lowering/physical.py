@@ -1,8 +1,8 @@
 """Physical types: rewrite a program on keys of random numbers to one on their words, as XLA has no keys.
 
-What that is `types.physical` says: uint32, with one axis more, the last. What moves elements moves words by the same
-operation on one axis more, which its rule here adds; calls, branches and loops carry words where they carried keys.
-Equations without keys stay as they are.
+`types.physical` is the type of the words: uint32, with one more axis, the last. Operations that move keys move their
+words, with one more axis, which their rules here add; calls, branches and loops carry words instead of keys. Equations
+without keys stay as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,16 +27,16 @@ rules: Final = Rules(
 
 @core.remembered
 def program(jaxpr: Jaxpr) -> Jaxpr:
-    """The program on words in the place of keys, the same object if it has no keys.
+    """Rewrite a program to words in the place of keys; return the same object if it has no keys.
 
     Remembered for as long as `jaxpr` lives.
-    Raises: NotImplementedError if a primitive that is given keys has no rule.
+    Raises: NotImplementedError if a primitive that takes keys has no rule.
     """
     return jaxpr if _is_plain(jaxpr) else WordWriter(jaxpr).rewritten()
 
 
 def _is_plain(jaxpr: Jaxpr) -> bool:
-    """Tell whether a program has no keys, at a look at each type that occurs in it, of which there are few."""
+    """Tell whether a program has neither bodies nor keys, by one look at each distinct type: there are few."""
     if jaxpr.carrying:
         return False
     types = {v.aval for eqn in jaxpr.eqns for v in (*eqn.invars, *eqn.outvars)}
@@ -51,10 +51,10 @@ class WordWriter:
         self._eqns: list[Equation] = []
         self._now: dict[Atom, Atom] = {v: Var(physical(v.aval)) for v in jaxpr.invars if holds_keys(v.aval)}
         self._changed = bool(self._now)
-        self.eqn: Equation  # the one that a rule is asked about, on keys
+        self.eqn: Equation  # the equation on keys that a rule is rewriting
 
     def rewritten(self) -> Jaxpr:
-        """The whole program."""
+        """Rewrite the whole program; return the same object if nothing changes."""
         for eqn in self._jaxpr.eqns:
             self._visit(eqn)
         if not self._changed:
@@ -64,7 +64,7 @@ class WordWriter:
         return checked(self._jaxpr.replace(invars=invars, eqns=self._eqns, outvars=outvars))
 
     def write(self, primitive: Primitive, *operands: Atom, **params: Any) -> tuple[Var, ...]:
-        """Write an equation: its results."""
+        """Append an equation, and return its results."""
         linear = any(v.linear for v in operands)
         outvars = [Var(aval, linear) for aval in primitive.type(tuple([v.aval for v in operands]), params)]
         self._eqns.append(Equation(primitive, operands, params, outvars, self.eqn.source))
@@ -86,7 +86,7 @@ class WordWriter:
             self._eqns.append(self._renamed(eqn))
 
     def _carry(self, eqn: Equation) -> None:
-        """An equation whose programs are on words, and its operands and results with them."""
+        """Append an equation that carries programs, with its programs, operands and results rewritten to words."""
         keys = [v for v in eqn.outvars if holds_keys(v.aval)]
         self._now.update((v, Var(physical(v.aval), v.linear)) for v in keys)
         params = map_subjaxprs(program, eqn.params)
@@ -108,9 +108,9 @@ class WordWriter:
 
 
 def moves(primitive: Primitive, **params_of_words: Callable[[Any, int], Any]) -> None:
-    """Register the rule of a primitive that moves words as keys, with changed params: `param=lambda value, n: ...`.
+    """Register the rule of a primitive that moves words as it moves keys, with params `param=lambda value, n: ...`.
 
-    n is how many words a key takes.
+    n is the number of words of a key.
     """
 
     def rule(w: WordWriter, *words: Atom, **params: Any) -> Any:
@@ -122,7 +122,7 @@ def moves(primitive: Primitive, **params_of_words: Callable[[Any, int], Any]) ->
 
 
 def and_then(item: int) -> Callable[[tuple[int, ...], int], tuple[int, ...]]:
-    """Make the function that appends `item`, for the axis of words, to a parameter with an item for each axis."""
+    """Return the function that appends `item`, for the axis of words, to a parameter with an item for each axis."""
     return lambda items, _: (*items, item)
 
 

@@ -14,14 +14,14 @@ profile_data: Any = importlib.import_module("jaxlib._profile_data")
 
 
 class Session:
-    """The one recording that may be going on, and the folder that it is written to."""
+    """A recording of the profiler, of which one may run at a time, and the folder that it is written to."""
 
     def __init__(self) -> None:
         self._running: tuple[Any, str] | None = None
         self._lock = threading.Lock()
 
     def start(self, folder: str, options: Any) -> None:
-        """Begin to record. Raises: RuntimeError if a recording is going on."""
+        """Start the recording. Raises: RuntimeError if it is running."""
         with self._lock:
             if self._running is not None:
                 raise RuntimeError(
@@ -44,7 +44,7 @@ class Session:
 
 
 class RecordedEvent(NamedTuple):
-    """An event of a recording: from `start` to `end`, in nanoseconds, with what is known of it."""
+    """An event of a recording: from `start` to `end`, in nanoseconds, with the profiler's statistics of it."""
 
     name: str
     start: float
@@ -80,5 +80,5 @@ def _events(data: Any) -> Iterator[RecordedEvent]:
 
 
 def heap_profile(platform: str | None) -> bytes:
-    """The memory in use on a platform, or the default one, as pprof reads it."""
+    """Return the memory in use on a platform, or on the default one, in pprof's format."""
     return devices.devices(platform)[0].client.heap_profile()

@@ -1,4 +1,4 @@
-"""The exception that jaxlib raises, in a module of its own: who names it loads jaxlib."""
+"""The exception that jaxlib raises, in a module of its own, because importing it loads jaxlib."""
 
 from tapeless.lowering.compat import xc
 

@@ -1,8 +1,8 @@
 """File format of compiled programs: a header, with types and platform, and the program.
 
 A file is: a line that names the format; the SHA-256 digest of the rest; the length of the header; the header, JSON; and
-parts, such as the executable, whose lengths are in the header. Nothing of it is executed in being read, but the
-executable is machine code: whoever runs it trusts the file.
+parts, such as the executable, whose lengths are in the header. Reading a file executes nothing, but the executable is
+machine code: whoever runs it trusts the file.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def packed(header: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
 
 
 def unpacked(who: str, data: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """Read the header and the parts of a file. Raises: ValueError if it is something else, or not whole."""
+    """Read the header and the parts of a file. Raises: ValueError if it is another file, or not whole."""
     if not data.startswith(_FORMAT):
         raise ValueError(f"{who}: these bytes are not what serialize() of a compiled function wrote.")
     if not data.startswith(_MAGIC):
@@ -62,7 +62,7 @@ def environment(device: Device) -> dict[str, Any]:
 
 
 def check_environment(who: str, saved: Mapping[str, Any], device: Device) -> None:
-    """Raise ValueError naming all that differs, if a program saved elsewhere does not run on a device here."""
+    """Raise ValueError naming all differences if a program that was saved elsewhere does not run on a device here."""
     here = environment(device)
     differing = [
         f"{name}: {saved.get(name)!s} there, {here[name]!s} here"
@@ -89,14 +89,14 @@ def executable_parts(who: str, executable: Executable) -> tuple[dict[str, Any], 
 def loaded(
     who: str, header: Mapping[str, Any], blob: bytes, device: Device, out_avals: Sequence[ShapedArray]
 ) -> Executable:
-    """Make an executable of what `executable_parts` gave.
+    """Load an executable from the header and the bytes of `executable_parts`.
 
     Raises: ValueError naming what differs, if it was compiled elsewhere, or if jaxlib refuses it.
     """
     check_environment(who, header["environment"], device)
     if header["lapack"]:
         compat.load_lapack()
-    # Another device of the same kind must be assigned, or the program still runs on the one it was compiled for.
+    # Another device of the same kind must be assigned, or the program runs on the one that it was compiled for.
     options = compile_options(device, {}) if device.id != header["device_id"] else None
     try:
         found = uninterrupted(compat.deserialize, device.client, blob, device.list, (), options)

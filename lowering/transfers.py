@@ -1,7 +1,7 @@
-"""Guards of transfers: `config.transfer_guard_host_to_device` and the two like it, asked before elements are moved.
+"""Transfer guards: `config.transfer_guard_host_to_device` and the two like it, checked before elements are moved.
 
-A transfer is explicit if the user asked for it, by `device_put` or `device_get`. Elements that are made on a device,
-numbers that were moved before, and arrays on a CPU that are read are no transfers.
+A transfer is explicit if the user asked for it, by `device_put` or `device_get`. Elements that are computed on a
+device, numbers that were moved before, and reads of arrays on a CPU are no transfers.
 """
 
 from collections.abc import Callable
@@ -16,22 +16,22 @@ _is_explicit: ContextVar[bool] = ContextVar("explicit transfer", default=False)
 
 
 def explicitly(f: Callable[Arguments, Result], *args: Arguments.args, **params: Arguments.kwargs) -> Result:
-    """`f(*args, **params)`, whose transfers the user asked for."""
+    """Call `f(*args, **params)`; transfers in it are explicit: the user asked for them."""
     return scoped(_is_explicit, True, f, *args, **params)
 
 
 def to_device(aval: ShapedArray) -> None:
-    """Raises: RuntimeError if elements may not be moved from the host to a device now."""
+    """Check that elements may be moved from the host to a device now. Raises: RuntimeError if not."""
     _guard(config.transfer_guard_host_to_device, "host_to_device", aval)
 
 
 def between_devices(aval: ShapedArray) -> None:
-    """Raises: RuntimeError if elements may not be moved from one device to another now."""
+    """Check that elements may be moved from one device to another now. Raises: RuntimeError if not."""
     _guard(config.transfer_guard_device_to_device, "device_to_device", aval)
 
 
 def to_host(aval: ShapedArray) -> None:
-    """Raises: RuntimeError if elements may not be moved from a device to the host now."""
+    """Check that elements may be moved from a device to the host now. Raises: RuntimeError if not."""
     _guard(config.transfer_guard_device_to_host, "device_to_host", aval)
 
 

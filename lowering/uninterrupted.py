@@ -1,12 +1,12 @@
 """Calls of jaxlib that an interrupt must not cut short.
 
-jaxlib compiles on threads of its own while the calling thread waits, and asks for signals as it waits. A handler that
-raises, as Ctrl-C's does, ends the wait but not the compilation, which goes on with a module that the caller has freed:
-the process ends by a segmentation fault, now or later (jaxlib 0.10.2). Signal handlers run on the main thread only, so
-such a call is made on a thread of its own, which has all that it needs until it is done; what an interrupt ends is the
-main thread's wait for that, and at once.
+jaxlib compiles on threads of its own while the calling thread waits and polls for signals. A handler that raises, as
+that of Ctrl-C does, ends the wait but not the compilation, which goes on with a module that the caller has freed: the
+process ends by a segmentation fault, now or later (jaxlib 0.10.2). Signal handlers run on the main thread only, so such
+a call is made on a thread of its own, which keeps the arguments alive until the call is done; an interrupt only ends
+the main thread's wait for it, at once.
 
-Left out: ending the compilation, for which jaxlib has no means. The interpreter waits for it when it exits.
+Left out: ending the compilation, for which jaxlib has no means. The interpreter waits for it at exit.
 """
 
 import threading
@@ -20,9 +20,9 @@ LATE = 5.0  # seconds
 def uninterrupted(
     f: Callable[..., Result], *args: Any, when_late: Callable[[], None] | None = None, **keywords: Any
 ) -> Result:
-    """The result of `f(*args, **keywords)`, called on another thread, where no signal handler runs.
+    """Call `f(*args, **keywords)` on another thread, where no signal handler runs; return its result.
 
-    What `f` raises is raised here. Where no thread can be started any more, it is called on this one. `when_late` is
+    Exceptions of `f` are raised here. If no thread can be started any more, `f` is called on this one. `when_late` is
     called here, once, if the result is not there after LATE seconds.
     """
     call = _CallingThread(f, args, keywords)
@@ -36,7 +36,7 @@ def uninterrupted(
 
 
 class _CallingThread(threading.Thread):
-    """A thread that makes one call and keeps what came of it."""
+    """A thread that makes one call and keeps its result or exception."""
 
     def __init__(self, f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         super().__init__(name="tapeless compiling")

@@ -1,7 +1,7 @@
-"""Lowering of primitives that libraries define: the programs of the Python functions that are their lowering rules.
+"""Lowering of primitives that libraries define: calls of programs, traced from their rules, Python functions.
 
-They are written in before anything else is done with a program, so that they are simplified, and loops see what they
-read and write.
+This is the first step of lowering, so that these programs are simplified, and in-place loops see their reads and
+writes.
 """
 
 import operator
@@ -18,7 +18,7 @@ from tapeless.tracer.user_primitives import UserPrimitive, check_types
 
 @core.remembered
 def expanded(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with calls in the place of users' primitives, the same object if it has none.
+    """Replace users' primitives in a program by calls of programs; return the same object if it has none.
 
     Remembered for as long as `jaxpr` lives.
     Raises: NotImplementedError if a primitive has no lowering rule; TypeError if the rule gives other types than the
@@ -41,7 +41,7 @@ def _expanded_equation(eqn: Equation) -> Equation:
 
 
 def _program(primitive: UserPrimitive, eqn: Equation) -> Jaxpr:
-    """The program of a primitive's lowering rule at the types of an equation, linear where that is."""
+    """Trace a primitive's lowering rule at the types of an equation; inputs are linear where the operands are."""
     function = primitive.rule("lowering")
     wanted = [v.aval for v in eqn.outvars]
 
@@ -59,6 +59,6 @@ def _program(primitive: UserPrimitive, eqn: Equation) -> Jaxpr:
 
 
 def _as_weak(x: Any, aval: ShapedArray) -> Any:
-    """x, as weakly typed as `aval`."""
+    """Give x the weak type of `aval`."""
     weak = aval_of(x).weak_type
     return x if weak == aval.weak_type else convert_element_type(x, aval.dtype, aval.weak_type)
